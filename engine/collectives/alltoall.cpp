@@ -1,0 +1,58 @@
+// Alltoall.
+#include "engine/collectives/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  const int p = team.size(), me = team.rank();
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  put(team.reserve_slot(seq), in, call.bytes * p);
+  team.publish_slot(seq, call.bytes * p);
+  put(out + me * call.bytes, in + me * call.bytes, call.bytes);
+  team.meet_slots(seq);
+  for (int r = 0; r < p; ++r)
+    if (r != me) put(out + r * call.bytes, team.slot(r, seq) + me * call.bytes, call.bytes);
+}
+
+// Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place works
+// because a round's pieces have all been staged, by everybody, before any of them is overwritten.
+void rounds(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
+  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  const auto store = store_for(team, 2 * call.bytes * p * p);
+  auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
+  exchange_rounds(
+      team, divide_up(call.bytes, piece),
+      [&](std::size_t k, std::byte* buffer) {
+        for (int i = 1; i < p; ++i) {
+          const int to = (me + i) % p;
+          put(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+        }
+      },
+      [&](std::size_t k, std::uint64_t tick) {
+        put(out + me * call.bytes + k * piece, in + me * call.bytes + k * piece, length(k), store);
+        for (int i = 1; i < p; ++i) {
+          const int from = (me + p - i) % p;
+          put(out + from * call.bytes + k * piece, team.buffer(from, tick) + me * place, length(k), store);
+        }
+      });
+}
+
+bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::alltoall, all_blocks_fit_slot, cheap, slots, "all blocks in every rank's slot, up to 4 KiB a rank"},
+    {"rounds", Collective::alltoall, buffer_has_places, dear, rounds, "pieces of every block through copy buffers, rotated"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> alltoall_rows() { return rows; }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,66 @@
+// Gather.
+//
+// pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
+//            root     for each sender: wait posted(c), copy out; then consume(c)
+#include "engine/collectives/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  if (team.rank() == call.root) {
+    auto* out = static_cast<std::byte*>(call.recv);
+    put(out + call.root * call.bytes, call.send, call.bytes);
+    for (int i = 1; i < team.size(); ++i) {
+      const int r = (call.root + i) % team.size();
+      put(out + r * call.bytes, team.wait_slot(r, seq), call.bytes);
+    }
+  } else {
+    put(team.reserve_slot(seq), call.send, call.bytes);
+    team.publish_slot(seq, call.bytes);
+  }
+  team.finish_rooted_slot(seq);
+}
+
+void pipeline(Team& team, const Call& call) {
+  const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
+  const int p = team.size();
+  const auto store = store_for(team, 2 * call.bytes * p);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  team.begin_rooted_rounds();
+  const std::uint64_t first = team.tick() + 1;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
+    const std::uint64_t tick = first + c;
+    if (team.rank() == call.root) {
+      put(out + call.root * call.bytes + at, in + at, bytes, store);
+      for (int i = 1; i < p; ++i) {
+        const int r = (call.root + i) % p;
+        team.wait_posted(r, tick);
+        put(out + r * call.bytes + at, team.buffer(r, tick), bytes, store);
+      }
+      team.consume(tick);
+    } else {
+      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
+      if (c < team::buffers) team.wait_buffer_free(tick);
+      else team.wait_consumed(call.root, tick - team::buffers);
+      put(team.my_buffer(tick), in + at, bytes);
+      team.post(tick);
+    }
+  }
+  team.advance(chunks);
+  if (team.rank() != call.root) team.consume(team.tick());
+}
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::gather, block_fits_slot, cheap, slots, "payload in every sender's slot, up to 4 KiB"},
+    {"pipeline", Collective::gather, always, dear, pipeline, "chunks through the senders' copy buffers"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> gather_rows() { return rows; }
+
+}  // namespace nearfield::collectives

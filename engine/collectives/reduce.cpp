@@ -1,0 +1,76 @@
+// Reduce. Operands are combined from left to right in rank order by every algorithm.
+//
+// pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
+//            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
+#include "engine/collectives/partitioned.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  if (team.rank() == call.root) {
+    auto inputs = team.inputs();
+    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : team.wait_slot(r, seq);
+    void* out = call.recv;
+    call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+  } else {
+    put(team.reserve_slot(seq), call.send, call.bytes);
+    team.publish_slot(seq, call.bytes);
+  }
+  team.finish_rooted_slot(seq);
+}
+
+void pipeline(Team& team, const Call& call) {
+  const int p = team.size();
+  const std::size_t element = call.bytes / call.count;
+  const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto inputs = team.inputs();
+  team.begin_rooted_rounds();
+  const std::uint64_t first = team.tick() + 1;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
+    const std::uint64_t tick = first + c;
+    if (team.rank() == call.root) {
+      for (int r = 0; r < p; ++r) {
+        if (r != call.root) team.wait_posted(r, tick);
+        inputs[r] = r == call.root ? in + at : team.buffer(r, tick);
+      }
+      void* out = static_cast<std::byte*>(call.recv) + at;
+      call.fold(&out, 1, inputs.data(), p, bytes / element);
+      team.consume(tick);
+    } else {
+      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
+      if (c < team::buffers) team.wait_buffer_free(tick);
+      else team.wait_consumed(call.root, tick - team::buffers);
+      put(team.my_buffer(tick), in + at, bytes);
+      team.post(tick);
+    }
+  }
+  team.advance(chunks);
+  if (team.rank() != call.root) team.consume(team.tick());
+}
+
+void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, team.rank() == call.root); }
+
+double pipeline_cost(const Team& team, const Call& call) {
+  return wait_cost(team) + round_overhead + copy_per_byte * double(call.bytes) * team.size();
+}
+double partitioned_cost(const Team& team, const Call& call) {
+  const double per_byte = team.crowded() ? 1.5 * team.size() : 3.5;
+  const double rounds = double(divide_up(call.bytes, team.buffer_bytes()));
+  return rounds * 2 * (wait_cost(team) + round_overhead) + copy_per_byte * double(call.bytes) * per_byte;
+}
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::reduce, block_fits_slot, cheap, slots, "payload in slots, the root reduces; up to 4 KiB"},
+    {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
+    {"partitioned", Collective::reduce, always, partitioned_cost, partitioned, "rounds of copy buffers, every rank reduces its share"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> reduce_rows() { return rows; }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,58 @@
+// Reduce_scatter_block. Operands are combined from left to right in rank order by every algorithm.
+#include "engine/collectives/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  const int p = team.size(), me = team.rank();
+  const auto* in = static_cast<const std::byte*>(call.send);
+  put(team.reserve_slot(seq), in, call.bytes * p);
+  team.publish_slot(seq, call.bytes * p);
+  auto inputs = team.inputs();
+  for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : team.slot(r, seq)) + me * call.bytes;
+  team.meet_slots(seq);
+  void* out = call.recv;
+  call.fold(&out, 1, inputs.data(), p, call.count);
+}
+
+// Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place, a rank's
+// result overwrites the first block, whose piece of this round everybody has staged by then.
+void rounds(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t element = call.bytes / call.count;
+  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
+  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  auto inputs = team.inputs();
+  auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
+  exchange_rounds(
+      team, divide_up(call.bytes, piece),
+      [&](std::size_t k, std::byte* buffer) {
+        for (int i = 1; i < p; ++i) {
+          const int to = (me + i) % p;
+          put(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+        }
+      },
+      [&](std::size_t k, std::uint64_t tick) {
+        for (int r = 0; r < p; ++r)
+          inputs[r] = r == me ? in + me * call.bytes + k * piece : team.buffer(r, tick) + me * place;
+        void* to = out + k * piece;
+        call.fold(&to, 1, inputs.data(), p, length(k) / element);
+      });
+}
+
+bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, cheap, slots, "all blocks in every rank's slot, up to 4 KiB a rank"},
+    {"rounds", Collective::reduce_scatter_block, buffer_has_places, dear, rounds, "pieces of every block through copy buffers"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> reduce_scatter_block_rows() { return rows; }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,82 @@
+// Pieces that several collectives share: copies that skip data already in place, round lengths, and the loop of
+// an operation in which everybody stages and everybody reads.
+//
+//   member      stage 0  post 0 | meet 0  stage 1  post 1  read 0 | meet 1  stage 2  post 2  read 1 | ...
+//
+// Staging the next round before reading this one lets a late member find its input ready. It is safe with three
+// buffers (there are four): who has posted round k has read round k - 2, and round k + 1 goes where k - 3 was.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "engine/collectives/table.hpp"
+#include "engine/copying/copy.hpp"
+
+namespace nearfield::collectives {
+
+using team::Team;
+
+// A rank's own contribution may lie in place already.
+inline void put(void* to, const void* from, std::size_t bytes, copying::Store store = copying::Store::temporal) {
+  if (to != from && bytes) copying::copy(to, from, bytes, store);
+}
+
+// Streaming pays where what is written will not be read again out of the cache.
+inline copying::Store store_for(const Team& team, std::size_t working_set) {
+  return copying::choose_store(working_set, team.plan().l3_share);
+}
+
+inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+// Length of a pipeline's chunks: at least four chunks to overlap copying in and out, 8 KiB at least, a buffer at most.
+inline std::size_t chunk_bytes(const Team& team, std::size_t bytes) {
+  const std::size_t wanted = divide_up(divide_up(bytes, 4), 4096) * 4096;
+  return std::clamp<std::size_t>(wanted, 8 << 10, team.buffer_bytes());
+}
+
+struct Range {
+  std::size_t begin, end;
+  std::size_t size() const { return end - begin; }
+};
+
+// Share `index` of `parts` of `total` units; shares differ by one at most.
+inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
+  const std::size_t base = total / parts, more = total % parts;
+  const std::size_t begin = index * base + std::min(index, more);
+  return {begin, begin + base + (index < more)};
+}
+
+// stage(k, buffer) fills our buffer of round k; read(k, tick) may read everybody's buffers of that tick.
+template <class Stage, class Read>
+void exchange_rounds(Team& team, std::size_t rounds, Stage stage, Read read) {
+  team.begin_rounds();
+  const std::uint64_t first = team.tick() + 1;
+  stage(0, team.my_buffer(first));
+  team.post(first);
+  for (std::size_t k = 0; k < rounds; ++k) {
+    team.meet(first + k);
+    if (k + 1 < rounds) {
+      stage(k + 1, team.my_buffer(first + k + 1));
+      team.post(first + k + 1);
+    }
+    read(k, first + k);
+  }
+  team.advance(rounds);
+  team.consume(team.tick());
+}
+
+// ---- common conditions and costs (nanoseconds). The constants are those of the machine described in docs/decisions.md;
+// they need only order the algorithms of one collective.
+inline constexpr double line_transfer = 100, copy_per_byte = 0.035, round_overhead = 150;
+
+inline bool fits_slot(std::size_t bytes) { return bytes <= team::slot_payload; }
+inline double wait_cost(const Team& team) { return team.crowded() ? 1000.0 * team.size() : line_transfer; }
+inline bool always(const Team&, const Call&) { return true; }
+inline bool block_fits_slot(const Team&, const Call& call) { return fits_slot(call.bytes); }
+inline bool all_blocks_fit_slot(const Team& team, const Call& call) {
+  return call.bytes <= team::slot_payload && call.bytes * team.size() <= team::slot_payload;
+}
+inline double cheap(const Team&, const Call&) { return 1; }
+inline double dear(const Team&, const Call&) { return 2; }
+
+}  // namespace nearfield::collectives

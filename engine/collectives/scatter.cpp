@@ -1,0 +1,64 @@
+// Scatter.
+//
+// pipeline:  root    wait until everybody consumed c - 4, copy in a piece for each rank, post(c)
+//            others  wait posted(c), copy out their piece, consume(c)
+#include "engine/collectives/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+void slots(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  if (team.rank() == call.root) {
+    const auto* in = static_cast<const std::byte*>(call.send);
+    put(team.reserve_slot(seq), in, call.bytes * team.size());
+    team.publish_slot(seq, call.bytes * team.size());
+    put(call.recv, in + call.root * call.bytes, call.bytes);
+  } else {
+    put(call.recv, team.wait_slot(call.root, seq) + team.rank() * call.bytes, call.bytes);
+  }
+  team.finish_rooted_slot(seq);
+}
+
+void pipeline(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
+  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes)), chunks = divide_up(call.bytes, piece);
+  const auto store = store_for(team, 2 * call.bytes * p);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  team.begin_rooted_rounds();
+  const std::uint64_t first = team.tick() + 1;
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const std::size_t at = c * piece, bytes = std::min(piece, call.bytes - at);
+    const std::uint64_t tick = first + c;
+    if (me == call.root) {
+      team.wait_buffer_free(tick);
+      for (int i = 1; i < p; ++i) {
+        const int to = (me + i) % p;
+        put(team.my_buffer(tick) + to * place, in + to * call.bytes + at, bytes);
+      }
+      team.post(tick);
+      put(out + at, in + me * call.bytes + at, bytes, store);
+    } else {
+      team.wait_posted(call.root, tick);
+      put(out + at, team.buffer(call.root, tick) + me * place, bytes, store);
+      team.consume(tick);
+    }
+  }
+  team.advance(chunks);
+  if (me == call.root) team.consume(team.tick());
+}
+
+bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
+
+constexpr Algorithm rows[] = {
+    {"slots", Collective::scatter, all_blocks_fit_slot, cheap, slots, "all blocks in the root's slot, up to 4 KiB together"},
+    {"pipeline", Collective::scatter, buffer_has_places, dear, pipeline, "a piece of every block through the root's copy buffers"},
+};
+
+}  // namespace
+
+std::span<const Algorithm> scatter_rows() { return rows; }
+
+}  // namespace nearfield::collectives

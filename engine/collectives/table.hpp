@@ -1,0 +1,34 @@
+// The table of all algorithms. An algorithm is one function and one row; the chooser, the overrides, the command
+// line, the tests and the benchmark iterate this table.
+#pragma once
+#include <span>
+
+#include "engine/collectives/call.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::collectives {
+
+struct Algorithm {
+  const char* name;
+  Collective collective;
+  bool (*applies)(const team::Team&, const Call&);  // from facts that are equal on all members
+  double (*cost)(const team::Team&, const Call&);   // estimated nanoseconds, equal on all members
+  void (*run)(team::Team&, const Call&);
+  const char* about;
+};
+
+// All rows of one collective, in the order in which ties are decided.
+std::span<const Algorithm> algorithms(Collective collective);
+
+// One file per collective offers its rows.
+std::span<const Algorithm> barrier_rows();
+std::span<const Algorithm> bcast_rows();
+std::span<const Algorithm> reduce_rows();
+std::span<const Algorithm> allreduce_rows();
+std::span<const Algorithm> allgather_rows();
+std::span<const Algorithm> alltoall_rows();
+std::span<const Algorithm> gather_rows();
+std::span<const Algorithm> scatter_rows();
+std::span<const Algorithm> reduce_scatter_block_rows();
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,63 @@
+#include "engine/copying/copy.hpp"
+
+#include <immintrin.h>
+
+#include <atomic>
+
+namespace nearfield::copying {
+namespace {
+
+std::atomic<std::uint64_t> lines_streamed{0};
+constexpr std::size_t line = 64;
+constexpr std::size_t streaming_pays = 4096;  // shorter copies are over before the fence is
+
+using StreamLines = void (*)(std::byte* to, const std::byte* from, std::size_t lines);
+
+__attribute__((target("avx512f"))) void stream_avx512(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i * line), _mm512_loadu_si512(from + i * line));
+}
+
+__attribute__((target("avx2"))) void stream_avx2(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i) {
+    const auto a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * line));
+    const auto b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * line + 32));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i * line), a);
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i * line + 32), b);
+  }
+}
+
+void stream_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < 4 * lines; ++i)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i * 16), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 16)));
+}
+
+StreamLines best() {
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f")) return stream_avx512;
+  if (__builtin_cpu_supports("avx2")) return stream_avx2;
+  return stream_sse2;
+}
+
+}  // namespace
+
+void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept {
+  if (store == Store::temporal || bytes < streaming_pays) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  static const StreamLines stream = best();
+  auto* d = static_cast<std::byte*>(to);
+  const auto* s = static_cast<const std::byte*>(from);
+  const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(d) % line) % line;
+  const std::size_t lines = (bytes - head) / line, tail = bytes - head - lines * line;
+  std::memcpy(d, s, head);
+  stream(d + head, s + head, lines);
+  std::memcpy(d + head + lines * line, s + head + lines * line, tail);
+  _mm_sfence();
+  lines_streamed.fetch_add(lines, std::memory_order_relaxed);
+}
+
+std::uint64_t streamed_lines() noexcept { return lines_streamed.load(std::memory_order_relaxed); }
+
+}  // namespace nearfield::copying

@@ -1,0 +1,51 @@
+// Copy kernels.
+//
+// temporal   what is written stays in the cache: someone will read it soon
+// streaming  non-temporal stores: out of the cache a copy then costs two memory transfers per byte instead of three
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace nearfield::copying {
+
+enum class Store : std::uint8_t { temporal, streaming };
+
+void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept;
+
+// Non-overlapping. Streaming writes whole aligned lines past the cache, the rest temporally, and fences before it
+// returns, so that a release store afterwards publishes all of it.
+inline void copy(void* to, const void* from, std::size_t bytes, Store store = Store::temporal) noexcept {
+  auto* d = static_cast<std::byte*>(to);
+  const auto* s = static_cast<const std::byte*>(from);
+  // Two overlapping words for the shortest, which are most calls.
+  if (bytes <= 16) {
+    if (bytes >= 8) {
+      std::uint64_t a, b;
+      std::memcpy(&a, s, 8);
+      std::memcpy(&b, s + bytes - 8, 8);
+      std::memcpy(d, &a, 8);
+      std::memcpy(d + bytes - 8, &b, 8);
+    } else if (bytes >= 4) {
+      std::uint32_t a, b;
+      std::memcpy(&a, s, 4);
+      std::memcpy(&b, s + bytes - 4, 4);
+      std::memcpy(d, &a, 4);
+      std::memcpy(d + bytes - 4, &b, 4);
+    } else {
+      for (std::size_t i = 0; i < bytes; ++i) d[i] = s[i];
+    }
+    return;
+  }
+  copy_large(to, from, bytes, store);
+}
+
+// Streaming once `working_set` bytes no longer fit `cache` bytes.
+inline Store choose_store(std::size_t working_set, std::size_t cache) noexcept {
+  return working_set > cache ? Store::streaming : Store::temporal;
+}
+
+// Lines that this process has streamed so far.
+std::uint64_t streamed_lines() noexcept;
+
+}  // namespace nearfield::copying

@@ -1,0 +1,83 @@
+#include "engine/memory/cpus.hpp"
+
+#include <sched.h>
+
+#include <fstream>
+#include <algorithm>
+#include <limits>
+#include <sstream>
+
+namespace nearfield::memory {
+namespace {
+
+constexpr double unlimited = std::numeric_limits<double>::infinity();
+
+// cgroup v2: "max 100000" or "150000 100000".
+double quota_v2(const std::string& directory) {
+  std::ifstream file(directory + "/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return unlimited;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+double quota_v1(const std::string& directory) {
+  double quota = -1, period = 0;
+  std::ifstream(directory + "/cpu.cfs_quota_us") >> quota;
+  std::ifstream(directory + "/cpu.cfs_period_us") >> period;
+  return quota > 0 && period > 0 ? quota / period : unlimited;
+}
+
+// The tightest limit from `path` up to the mount point.
+template <class Quota>
+double tightest(const std::string& mount, std::string path, Quota quota) {
+  double least = quota(mount);
+  while (!path.empty() && path != "/") {
+    least = std::min(least, quota(mount + path));
+    path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+  }
+  return least;
+}
+
+}  // namespace
+
+std::string CpuSet::list() const {
+  std::string text;
+  for (std::size_t begin = 0; begin < bits.size(); ++begin) {
+    if (!bits[begin]) continue;
+    std::size_t end = begin;
+    while (end + 1 < bits.size() && bits[end + 1]) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(begin) + (end > begin ? "-" + std::to_string(end) : "");
+    begin = end;
+  }
+  return text;
+}
+
+Cpus available_cpus(const std::string& root) {
+  Cpus cpus{{}, unlimited};
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &mask)) cpus.allowed.bits.set(cpu);
+  }
+  if (!cpus.allowed.count()) cpus.allowed.bits.set(0);
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (controllers.empty()) {
+      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup", path, quota_v2));
+      continue;
+    }
+    std::istringstream names(controllers);
+    for (std::string name; std::getline(names, name, ',');) {
+      if (name != "cpu") continue;
+      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup/cpu", path, quota_v1));
+      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup/" + controllers, path, quota_v1));
+    }
+  }
+  return cpus;
+}
+
+}  // namespace nearfield::memory

@@ -1,0 +1,24 @@
+// The CPUs that this process can really use: affinity mask and cgroup quota.
+#pragma once
+#include <bitset>
+#include <string>
+
+namespace nearfield::memory {
+
+struct CpuSet {
+  std::bitset<1024> bits;
+  int count() const { return int(bits.count()); }
+  bool intersects(const CpuSet& other) const { return (bits & other.bits).any(); }
+  std::string list() const;  // "0-3,8"
+};
+
+struct Cpus {
+  CpuSet allowed;
+  double quota;  // CPUs' worth of time that the cgroups grant; infinity without a limit
+  double available() const { return allowed.count() < quota ? allowed.count() : quota; }
+};
+
+// `root` stands before /proc and /sys (tests); the affinity mask is always our own.
+Cpus available_cpus(const std::string& root = "");
+
+}  // namespace nearfield::memory

@@ -1,0 +1,111 @@
+#include "engine/memory/exchange.hpp"
+
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace nearfield::memory {
+namespace {
+
+constexpr std::uint32_t magic = 0x4e656172;
+
+struct Letter {
+  std::uint32_t magic;
+  Address from;
+};
+
+socklen_t fill(sockaddr_un& socket_address, const Address& address) {
+  socket_address = {};
+  socket_address.sun_family = AF_UNIX;
+  std::memcpy(socket_address.sun_path + 1, address.name, sizeof address.name);
+  return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + sizeof address.name);
+}
+
+}  // namespace
+
+Exchange::~Exchange() {
+  if (socket_ >= 0) close(socket_);
+}
+
+Result<Exchange> Exchange::open() {
+  Exchange exchange;
+  exchange.socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (exchange.socket_ < 0) return system_error("opening a Unix socket");
+  const int on = 1;
+  if (setsockopt(exchange.socket_, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+    return system_error("asking for peers' credentials (SO_PASSCRED)");
+  std::uint8_t random[12];
+  if (getrandom(random, sizeof random, 0) != sizeof random) return system_error("getrandom");
+  static constexpr char prefix[] = "nearfield-";
+  std::memcpy(exchange.address_.name, prefix, sizeof prefix - 1);
+  static constexpr char digits[] = "0123456789abcdef";
+  for (std::size_t i = sizeof prefix - 1, bit = 0; i < sizeof exchange.address_.name; ++i, ++bit)
+    exchange.address_.name[i] = bit < 24 ? digits[random[bit / 2] >> (bit % 2 * 4) & 15] : '.';
+  sockaddr_un name;
+  const socklen_t length = fill(name, exchange.address_);
+  if (bind(exchange.socket_, reinterpret_cast<sockaddr*>(&name), length)) return system_error("binding an abstract Unix socket");
+  return exchange;
+}
+
+Result<Exchange::Sent> Exchange::send(const Address& to, int fd) {
+  sockaddr_un name;
+  Letter letter{magic, address_};
+  iovec data{&letter, sizeof letter};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_name = &name;
+  message.msg_namelen = fill(name, to);
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  if (sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return Sent::yes;
+  // ETOOMANYREFS: too many of our descriptors are in flight; they land as soon as the peers receive.
+  if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS || errno == ETOOMANYREFS) return Sent::again;
+  return system_error("passing a segment to a peer");
+}
+
+Result<std::optional<Exchange::Arrived>> Exchange::receive() {
+  for (;;) {
+    Letter letter{};
+    iovec data{&letter, sizeof letter};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * 8)] = {};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t got = recvmsg(socket_, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (got < 0) {
+      if (errno == EAGAIN) return std::optional<Arrived>{};
+      if (errno == EINTR) continue;
+      return system_error("receiving a peer's segment");
+    }
+    int fds[8], count = 0;
+    ucred sender{0, uid_t(-1), gid_t(-1)};
+    for (cmsghdr* h = CMSG_FIRSTHDR(&message); h; h = CMSG_NXTHDR(&message, h)) {
+      if (h->cmsg_level != SOL_SOCKET) continue;
+      if (h->cmsg_type == SCM_CREDENTIALS) std::memcpy(&sender, CMSG_DATA(h), sizeof sender);
+      if (h->cmsg_type == SCM_RIGHTS) {
+        count = int((h->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        std::memcpy(fds, CMSG_DATA(h), count * sizeof(int));
+      }
+    }
+    const bool good = got == sizeof letter && letter.magic == magic && count == 1 && sender.uid == geteuid() &&
+                      !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC));
+    if (good) return std::optional<Arrived>(Arrived{letter.from, fds[0], sender.pid});
+    for (int i = 0; i < count; ++i) close(fds[i]);
+    ++refused_;
+  }
+}
+
+}  // namespace nearfield::memory

@@ -1,0 +1,93 @@
+#include "engine/memory/segment.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace nearfield::memory {
+namespace {
+
+constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::size_t page = 4096;
+
+Result<Mapping> map(int fd, std::size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (at == MAP_FAILED) return system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
+  madvise(at, bytes, MADV_DONTDUMP);  // a core file need not hold what all ranks share
+  return Mapping(static_cast<std::byte*>(at), bytes);
+}
+
+}  // namespace
+
+Mapping::~Mapping() {
+  if (base_) munmap(base_, size_);
+}
+
+Segment::~Segment() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Result<Segment> Segment::create(std::size_t virtual_bytes) {
+  constexpr std::size_t smallest = 16 << 20;
+  virtual_bytes = std::max(virtual_bytes, smallest) / page * page;
+  Error last;
+  for (; virtual_bytes >= smallest; virtual_bytes = virtual_bytes / 2 / page * page) {
+    const int fd = memfd_create("nearfield", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return system_error("creating shared memory (memfd_create)");
+    if (ftruncate(fd, off_t(virtual_bytes)) || fcntl(fd, F_ADD_SEALS, wanted_seals)) {
+      last = system_error("sizing and sealing shared memory of " + std::to_string(virtual_bytes >> 20) +
+                          " MiB (is there a limit on file sizes, ulimit -f?)");
+      close(fd);
+      continue;
+    }
+    auto mapping = map(fd, virtual_bytes);
+    if (mapping) return Segment(std::move(*mapping), fd);
+    last = mapping.error();
+    close(fd);
+  }
+  last.text += "; is the address space limited (ulimit -v)?";
+  return last;
+}
+
+Result<void> Segment::reserve(std::size_t offset, std::size_t bytes) {
+  if (bytes == 0) return {};
+  if (offset > size() || bytes > size() - offset) {
+    return Error{"the segment of " + std::to_string(size() >> 20) + " MiB is full"};
+  }
+  const std::size_t begin = offset / page * page, end = (offset + bytes + page - 1) / page * page;
+  int failed;
+  do failed = fallocate(fd_, 0, off_t(begin), off_t(end - begin)) ? errno : 0;
+  while (failed == EINTR);
+  if (failed)
+    return system_error("reserving " + std::to_string(bytes >> 10) +
+                            " KiB of shared memory (is the machine's memory, or the memory limit of this container or job, used up?)",
+                        failed);
+  return {};
+}
+
+void Segment::give_back(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t begin = (offset + page - 1) / page * page, end = (offset + bytes) / page * page;
+  if (begin < end) (void)!fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(end - begin));
+}
+
+Result<PeerSegment> PeerSegment::map(int fd) {
+  struct stat about {};
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0 || (seals & wanted_seals) != wanted_seals || fstat(fd, &about) || about.st_size < off_t(page)) {
+    close(fd);
+    return Error{"a peer passed a descriptor that is not a sealed segment"};
+  }
+  auto mapping = memory::map(fd, std::size_t(about.st_size));
+  const int failed = errno;
+  close(fd);
+  if (!mapping) {
+    errno = failed;
+    return mapping.error();
+  }
+  return PeerSegment(std::move(*mapping));
+}
+
+}  // namespace nearfield::memory

@@ -1,0 +1,188 @@
+// Vector kernels, written once and compiled for every instruction set (Highway); the best one is taken at run time.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "engine/reducing/fold_simd.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "engine/reducing/fold.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace nearfield::reducing {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Minimum and maximum are those of the plain kernels also where an operand is NaN.
+struct Add {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::Add(a, b);
+  }
+};
+struct Mul {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::Mul(a, b);
+  }
+};
+struct Min {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::Lt(b, a), b, a);
+  }
+};
+struct Max {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::IfThenElse(hn::Lt(a, b), b, a);
+  }
+};
+struct And {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::And(a, b);
+  }
+};
+struct Or {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::Or(a, b);
+  }
+};
+struct Xor {
+  template <class V>
+  V operator()(V a, V b) const {
+    return hn::Xor(a, b);
+  }
+};
+
+// The elements that do not fill a vector, through a vector's worth of scratch.
+template <class D, class T>
+HWY_INLINE auto load_partial(D d, const T* from, std::size_t count) {
+  HWY_ALIGN T scratch[hn::MaxLanes(d)] = {};
+  __builtin_memcpy(scratch, from, count * sizeof(T));
+  return hn::Load(d, scratch);
+}
+
+template <class T, class Combine, std::size_t fixed_inputs>
+HWY_INLINE void pass(T* const* outs, std::size_t nout, const T* const* ins, std::size_t nin, std::size_t count) {
+  const hn::ScalableTag<T> d;
+  const Combine combine;
+  const std::size_t lanes = hn::Lanes(d);
+  const std::size_t inputs = fixed_inputs ? fixed_inputs : nin;
+  std::size_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    auto a = hn::LoadU(d, ins[0] + i), b = hn::LoadU(d, ins[0] + i + lanes);
+    auto c = hn::LoadU(d, ins[0] + i + 2 * lanes), e = hn::LoadU(d, ins[0] + i + 3 * lanes);
+    for (std::size_t k = 1; k < inputs; ++k) {
+      a = combine(a, hn::LoadU(d, ins[k] + i));
+      b = combine(b, hn::LoadU(d, ins[k] + i + lanes));
+      c = combine(c, hn::LoadU(d, ins[k] + i + 2 * lanes));
+      e = combine(e, hn::LoadU(d, ins[k] + i + 3 * lanes));
+    }
+    for (std::size_t o = 0; o < nout; ++o) {
+      hn::StoreU(a, d, outs[o] + i);
+      hn::StoreU(b, d, outs[o] + i + lanes);
+      hn::StoreU(c, d, outs[o] + i + 2 * lanes);
+      hn::StoreU(e, d, outs[o] + i + 3 * lanes);
+    }
+  }
+  for (; i + lanes <= count; i += lanes) {
+    auto a = hn::LoadU(d, ins[0] + i);
+    for (std::size_t k = 1; k < inputs; ++k) a = combine(a, hn::LoadU(d, ins[k] + i));
+    for (std::size_t o = 0; o < nout; ++o) hn::StoreU(a, d, outs[o] + i);
+  }
+  if (const std::size_t rest = count - i) {
+    auto a = load_partial(d, ins[0] + i, rest);
+    for (std::size_t k = 1; k < inputs; ++k) a = combine(a, load_partial(d, ins[k] + i, rest));
+    HWY_ALIGN T scratch[hn::MaxLanes(d)];
+    hn::Store(a, d, scratch);
+    for (std::size_t o = 0; o < nout; ++o) __builtin_memcpy(outs[o] + i, scratch, rest * sizeof(T));
+  }
+}
+
+// With more streams than prefetchers follow, a block of the running value stays in the first-level cache and one
+// input is read at a time.
+template <class T, class Combine>
+void blocks(T* const* outs, std::size_t nout, const T* const* ins, std::size_t nin, std::size_t count) {
+  constexpr std::size_t block = 4096 / sizeof(T);
+  HWY_ALIGN T value[block];
+  T* const into[1] = {value};
+  for (std::size_t i = 0; i < count; i += block) {
+    const std::size_t n = count - i < block ? count - i : block;
+    const T* first[2] = {ins[0] + i, ins[1] + i};
+    pass<T, Combine, 2>(into, 1, first, 2, n);
+    for (std::size_t k = 2; k < nin; ++k) {
+      const T* next[2] = {value, ins[k] + i};
+      pass<T, Combine, 2>(into, 1, next, 2, n);
+    }
+    for (std::size_t o = 0; o < nout; ++o) __builtin_memcpy(outs[o] + i, value, n * sizeof(T));
+  }
+}
+
+template <class T, class Combine>
+void kernel(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin, std::size_t count) {
+  auto* const* to = reinterpret_cast<T* const*>(outs);
+  auto* const* from = reinterpret_cast<const T* const*>(ins);
+  if (nin == 2 && nout == 1) pass<T, Combine, 2>(to, 1, from, 2, count);
+  else if (nin == 2) pass<T, Combine, 2>(to, nout, from, 2, count);
+  else if (nin <= 8) pass<T, Combine, 0>(to, nout, from, nin, count);
+  else blocks<T, Combine>(to, nout, from, nin, count);
+}
+
+template <class T, bool multiplies>
+FoldFn arithmetic(Op op) {
+  switch (op) {
+    case Op::sum: return kernel<T, Add>;
+    case Op::min: return kernel<T, Min>;
+    case Op::max: return kernel<T, Max>;
+    case Op::prod:
+      if constexpr (multiplies) return kernel<T, Mul>;
+      else return nullptr;
+    default: return nullptr;
+  }
+}
+
+template <class T>
+FoldFn bitwise(Op op) {
+  switch (op) {
+    case Op::band: return kernel<T, And>;
+    case Op::bor: return kernel<T, Or>;
+    case Op::bxor: return kernel<T, Xor>;
+    default: return nullptr;
+  }
+}
+
+template <class T, bool multiplies>
+FoldFn integer(Op op) {
+  const FoldFn found = arithmetic<T, multiplies>(op);
+  return found ? found : bitwise<T>(op);
+}
+
+FoldFn lookup(Op op, Type type) {
+  switch (type) {
+    case Type::i8: return integer<std::int8_t, false>(op);
+    case Type::i16: return integer<std::int16_t, true>(op);
+    case Type::i32: return integer<std::int32_t, true>(op);
+    case Type::i64: return integer<std::int64_t, false>(op);
+    case Type::u8: return integer<std::uint8_t, false>(op);
+    case Type::u16: return integer<std::uint16_t, true>(op);
+    case Type::u32: return integer<std::uint32_t, true>(op);
+    case Type::u64: return integer<std::uint64_t, false>(op);
+    case Type::f32: return arithmetic<float, true>(op);
+    case Type::f64: return arithmetic<double, true>(op);
+    case Type::byte: return bitwise<std::uint8_t>(op);
+    default: return nullptr;
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace nearfield::reducing
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace nearfield::reducing {
+HWY_EXPORT(lookup);
+FoldFn simd_fold(Op op, Type type) noexcept { return HWY_DYNAMIC_DISPATCH(lookup)(op, type); }
+}  // namespace nearfield::reducing
+#endif

@@ -1,0 +1,110 @@
+#include "engine/settings.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine/memory/reach.hpp"
+
+namespace nearfield {
+namespace {
+
+constexpr SettingRow rows[] = {
+    {"NEARFIELD", "on", "on or off: off passes every call to the host MPI"},
+    {"NEARFIELD_LOG", "warn", "off, error, warn, info or debug: what is written to standard error"},
+    {"NEARFIELD_STATS", "0", "1: the first rank prints calls, bytes and time per operation at exit; all: every rank does"},
+    {"NEARFIELD_CHECK", "0", "1: ranks compare collective, root, operator, type and length before every call"},
+    {"NEARFIELD_ALGORITHM", "", "forced or excluded algorithms, e.g. allreduce:partitioned;alltoall:^rounds"},
+    {"NEARFIELD_STALL_SECONDS", "60", "report once who waits for whom after this time; 0: never"},
+    {"NEARFIELD_REACH", "", "ways of reaching a peer's memory to leave out, e.g. ^cma,^xpmem"},
+    {"NEARFIELD_WAIT", "auto", "auto, spin, yield or sleep: how a rank waits"},
+    {"NEARFIELD_NODE", "", "pretend that this process lives on a node of this name (tests)"},
+    {"NEARFIELD_LIBDIR", "", "directory of the libnearfield-*.so files; default: beside libnearfield.so"},
+};
+
+std::atomic<LogLevel> log_level{LogLevel::warn};
+
+template <class T>
+struct Choice {
+  const char* text;
+  T value;
+};
+
+template <class T, std::size_t N>
+void choose(const char* variable, const Choice<T> (&choices)[N], T& into, std::string& complaints) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return;
+  std::string names;
+  for (const auto& c : choices) {
+    if (!std::strcmp(text, c.text)) {
+      into = c.value;
+      return;
+    }
+    names += names.empty() ? c.text : std::string(", ") + c.text;
+  }
+  complaints += std::string(variable) + "=" + text + " is not one of " + names + "\n";
+}
+
+}  // namespace
+
+std::span<const SettingRow> settings_table() { return rows; }
+
+Settings read_settings(std::string& complaints) {
+  Settings s;
+  constexpr Choice<bool> switches[] = {{"on", true}, {"1", true}, {"off", false}, {"0", false}};
+  choose("NEARFIELD", switches, s.enabled, complaints);
+  choose("NEARFIELD_CHECK", switches, s.check, complaints);
+  constexpr Choice<int> stats[] = {{"0", 0}, {"off", 0}, {"1", 1}, {"on", 1}, {"all", 2}};
+  int stats_level = 0;
+  choose("NEARFIELD_STATS", stats, stats_level, complaints);
+  s.stats = stats_level > 0;
+  s.stats_all = stats_level > 1;
+  constexpr Choice<LogLevel> levels[] = {{"off", LogLevel::off},
+                                         {"error", LogLevel::error},
+                                         {"warn", LogLevel::warn},
+                                         {"info", LogLevel::info},
+                                         {"debug", LogLevel::debug}};
+  choose("NEARFIELD_LOG", levels, s.log, complaints);
+  constexpr Choice<WaitStyle> waits[] = {{"auto", WaitStyle::automatic},
+                                         {"spin", WaitStyle::spin},
+                                         {"yield", WaitStyle::yield},
+                                         {"sleep", WaitStyle::sleep}};
+  choose("NEARFIELD_WAIT", waits, s.wait, complaints);
+  if (const char* text = std::getenv("NEARFIELD_ALGORITHM")) s.algorithm = text;
+  if (const char* text = std::getenv("NEARFIELD_NODE")) s.node = text;
+  if (const char* text = std::getenv("NEARFIELD_STALL_SECONDS"); text && *text) {
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    if (*end || !(seconds >= 0)) complaints += std::string("NEARFIELD_STALL_SECONDS=") + text + " is not a number of seconds\n";
+    else s.stall_seconds = seconds;
+  }
+  if (const char* text = std::getenv("NEARFIELD_REACH"); text && *text) {
+    auto mask = memory::parse_left_out(text);
+    if (mask) s.ways_left_out = *mask;
+    else complaints += mask.error().text + "\n";
+  }
+  set_log_level(s.log);
+  return s;
+}
+
+void set_log_level(LogLevel level) { log_level.store(level, std::memory_order_relaxed); }
+
+void log_line(LogLevel level, const char* format, ...) {
+  if (level > log_level.load(std::memory_order_relaxed)) return;
+  char line[2048];
+  int used = std::snprintf(line, sizeof line, "nearfield: ");
+  va_list arguments;
+  va_start(arguments, format);
+  used += std::vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+  va_end(arguments);
+  if (used > int(sizeof line) - 2) used = sizeof line - 2;
+  line[used++] = '\n';
+  // One write, so that lines of several ranks do not mix.
+  if (write(STDERR_FILENO, line, used) < 0) return;
+}
+
+}  // namespace nearfield

@@ -1,0 +1,41 @@
+// Every setting of Nearfield, in one table: the environment variable, its meaning, its default.
+// Settings are read once per process; whatever has to be equal on all ranks of a communicator is taken
+// from the communicator's first rank, which publishes it (team/create.cpp).
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace nearfield {
+
+enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
+enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
+
+struct Settings {
+  bool enabled = true;
+  LogLevel log = LogLevel::warn;
+  bool stats = false;
+  bool stats_all = false;  // every rank prints, not only the first
+  bool check = false;
+  std::string algorithm;    // grammar in choosing/override.hpp
+  double stall_seconds = 60;  // 0: never report
+  std::uint32_t ways_left_out = 0;
+  WaitStyle wait = WaitStyle::automatic;
+  std::string node;  // pretend to live on a node of this name
+};
+
+struct SettingRow {
+  const char* variable;
+  const char* fallback;
+  const char* meaning;
+};
+std::span<const SettingRow> settings_table();
+
+// Reads the environment. Text that cannot be understood is collected in `complaints` (empty when all is well).
+Settings read_settings(std::string& complaints);
+
+// One line on standard error, when `level` is at or above what NEARFIELD_LOG asks for.
+void log_line(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void set_log_level(LogLevel level);
+
+}  // namespace nearfield

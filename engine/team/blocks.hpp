@@ -1,0 +1,69 @@
+// What the members of a team share, and who writes which word.
+//
+// Every member owns one MemberBlock inside its own segment, first touched by itself; the first member's allocation
+// is followed by a LeaderBlock. Positions are offsets into segments, never pointers. All counters grow and are never
+// reset, so nothing has to be agreed before they are used again.
+//
+// Small messages: slots. Every small operation has a sequence number `seq`, equal on all members. A member that
+// contributes writes the payload into slot[seq % slots] and then stores the slot's `seq` (release); a reader that has
+// acquired `seq` may read the payload. In rooted operations every member stores `slot_done = seq` when it is through;
+// in operations where everybody waits for everybody, the arrival for seq says that seq - 1 has been read.
+//
+// Large messages: the ring. Every round has a `tick`, equal on all members. A member fills buffer[tick % buffers] of
+// its staging area and stores `posted = tick` (release); a reader stores `consumed = tick` when it has read all
+// buffers of that tick (rooted operations: every tick, others: the last one).
+//
+// Crowded teams (more ranks than CPUs) also meet at the leader's gate: one counter to look at instead of p lines,
+// and only the last to arrive wakes the sleepers.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace nearfield::team {
+
+inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
+inline constexpr unsigned slots = 4;
+inline constexpr std::size_t slot_payload = 4096;  // bytes
+inline constexpr unsigned buffers = 4;
+
+struct alignas(line) Slot {
+  std::atomic<std::uint64_t> seq;  // owner; pairs with Team::wait_slot
+  std::uint64_t bytes;             // owner, published by seq: length of the payload
+  std::byte payload[slot_payload]; // owner, published by seq; the first 48 bytes share the line of seq
+};
+
+struct MemberBlock {
+  alignas(line) std::atomic<std::uint64_t> posted;   // owner; pairs with Team::wait_posted
+  std::atomic<std::uint64_t> staging;                // owner, published by posted: offset of the staging area
+  std::atomic<std::uint64_t> exposed;                // owner, published by posted: address of the user's buffer
+  std::atomic<std::uint64_t> mapped;                 // owner, published by posted: its offset in the segment, or ~0
+  alignas(line) std::atomic<std::uint64_t> consumed; // owner; pairs with Team::wait_consumed
+  alignas(line) std::atomic<std::uint64_t> slot_done; // owner; pairs with Team::reserve_slot
+  alignas(line) std::atomic<std::uint64_t> doing;    // owner: the call it is in (collectives::pack), 0 outside; reports only
+  std::atomic<std::uint32_t> awaits;                 // owner: rank + 1 of the awaited member, `everybody`, 0 awake
+  std::atomic<std::uint32_t> bell;                   // futex word: any member that wakes the owner
+  alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
+  Slot slot[slots];
+};
+
+inline constexpr std::uint32_t everybody = ~0u;
+
+// Decided by the first member, read by the others after creation.
+struct Plan {
+  std::uint32_t gate;          // all-to-all waits meet at the gate
+  std::uint32_t check;         // compare the calls of all members before each one
+  std::uint64_t buffer_bytes;  // one staging buffer
+  std::uint64_t l3_share;      // bytes of last-level cache that a member may count on
+  char algorithm[512];         // NEARFIELD_ALGORITHM of the first member
+};
+
+struct LeaderBlock {
+  alignas(line) std::atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
+  alignas(line) std::atomic<std::uint32_t> sleepers;  // members asleep or about to sleep; each adds and takes back its own
+  alignas(line) Plan plan;                            // first member, before creation is agreed
+};
+
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace nearfield::team

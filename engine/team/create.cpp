@@ -1,0 +1,205 @@
+// How a team comes into being.
+//
+//   every member                                     what the others learn
+//   1. allocates its block in its own segment
+//   2. bootstrap allgather of a Hello                 node, identity, offset of the block, CPUs
+//   3. passes its segment to members that lack it     (exchange.hpp; each pair of processes once)
+//   4. probes CMA with each new peer
+//   5. bootstrap agreement: everybody has everything, or nobody uses the team
+//   6. reads the plan that the first member wrote before step 2
+//
+// Members that live on several nodes, or a failure of anyone, end in an Error on all: the host serves that communicator.
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/memory/cpus.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::team {
+namespace {
+
+constexpr std::uint32_t protocol = 1;  // of everything that processes share; raised with every change of layout
+
+struct Hello {
+  memory::Address address;
+  std::uint64_t node;
+  std::uint64_t block;   // offset in the segment; 0: none, the member cannot take part
+  std::uint64_t probe;   // address of the segment's header in the member's address space
+  std::uint64_t secret;  // what lies there
+  std::uint32_t protocol;
+  std::uint32_t enabled;
+  std::uint64_t cpus[16];  // affinity mask
+};
+
+std::string key(const memory::Address& address) { return std::string(address.name, sizeof address.name); }
+
+int sharing(const std::vector<Hello>& hellos, int rank) {
+  int members = 0;
+  for (const auto& h : hellos) {
+    bool shared = false;
+    for (int w = 0; w < 16; ++w) shared |= (h.cpus[w] & hellos[rank].cpus[w]) != 0;
+    members += shared;
+  }
+  return members;
+}
+
+// Sends our segment to the members that lack it and collects theirs. Datagrams of other teams may arrive in between:
+// every segment is kept under its owner's identity, whoever sent it and when.
+std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, Bootstrap& bootstrap) {
+  const std::uint64_t limit = waiting::nanoseconds() + 30'000'000'000u;
+  std::vector<int> to_send, to_receive;
+  std::unique_lock lock(node.peers_mutex);
+  for (int r = 0; r < int(hellos.size()); ++r) {
+    if (r == rank) continue;
+    if (!node.sent.count(key(hellos[r].address))) to_send.push_back(r);
+    if (!node.peers.count(key(hellos[r].address))) to_receive.push_back(r);
+  }
+  while (!to_send.empty() || !to_receive.empty()) {
+    bool moved = false;
+    std::erase_if(to_send, [&](int r) { return node.sent.count(key(hellos[r].address)) != 0; });
+    for (std::size_t i = 0; i < to_send.size();) {
+      const auto& address = hellos[to_send[i]].address;
+      auto sent = node.exchange().send(address, node.segment().fd());
+      if (!sent) return sent.error().text;
+      if (*sent == memory::Exchange::Sent::again) {
+        ++i;
+        continue;
+      }
+      node.sent[key(address)] = true;
+      to_send.erase(to_send.begin() + i);
+      moved = true;
+    }
+    for (;;) {
+      auto arrived = node.exchange().receive();
+      if (!arrived) return arrived.error().text;
+      if (!*arrived) break;
+      moved = true;
+      auto segment = memory::PeerSegment::map((*arrived)->fd);
+      if (!segment) return segment.error().text;
+      auto peer = std::make_unique<Peer>(Peer{std::move(*segment), (*arrived)->pid, -1, 0, false, {}});
+      if (peer->pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, peer->pid, 0));
+      node.peers[key((*arrived)->from)] = std::move(peer);
+    }
+    std::erase_if(to_receive, [&](int r) { return node.peers.count(key(hellos[r].address)) != 0; });
+    if (!moved) {
+      if (waiting::nanoseconds() > limit) return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s";
+      // Another thread may be creating another team meanwhile; whoever holds the lock receives for both.
+      lock.unlock();
+      bootstrap.idle();
+      lock.lock();
+    }
+  }
+  return {};
+}
+
+void probe_cma(Node& node, const Hello& hello, Peer& peer) {
+  if (peer.probe_address) return;  // tried before
+  peer.probe_address = hello.probe;
+  if (node.settings().ways_left_out & 1u << unsigned(memory::Way::cma)) {
+    peer.cma_why = "left out by NEARFIELD_REACH";
+    return;
+  }
+  auto probed = memory::cma_probe(peer.pid, hello.probe, hello.secret);
+  peer.cma = bool(probed);
+  if (!probed) {
+    peer.cma_why = probed.error().text;
+    log_line(LogLevel::info, "CMA does not reach process %d: %s; copy buffers are used", int(peer.pid), peer.cma_why.c_str());
+  }
+}
+
+}  // namespace
+
+void Team::decline(int size, Bootstrap& bootstrap) {
+  const Hello absent{};
+  std::vector<Hello> hellos(size);
+  bootstrap.allgather(&absent, hellos.data(), sizeof absent);
+}
+
+Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
+  std::unique_ptr<Team> team(new Team(node, rank, size));
+  std::string trouble;
+
+  // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
+  const std::size_t shift = std::size_t(rank % 32) * line;
+  const std::size_t leader_offset = (sizeof(MemberBlock) + line - 1) / line * line;
+  const std::size_t bytes = 32 * line + leader_offset + (rank == 0 ? sizeof(LeaderBlock) : 0);
+  auto allocation = node.arena().allocate_zeroed(bytes, 4096);
+  Hello mine{};
+  if (allocation) {
+    team->block_allocation_ = *allocation;
+    team->block_offset_ = *allocation + shift;
+    team->mine_ = new (node.segment().base() + team->block_offset_) MemberBlock{};
+    mine.block = team->block_offset_;
+  } else {
+    trouble = allocation.error().text;
+  }
+  if (rank == 0 && allocation) {
+    auto* leader = new (node.segment().base() + team->block_offset_ + leader_offset) LeaderBlock{};
+    leader->plan.check = node.settings().check;
+    const std::string& text = node.settings().algorithm;
+    std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
+    leader->plan.l3_share = node.l3_bytes() / std::max(1.0, std::min<double>(size, node.cpus().available()));
+  }
+  mine.address = node.exchange().address();
+  mine.node = node.node_id();
+  mine.probe = reinterpret_cast<std::uint64_t>(&node.header().probe);
+  mine.secret = node.header().probe;
+  mine.protocol = protocol;
+  mine.enabled = node.settings().enabled;
+  for (std::size_t cpu = 0; cpu < 1024; ++cpu)
+    if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+
+  std::vector<Hello> hellos(size);
+  if (!bootstrap.allgather(&mine, hellos.data(), sizeof mine)) return Error{"the host's allgather failed"};
+
+  // Everything that decides whether we go on must be the same on all members, hence come from the hellos alone.
+  for (int r = 0; r < size; ++r) {
+    if (!hellos[r].enabled) return Error{"Nearfield is switched off or has no shared memory in rank " + std::to_string(r)};
+    if (hellos[r].protocol != protocol) return Error{"another version of Nearfield is loaded in rank " + std::to_string(r)};
+    if (hellos[r].node != hellos[0].node) return Error{"the members live on several nodes"};
+    if (!hellos[r].block) return Error{"rank " + std::to_string(r) + " has no shared memory" + (trouble.empty() ? "" : ": " + trouble)};
+  }
+  for (int r = 0; r < size; ++r)
+    for (int s = 0; s < r; ++s)
+      if (!std::memcmp(&hellos[r].address, &hellos[s].address, sizeof mine.address))
+        return Error{"two members are one process"};
+
+  trouble = swap_segments(node, hellos, rank, bootstrap);
+  team->all_cma_ = true;
+  if (trouble.empty()) {
+    const std::lock_guard lock(node.peers_mutex);
+    for (int r = 0; r < size; ++r) {
+      if (r == rank) {
+        team->base_[r] = node.segment().base();
+      } else {
+        Peer& peer = *node.peers.at(key(hellos[r].address));
+        probe_cma(node, hellos[r], peer);
+        team->all_cma_ &= peer.cma;
+        team->peer_[r] = &peer;
+        team->base_[r] = peer.segment.base();
+      }
+      team->member_[r] = reinterpret_cast<MemberBlock*>(team->base_[r] + hellos[r].block);
+    }
+    team->leader_ = reinterpret_cast<LeaderBlock*>(team->base_[0] + hellos[0].block + leader_offset);
+    const int shared = sharing(hellos, rank);
+    node.tune(shared);
+    if (rank == 0) {
+      auto& plan = team->leader_->plan;
+      plan.gate = node.policy().crowded || size > 8;
+      plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
+    }
+  }
+  constexpr std::uint32_t complete = 1, cma = 2;
+  const std::uint32_t agreed = bootstrap.all_and((trouble.empty() ? complete : 0) | (team->all_cma_ ? cma : 0));
+  if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
+  team->all_cma_ = agreed & cma;
+  team->gated_ = team->leader_->plan.gate;
+  team->algorithm_text = team->leader_->plan.algorithm;
+  return team;
+}
+
+}  // namespace nearfield::team

@@ -1,0 +1,77 @@
+// The process's one global object: its segment, the peers whose segments it has mapped, its wait policy.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/memory/arena.hpp"
+#include "engine/memory/cpus.hpp"
+#include "engine/memory/exchange.hpp"
+#include "engine/memory/reach.hpp"
+#include "engine/memory/segment.hpp"
+#include "engine/result.hpp"
+#include "engine/settings.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::team {
+
+// At offset 0 of every segment.
+struct ProcessHeader {
+  std::uint64_t probe;                 // owner, before the segment is passed on: what a CMA probe must read
+  std::atomic<std::uint32_t> left;     // owner: 1 once it has left MPI in good order
+};
+
+// Another process of this node whose segment is mapped here. Never unmapped before exit.
+struct Peer {
+  memory::PeerSegment segment;
+  pid_t pid = 0;  // 0: not visible from our pid namespace
+  int pidfd = -1;
+  std::uint64_t probe_address = 0;
+  bool cma = false;
+  std::string cma_why;
+  bool gone() const;   // the process has ended
+  bool left() const { return reinterpret_cast<const ProcessHeader*>(segment.base())->left.load(std::memory_order_acquire); }
+};
+
+class Node {
+ public:
+  // Creates the segment and the socket; cheap enough for start-up (no communication).
+  static Result<std::unique_ptr<Node>> create(const Settings& settings);
+  ~Node();
+
+  const Settings& settings() const { return settings_; }
+  memory::Segment& segment() { return segment_; }
+  memory::Arena& arena() { return *arena_; }
+  memory::Exchange& exchange() { return exchange_; }
+  const memory::Cpus& cpus() const { return cpus_; }
+  std::uint64_t node_id() const { return node_id_; }
+  std::uint64_t l3_bytes() const { return l3_bytes_; }
+  ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
+  waiting::Policy& policy() { return policy_; }
+
+  // Called inside waits; set by the shim.
+  void (*progress)() = [] {};
+
+  // Peers by identity; guarded by `peers_mutex` while teams are created.
+  std::unordered_map<std::string, std::unique_ptr<Peer>> peers;
+  std::unordered_map<std::string, bool> sent;  // who has our segment already
+  std::mutex peers_mutex;
+
+  // The wait policy, once it is known how many ranks of this node share our CPUs.
+  void tune(int sharing_ranks);
+
+ private:
+  Node(Settings settings, memory::Segment segment, memory::Exchange exchange);
+  Settings settings_;
+  memory::Segment segment_;
+  std::unique_ptr<memory::Arena> arena_;
+  memory::Exchange exchange_;
+  memory::Cpus cpus_;
+  std::uint64_t node_id_ = 0, l3_bytes_ = 0;
+  waiting::Policy policy_;
+  int sharing_ranks_ = 0;
+};
+
+}  // namespace nearfield::team

@@ -1,0 +1,269 @@
+#include "engine/team/team.hpp"
+
+#include <cstring>
+#include <list>
+
+namespace nearfield::team {
+namespace {
+
+// Teams that we have closed while other members have not: their blocks must stay.
+std::mutex closing_mutex;
+
+std::string describe_call(std::uint64_t doing) {
+  if (!doing) return "outside of Nearfield's collectives";
+  const auto collective = collectives::Collective((doing >> 56) - 1);
+  return std::string("in ") + collectives::name(collective) + " of " + std::to_string(doing & 0xffffffffff) + " bytes";
+}
+
+}  // namespace
+
+// Adapts a wait to waiting::wait_slowly.
+struct Team::WaitHost {
+  Team& team;
+  std::uint32_t awaited;
+  bool (*lacking)(void*, int);
+  void* context;
+  void progress() { team.node_.progress(); }
+  std::atomic<std::uint32_t>& bell() { return team.mine_->bell; }
+  void before_sleep() {
+    team.mine_->awaits.store(awaited, std::memory_order_relaxed);
+    team.leader_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+  }
+  void after_sleep() {
+    team.leader_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+    team.mine_->awaits.store(0, std::memory_order_relaxed);
+  }
+  void inspect(std::uint64_t elapsed) { team.inspect(elapsed, lacking, context); }
+};
+
+// `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
+template <class Flag, class Lacking>
+inline void Team::wait(Flag flag, Lacking lacking, std::uint32_t awaited) {
+  if (flag()) return;
+  if (!node_.policy().crowded) {
+    for (int i = 0; i < 64; ++i) {
+      _mm_pause();
+      if (flag()) return;
+    }
+  }
+  WaitHost host{*this, awaited, [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); }, &lacking};
+  waiting::wait_slowly(node_.policy(), flag, host);
+}
+
+Team::Team(Node& node, int rank, int size)
+    : node_(node), rank_(rank), size_(size), member_(size), base_(size), peer_(size), inputs_(size) {}
+
+Team::~Team() {
+  if (staging_) node_.arena().free(staging_offset_);
+  if (block_allocation_) node_.arena().free(block_allocation_);
+}
+
+void Team::close(std::unique_ptr<Team> team) {
+  static auto& closing = *new std::list<std::unique_ptr<Team>>;  // never destroyed: may be used by exit handlers
+  const std::lock_guard lock(closing_mutex);
+  for (int r = 0; r < team->size_; ++r)
+    if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // pairs with the load below
+  closing.push_back(std::move(team));
+  // Freeing needs no peer's block: only our own count of members that are through with us.
+  closing.remove_if([](const std::unique_ptr<Team>& t) {
+    return t->mine_->closed.load(std::memory_order_acquire) == std::uint32_t(t->size_ - 1);
+  });
+}
+
+// ---------------------------------------------------------------- waking
+
+inline void Team::ring_bells(std::uint32_t awaited) {
+  if (leader_->sleepers.load(std::memory_order_relaxed) == 0) return;
+  for (int r = 0; r < size_; ++r) {
+    const std::uint32_t who = member_[r]->awaits.load(std::memory_order_relaxed);
+    if (r == rank_ || who != awaited) continue;
+    member_[r]->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    waiting::futex_wake(member_[r]->bell);
+  }
+}
+
+// ---------------------------------------------------------------- small operations
+
+std::byte* Team::reserve_slot(std::uint64_t seq) {
+  if (seq > slots && seq - slots > slots_safe_) {
+    const std::uint64_t needed = seq - slots;
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      const auto& done = member_[r]->slot_done;
+      wait([&] { return done.load(std::memory_order_acquire) >= needed; }, [&](int m) { return m == r; }, r + 1);
+    }
+    slots_safe_ = needed;
+  }
+  return mine_->slot[seq % slots].payload;
+}
+
+void Team::publish_slot(std::uint64_t seq, std::size_t bytes) {
+  Slot& slot = mine_->slot[seq % slots];
+  slot.bytes = bytes;
+  slot.seq.store(seq, std::memory_order_release);  // pairs with wait_slot and meet_slots
+  ring_bells(rank_ + 1);
+}
+
+const std::byte* Team::wait_slot(int member, std::uint64_t seq) {
+  Slot& slot = member_[member]->slot[seq % slots];
+  wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; }, member + 1);
+  return slot.payload;
+}
+
+void Team::meet_slots(std::uint64_t seq) {
+  if (gated_) {
+    gate_target_ += size_;
+    const std::uint64_t target = gate_target_;
+    // acq_rel: our slot is published to whoever sees the sum, and all slots to whoever completes it.
+    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_bells(everybody);
+    else
+      wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
+           [&](int m) { return member_[m]->slot[seq % slots].seq.load(std::memory_order_relaxed) < seq; }, everybody);
+  } else {
+    for (int i = 1; i < size_; ++i) wait_slot(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, seq);
+  }
+  slots_safe_ = seq - 1;  // who has published seq has read all of seq - 1
+}
+
+void Team::finish_rooted_slot(std::uint64_t seq) {
+  mine_->slot_done.store(seq, std::memory_order_release);  // pairs with reserve_slot
+  ring_bells(rank_ + 1);
+}
+
+// ---------------------------------------------------------------- large operations
+
+void Team::ensure_staging() {
+  if (staging_) return;
+  auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096);
+  if (!offset) throw Broken("no room for copy buffers: " + offset.error().text);
+  staging_offset_ = *offset;
+  staging_ = node_.segment().base() + *offset;
+  mine_->staging.store(*offset, std::memory_order_relaxed);
+}
+
+void Team::begin_rounds() {
+  ensure_staging();
+  // After rooted rounds nothing is known about the readers of our last buffers.
+  if (last_rounds_rooted_) wait_all_consumed(tick_);
+  last_rounds_rooted_ = false;
+}
+
+void Team::begin_rooted_rounds() {
+  ensure_staging();
+  last_rounds_rooted_ = true;
+}
+
+void Team::expose(const void* address, std::size_t bytes) {
+  mine_->exposed.store(reinterpret_cast<std::uint64_t>(address), std::memory_order_relaxed);
+  const auto* at = static_cast<const std::byte*>(address);
+  const bool inside = node_.segment().contains(at, bytes) && !(node_.settings().ways_left_out & 1u << unsigned(memory::Way::mapped));
+  mine_->mapped.store(inside ? at - node_.segment().base() : ~std::uint64_t{0}, std::memory_order_relaxed);
+}
+
+void Team::post(std::uint64_t tick) {
+  mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
+  ring_bells(rank_ + 1);
+}
+
+void Team::wait_posted(int member, std::uint64_t tick) {
+  const auto& posted = member_[member]->posted;
+  wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; }, member + 1);
+}
+
+void Team::meet(std::uint64_t tick) {
+  for (int i = 1; i < size_; ++i) wait_posted(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, tick);
+  if (tick > 2) ticks_safe_ = tick - 2;
+}
+
+void Team::consume(std::uint64_t tick) {
+  mine_->consumed.store(tick, std::memory_order_release);  // pairs with wait_consumed
+  ring_bells(rank_ + 1);
+}
+
+void Team::wait_consumed(int member, std::uint64_t tick) {
+  const auto& consumed = member_[member]->consumed;
+  wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; }, member + 1);
+}
+
+void Team::wait_all_consumed(std::uint64_t tick) {
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_) wait_consumed(r, tick);
+  if (tick > ticks_safe_) ticks_safe_ = tick;
+}
+
+// ---------------------------------------------------------------- reports and checks
+
+void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || !peer_[r]->gone()) continue;
+    // A peer that has left MPI in good order is missed only if it still owes us something.
+    if (peer_[r]->left() && !lacking(context, r)) continue;
+    throw Broken("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
+                 std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
+                 describe_call(mine_->doing.load(std::memory_order_relaxed)));
+  }
+  const double limit = node_.settings().stall_seconds;
+  if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;
+  stall_reported_ = true;
+  std::string whom;
+  int named = 0;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || !lacking(context, r)) continue;
+    if (++named > 4) break;
+    whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + "), " +
+            describe_call(member_[r]->doing.load(std::memory_order_relaxed));
+  }
+  log_line(LogLevel::error, "rank %d of %d has waited %.0f s %s for %s%s", rank_, size_, double(elapsed) * 1e-9,
+           describe_call(mine_->doing.load(std::memory_order_relaxed)).c_str(), whom.c_str(), named > 4 ? " and others" : "");
+}
+
+namespace {
+struct CallRecord {
+  collectives::Collective collective;
+  reducing::Op op;
+  reducing::Type type;
+  std::uint8_t host;
+  std::int32_t root;
+  std::uint64_t bytes;
+  bool operator==(const CallRecord&) const = default;
+};
+
+std::string describe(const CallRecord& c) {
+  using collectives::Collective;
+  std::string text = std::string(collectives::name(c.collective)) + "(" + std::to_string(c.bytes) + " bytes";
+  const bool reduction = c.collective == Collective::reduce || c.collective == Collective::allreduce ||
+                         c.collective == Collective::reduce_scatter_block;
+  const bool rooted = c.collective == Collective::bcast || c.collective == Collective::reduce ||
+                      c.collective == Collective::gather || c.collective == Collective::scatter;
+  if (reduction && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
+  if (rooted) text += ", root " + std::to_string(c.root);
+  return text + ")";
+}
+}  // namespace
+
+void Team::compare_calls(const collectives::Call& call) {
+  CallRecord mine{};
+  std::memset(static_cast<void*>(&mine), 0, sizeof mine);
+  mine.collective = call.collective;
+  mine.op = call.fold ? call.op : reducing::Op::sum;
+  mine.type = call.fold ? call.type : reducing::Type::none;
+  mine.host = call.fold ? 0 : 1;
+  mine.root = call.root;
+  mine.bytes = call.bytes;
+  const std::uint64_t seq = next_slot();
+  std::memcpy(reserve_slot(seq), &mine, sizeof mine);
+  publish_slot(seq, sizeof mine);
+  meet_slots(seq);
+  CallRecord first;
+  std::memcpy(&first, slot(0, seq), sizeof first);
+  for (int r = 1; r < size_; ++r) {
+    CallRecord other;
+    std::memcpy(&other, slot(r, seq), sizeof other);
+    if (other == first) continue;
+    // One rank speaks for all; the others fail as well, with the same text.
+    throw Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " + describe(other) +
+                 " on the same communicator of " + std::to_string(size_) + " ranks");
+  }
+}
+
+}  // namespace nearfield::team

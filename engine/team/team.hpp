@@ -1,0 +1,137 @@
+// A team: the members of one communicator, all on this node, and the means by which their collectives meet.
+//
+// blocks.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives are
+// written in terms of these and never touch a word themselves.
+#pragma once
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "engine/collectives/call.hpp"
+#include "engine/team/blocks.hpp"
+#include "engine/team/node.hpp"
+
+namespace nearfield::collectives {
+struct Algorithm;
+}
+
+namespace nearfield::team {
+
+// Thrown out of a wait; the shim turns it into an MPI error.
+struct Broken : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// How the members of a communicator talk before they share memory; every member calls the same functions in the
+// same order. The shim implements it with the host, the engine's tests with a shared page.
+struct Bootstrap {
+  virtual ~Bootstrap() = default;
+  virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;
+  virtual std::uint32_t all_and(std::uint32_t bits) = 0;  // bitwise and over the members
+  virtual void idle() = 0;               // called while others are waited for
+};
+
+class Team {
+ public:
+  // Collective. An Error means that these members cannot share memory, agreed by all of them.
+  static Result<std::unique_ptr<Team>> create(Node& node, int rank, int size, Bootstrap& bootstrap);
+  // What a member without a node does while the others create: everybody then gets an Error.
+  static void decline(int size, Bootstrap& bootstrap);
+  // Local: others may still be inside their last call. The blocks are freed when everybody has closed.
+  static void close(std::unique_ptr<Team> team);
+  ~Team();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  Node& node() { return node_; }
+  const Plan& plan() const { return leader_->plan; }
+  bool crowded() const { return gated_; }
+  bool all_cma() const { return all_cma_; }
+
+  // ---- small operations
+  // Starts the next small operation: returns its sequence number.
+  std::uint64_t next_slot() { return ++seq_; }
+  // Own slot for `seq`, once nobody reads its previous content any more.
+  std::byte* reserve_slot(std::uint64_t seq);
+  void publish_slot(std::uint64_t seq, std::size_t bytes);
+  const std::byte* wait_slot(int member, std::uint64_t seq);  // its payload
+  std::size_t slot_bytes(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].bytes; }
+  // After publish_slot: waits until everybody has published `seq`.
+  void meet_slots(std::uint64_t seq);
+  const std::byte* slot(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].payload; }
+  void finish_rooted_slot(std::uint64_t seq);
+
+  // ---- large operations: rounds of buffers
+  std::uint64_t tick() const { return tick_; }
+  void advance(std::uint64_t ticks) { tick_ += ticks; }
+  // Prepares the staging area for rounds first..; everybody-waits operations and rooted ones differ in what they know.
+  void begin_rounds();
+  void begin_rooted_rounds();
+  std::size_t buffer_bytes() const { return leader_->plan.buffer_bytes; }
+  std::byte* my_buffer(std::uint64_t tick) { return staging_ + (tick % buffers) * buffer_bytes(); }
+  const std::byte* buffer(int member, std::uint64_t tick) const {
+    return base_[member] + member_[member]->staging.load(std::memory_order_relaxed) + (tick % buffers) * buffer_bytes();
+  }
+  void expose(const void* address, std::size_t bytes);  // before post: how own user buffer can be reached
+  void post(std::uint64_t tick);
+  void wait_posted(int member, std::uint64_t tick);
+  void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
+  void consume(std::uint64_t tick);
+  void wait_consumed(int member, std::uint64_t tick);
+  void wait_all_consumed(std::uint64_t tick);
+  // Rooted: own buffer of `tick` may be filled again.
+  void wait_buffer_free(std::uint64_t tick) {
+    if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
+  }
+
+  // A member's exposed user buffer as mapped memory, or nullptr.
+  std::byte* mapped(int member) const {
+    const std::uint64_t at = member_[member]->mapped.load(std::memory_order_relaxed);
+    return at == ~std::uint64_t{0} ? nullptr : base_[member] + at;
+  }
+  std::uint64_t exposed(int member) const { return member_[member]->exposed.load(std::memory_order_relaxed); }
+  pid_t pid(int member) const { return peer_[member] ? peer_[member]->pid : 0; }
+
+  // ---- reports and checks
+  void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
+  void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
+  // NEARFIELD_CHECK: compares the calls of all members; throws Broken naming two that differ.
+  void compare_calls(const collectives::Call& call);
+
+  // Scratch for the collectives: `size` pointers each.
+  std::span<const void*> inputs() { return inputs_; }
+
+  // The algorithm last chosen per collective and size class (choosing/choose.cpp).
+  const collectives::Algorithm* chosen[collectives::collective_count][64] = {};
+  std::string algorithm_text;  // the override in force (choosing/override.hpp)
+  bool enabled = true;
+
+ private:
+  Team(Node& node, int rank, int size);
+  void ensure_staging();
+  void ring_bells(std::uint32_t awaited);
+  template <class Flag, class Lacking>
+  void wait(Flag flag, Lacking lacking, std::uint32_t awaited);
+  struct WaitHost;
+  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
+
+  Node& node_;
+  const int rank_, size_;
+  bool gated_ = false, all_cma_ = false, stall_reported_ = false;
+  MemberBlock* mine_ = nullptr;
+  LeaderBlock* leader_ = nullptr;
+  std::vector<MemberBlock*> member_;
+  std::vector<std::byte*> base_;  // segment of each member
+  std::vector<Peer*> peer_;       // nullptr for ourselves
+  std::vector<const void*> inputs_;
+  std::size_t block_offset_ = 0, block_allocation_ = 0;
+  std::size_t staging_offset_ = 0;
+  std::byte* staging_ = nullptr;
+  std::uint64_t seq_ = 0, slots_safe_ = 0;    // every member has read our slots up to slots_safe_
+  std::uint64_t tick_ = 0, ticks_safe_ = 0;   // every member has read our buffers up to ticks_safe_
+  std::uint64_t gate_target_ = 0;
+  bool last_rounds_rooted_ = false;
+};
+
+}  // namespace nearfield::team

@@ -1,0 +1,77 @@
+// The common path of every collective: find the team, check what has to be checked, run an algorithm, or hand the
+// call to the host. Whatever decides here is equal on all ranks (law 1 of docs/architecture.md), except for
+// arguments that are wrong: those go to the host, which raises the error that the program expects.
+#pragma once
+#include <new>
+
+#include "engine/choosing/choose.hpp"
+#include "mpi/shim/communicator.hpp"
+#include "mpi/shim/stats.hpp"
+#include "mpi/shim/types.hpp"
+
+namespace nearfield::mpi {
+
+extern thread_local const char* last_algorithm;
+
+// Reports `text` and raises an error through the communicator's error handler.
+int raise(MPI_Comm comm, const char* function, const char* text);
+
+// What a call needs to go on inside Nearfield; team is null when the host has to take it.
+struct Admission {
+  team::Team* team = nullptr;
+  Communicator* communicator = nullptr;
+  Reason reason = Reason::communicator;
+};
+
+inline Admission admit(MPI_Comm comm) {
+  Communicator* const state = communicator_of(comm);
+  if (!state || !state->team) [[unlikely]] return {nullptr, state, Reason::communicator};
+  if (!state->team->enabled) [[unlikely]] return {nullptr, state, Reason::off};
+  return {state->team.get(), state, Reason::communicator};
+}
+
+template <class HostCall>
+int to_host(collectives::Collective collective, Reason reason, HostCall call) {
+  last_algorithm = "host";
+  if (!stats_on) [[likely]] return call();
+  Tally& t = tally(collective);
+  t.calls.fetch_add(1, std::memory_order_relaxed);
+  t.host[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t start = waiting::nanoseconds();
+  const int code = call();
+  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  return code;
+}
+
+// Compares the calls of all ranks before one that goes to the host although the communicator has a team.
+int check_before_host(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function);
+
+template <class HostCall>
+int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
+  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  try {
+    if (team.plan().check) [[unlikely]] team.compare_calls(call);
+    if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
+    const collectives::Algorithm* const algorithm = choosing::choose(team, call);
+    if (!algorithm) [[unlikely]] return to_host(call.collective, Reason::algorithm, host_call);
+    last_algorithm = algorithm->name;
+    team.enter(collectives::pack(call));
+    algorithm->run(team, call);
+    team.leave();
+  } catch (const team::Broken& broken) {
+    team.leave();
+    return raise(comm, function, broken.what());
+  } catch (const std::bad_alloc&) {
+    team.leave();
+    return raise(comm, function, "out of memory");
+  }
+  if (stats_on) [[unlikely]] {
+    Tally& t = tally(call.collective);
+    t.calls.fetch_add(1, std::memory_order_relaxed);
+    t.bytes.fetch_add(call.bytes, std::memory_order_relaxed);
+    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,170 @@
+#include "mpi/shim/communicator.hpp"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <mutex>
+
+#include "engine/choosing/choose.hpp"
+#include "mpi/shim/stats.hpp"
+#include "mpi/shim/types.hpp"
+
+namespace nearfield::mpi {
+
+thread_local CachedCommunicator communicator_cache[cached_communicators];
+std::atomic<std::uint64_t> communicator_epoch{1};
+
+namespace {
+
+enum class Phase { before, starting, running, unavailable, finished };
+std::atomic<Phase> phase{Phase::before};
+std::mutex start_mutex;
+team::Node* the_node;  // never destroyed: other libraries' exit handlers may still make MPI calls
+int keyval;
+thread_local bool creating;
+
+void progress_host() {
+  int flag = 0;
+  host.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, host.self, &flag, MPI_STATUS_IGNORE);
+}
+
+// A duplicate of a communicator starts without state.
+int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Called by the host when the communicator goes, by whatever way.
+int forget(MPI_Comm, int, void* value, void*) {
+  std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
+  if (state->team) team::Team::close(std::move(state->team));
+  return MPI_SUCCESS;
+}
+
+// Non-blocking forms and yields: hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
+class HostBootstrap : public team::Bootstrap {
+ public:
+  explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
+  bool allgather(const void* mine, void* all, std::size_t bytes) override {
+    MPI_Request request;
+    return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS && finish(request);
+  }
+  std::uint32_t all_and(std::uint32_t bits) override {
+    std::uint32_t all = 0;
+    MPI_Request request;
+    const bool done =
+        host.Iallreduce(&bits, &all, 1, MPI_UINT32_T, MPI_BAND, comm_, &request) == MPI_SUCCESS && finish(request);
+    return done ? all : 0;
+  }
+  void idle() override { sched_yield(); }
+
+ private:
+  bool finish(MPI_Request& request) {
+    int done = 0;
+    for (int i = 0; !done; ++i) {
+      if (host.Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
+      if (!done && i > 100) sched_yield();
+    }
+    return true;
+  }
+  MPI_Comm comm_;
+};
+
+std::unique_ptr<Communicator> create(MPI_Comm comm) {
+  auto state = std::make_unique<Communicator>();
+  int inter = 0;
+  if (host.Comm_test_inter(comm, &inter) || inter) {
+    state->reason = "intercommunicator";
+    return state;
+  }
+  host.Comm_rank(comm, &state->rank);
+  host.Comm_size(comm, &state->size);
+  if (state->size == 1) {
+    state->reason = "single rank";
+    return state;
+  }
+  HostBootstrap bootstrap(comm);
+  if (!the_node) {
+    team::Team::decline(state->size, bootstrap);
+    state->reason = "switched off";
+    return state;
+  }
+  auto team = team::Team::create(*the_node, state->rank, state->size, bootstrap);
+  if (!team) {
+    state->reason = "not on one node";
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state->size, team.error().text.c_str());
+    return state;
+  }
+  state->team = std::move(*team);
+  return state;
+}
+
+}  // namespace
+
+team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::running ? the_node : nullptr; }
+
+void enter_host_init() {
+  auto expected = Phase::before;
+  phase.compare_exchange_strong(expected, Phase::starting);
+}
+
+void leave_host_init() {
+  auto expected = Phase::starting;
+  phase.compare_exchange_strong(expected, Phase::before);
+}
+
+void start_node() {
+  const std::lock_guard lock(start_mutex);
+  if (phase.load(std::memory_order_acquire) != Phase::before) return;
+  std::string complaints;
+  const Settings settings = read_settings(complaints);
+  if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
+    complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
+  if (!complaints.empty()) {
+    std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
+    host.Abort(host.world, 1);
+  }
+  // Without a node we still answer the others when they create a team, so that all of them turn to the host.
+  if (settings.enabled) {
+    auto created = team::Node::create(settings);
+    if (created) {
+      the_node = created->release();
+      the_node->progress = progress_host;
+    } else {
+      log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
+    }
+  }
+  bind_types();
+  stats_on = the_node && settings.stats;
+  const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS;
+  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
+}
+
+void finalize_node() {
+  if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+  phase.store(Phase::finished, std::memory_order_release);
+}
+
+Communicator* communicator_slowly(MPI_Comm comm) {
+  if (comm == host.comm_null || creating) return nullptr;
+  if (phase.load(std::memory_order_acquire) == Phase::before) start_node();  // sessions do not call MPI_Init
+  if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;
+  void* value = nullptr;
+  int found = 0;
+  const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);
+  if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  auto* state = found ? static_cast<Communicator*>(value) : nullptr;
+  if (!state) {
+    creating = true;
+    auto created = create(comm);
+    creating = false;
+    if (host.Comm_set_attr(comm, keyval, created.get()) != MPI_SUCCESS) return nullptr;
+    state = created.release();
+  }
+  const auto bits = (std::uint64_t)comm;
+  communicator_cache[(bits ^ bits >> 8) % cached_communicators] = {comm, epoch, state};
+  return state;
+}
+
+}  // namespace nearfield::mpi

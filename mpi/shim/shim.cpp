@@ -1,0 +1,119 @@
+// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI,
+// memory, and the run-time switch.
+#include <cstring>
+
+#include "mpi/shim/carry.hpp"
+#include "mpi/shim/functions.hpp"
+
+namespace nearfield::mpi {
+
+thread_local const char* last_algorithm = "host";
+
+int raise(MPI_Comm comm, const char* function, const char* text) {
+  log_line(LogLevel::error, "%s: %s", function, text);
+  host.Comm_call_errhandler(comm, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+namespace {
+
+void started() {
+  leave_host_init();
+  start_node();
+}
+
+// One hint of an info object; empty when it is not there.
+std::string hint(MPI_Info info, const char* key) {
+  char value[MPI_MAX_INFO_VAL + 1] = {};
+  int there = 0;
+  if (host.Info_get(info, key, MPI_MAX_INFO_VAL, value, &there) != MPI_SUCCESS || !there) return {};
+  return value[0] ? value : " ";
+}
+
+}  // namespace
+
+int Init(int* argc, char*** argv) {
+  enter_host_init();
+  const int code = host.Init(argc, argv);
+  if (code == MPI_SUCCESS) started();
+  return code;
+}
+
+int Init_thread(int* argc, char*** argv, int required, int* provided) {
+  enter_host_init();
+  const int code = host.Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) started();
+  return code;
+}
+
+int Finalize() {
+  if (team::Node* const n = node(); n && n->settings().stats) {
+    int rank = 0, size = 1;
+    host.Comm_rank(host.world, &rank);
+    host.Comm_size(host.world, &size);
+    if (rank == 0 || n->settings().stats_all) print_stats(rank, size);
+  }
+  finalize_node();
+  return host.Finalize();
+}
+
+// Memory from our segment: peers load and store it directly.
+int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
+  team::Node* const n = node();
+  if (n && size > 0 && base_pointer) {
+    if (auto offset = n->arena().allocate(std::size_t(size), 4096)) {
+      *static_cast<void**>(base_pointer) = n->segment().base() + *offset;
+      return MPI_SUCCESS;
+    }
+  }
+  return host.Alloc_mem(size, info, base_pointer);
+}
+
+int Free_mem(void* base) {
+  team::Node* const n = node();
+  if (n && n->segment().contains(base, 1)) {
+    n->arena().free(std::size_t(static_cast<std::byte*>(base) - n->segment().base()));
+    return MPI_SUCCESS;
+  }
+  return host.Free_mem(base);
+}
+
+// Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none).
+int Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  int keys = 0;
+  if (info != MPI_INFO_NULL && host.Info_get_nkeys(info, &keys) == MPI_SUCCESS && keys > 0) {
+    const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm");
+    if (!on.empty() || !algorithm.empty()) {
+      Communicator* const state = communicator_of(comm);
+      if (!on.empty() && on != "on" && on != "off") return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
+      if (const std::string wrong = choosing::complain_about(algorithm); !wrong.empty())
+        return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
+      if (state && state->team) {
+        if (!on.empty()) state->team->enabled = on == "on";
+        if (!algorithm.empty()) {
+          state->team->algorithm_text = algorithm;
+          std::memset(state->team->chosen, 0, sizeof state->team->chosen);
+        }
+      }
+    }
+  }
+  return host.Comm_set_info(comm, info);
+}
+
+}  // namespace nearfield::mpi
+
+extern "C" {
+
+__attribute__((visibility("default"))) int nearfield_shim_attach(void* library) { return nearfield::mpi::bind_host(library); }
+
+// The shim's version of MPI_`name`; nullptr where the host's own serves.
+__attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
+#define F(function) \
+  if (!std::strcmp(name, #function)) return reinterpret_cast<void*>(&nearfield::mpi::function);
+#include "mpi/preload/functions.def"
+#undef F
+  return nullptr;
+}
+
+__attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() { return nearfield::mpi::last_algorithm; }
+}

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Everything that CI runs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+stage() { printf '== %s (%d s)\n' "$1" "$SECONDS"; }
+
+stage "setup"
+bash scripts/setup.sh tests
+stage "lint"
+bash scripts/lint.sh
+stage "build"
+[ -e build/release/build.ninja ] || cmake --preset release > /dev/null
+ninja -C build/release --quiet
+for sanitizer in asan tsan; do
+  stage "engine tests, $sanitizer"
+  [ -e build/$sanitizer/build.ninja ] || cmake --preset $sanitizer > /dev/null
+  ninja -C build/$sanitizer --quiet
+  ctest --test-dir build/$sanitizer --output-on-failure -Q || { ctest --test-dir build/$sanitizer --rerun-failed --output-on-failure; exit 1; }
+done
+stage "engine tests, release"
+ctest --test-dir build/release --output-on-failure
+stage "tests under real MPIs"
+.venv/bin/python -m pytest tests
+stage "done"
