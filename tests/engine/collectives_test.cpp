@@ -1,0 +1,247 @@
+// Every algorithm of every collective, in forked processes with random delays, against arithmetic done here.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "engine/choosing/choose.hpp"
+#include "engine/collectives/table.hpp"
+#include "tests/engine/team.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+using team::Node;
+using team::Team;
+using testing::PageBootstrap;
+using testing::run_processes;
+
+// What rank `r` contributes in round `round` at position `i`.
+std::uint32_t value(int r, int round, std::size_t i) { return std::uint32_t(r * 2654435761u + unsigned(round) * 40503u + i * 97u); }
+
+std::uint32_t sum(int size, int round, std::size_t i) {
+  std::uint32_t total = 0;
+  for (int r = 0; r < size; ++r) total += value(r, round, i);
+  return total;
+}
+
+// One call; false (with a line on standard error) when any element is wrong.
+bool call_and_check(Team& team, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t bytes = count * 4, all = count * std::size_t(p);
+  std::vector<std::uint32_t> send(all), recv(all + 1, 0xdeadbeef);
+  for (std::size_t i = 0; i < all; ++i) send[i] = value(me, round, i);
+  Call call{algorithm.collective, bytes};
+  call.root = root;
+  call.count = count;
+  call.type = reducing::Type::u32;
+  call.op = reducing::Op::sum;
+  call.fold = reducing::fold(call.op, call.type);
+  call.send = send.data();
+  call.recv = recv.data();
+  const bool is_root = me == root;
+  std::uint32_t* result = recv.data();
+  if (in_place) {
+    switch (algorithm.collective) {
+      case Collective::allgather:
+      case Collective::gather:
+        if (algorithm.collective == Collective::allgather || is_root) {
+          std::copy_n(send.begin(), count, recv.begin() + std::ptrdiff_t(count) * me);
+          call.send = recv.data() + count * std::size_t(me);
+        }
+        break;
+      case Collective::scatter:
+        if (is_root) call.recv = result = send.data() + count * std::size_t(me);
+        break;
+      case Collective::bcast:
+      case Collective::barrier: break;
+      default:
+        call.recv = result = send.data();
+    }
+  }
+  if (!algorithm.applies(team, call)) return true;
+  algorithm.run(team, call);
+  auto expect = [&](std::size_t i, std::uint32_t want) {
+    if (result[i] == want) return true;
+    std::fprintf(stderr, "%s:%s rank %d of %d, count %zu, root %d%s: element %zu is %u, not %u\n", name(algorithm.collective),
+                 algorithm.name, me, p, count, root, in_place ? ", in place" : "", i, result[i], want);
+    return false;
+  };
+  bool good = true;
+  for (std::size_t i = 0; i < all && good; ++i) {
+    const int block = int(i / std::max<std::size_t>(count, 1));
+    const std::size_t at = i % std::max<std::size_t>(count, 1);
+    switch (algorithm.collective) {
+      case Collective::barrier: break;
+      case Collective::bcast:
+        if (!is_root && i < count) good = expect(i, value(root, round, i));
+        break;
+      case Collective::reduce:
+        if (is_root && i < count) good = expect(i, sum(p, round, i));
+        break;
+      case Collective::allreduce:
+        if (i < count) good = expect(i, sum(p, round, i));
+        break;
+      case Collective::allgather: good = expect(i, value(block, round, at)); break;
+      case Collective::gather:
+        if (is_root) good = expect(i, value(block, round, at));
+        break;
+      case Collective::alltoall: good = expect(i, value(block, round, at + count * std::size_t(me))); break;
+      case Collective::scatter:
+        if (i < count) good = expect(i, value(root, round, i + count * std::size_t(me)));
+        break;
+      case Collective::reduce_scatter_block:
+        if (i < count) good = expect(i, sum(p, round, i + count * std::size_t(me)));
+        break;
+      default: break;
+    }
+  }
+  if (recv[all] != 0xdeadbeef) {
+    std::fprintf(stderr, "%s:%s wrote past the end\n", name(algorithm.collective), algorithm.name);
+    good = false;
+  }
+  return good;
+}
+
+bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
+  auto team = Team::create(node, rank, size, bootstrap);
+  if (!team) {
+    std::fprintf(stderr, "%s\n", team.error().text.c_str());
+    return false;
+  }
+  std::mt19937 same{unsigned(size)}, own{unsigned(rank) * 77 + 1};
+  constexpr std::size_t counts[] = {1, 2, 12, 13, 100, 1000, 1024, 1025, 5000, 16384, 16385, 40000, 70000};
+  for (int round = 0; round < rounds; ++round) {
+    const auto rows = algorithms(Collective(same() % collective_count));
+    const auto& algorithm = rows[same() % rows.size()];
+    const std::size_t count = counts[same() % (same() % 4 ? 7 : 13)];
+    const int root = int(same() % unsigned(size));
+    const bool in_place = same() % 3 == 0;
+    if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
+    if (!call_and_check(**team, algorithm, round, count, root, in_place)) return false;
+  }
+  Team::close(std::move(*team));
+  return true;
+}
+
+class Processes : public ::testing::TestWithParam<int> {};
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int rounds = 300;
+#else
+constexpr int rounds = 2000;
+#endif
+
+TEST_P(Processes, RandomCallsOfEveryAlgorithm) {
+  EXPECT_EQ(0, run_processes(GetParam(), 120, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              return random_calls(node, bootstrap, rank, size, rounds);
+            }));
+}
+
+TEST_P(Processes, TheyMaySleepInEveryWait) {
+  Settings settings;
+  settings.wait = WaitStyle::sleep;
+  EXPECT_EQ(0, run_processes(
+                   GetParam(), 120,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     return random_calls(node, bootstrap, rank, size, rounds / 10);
+                   },
+                   settings));
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, Processes, ::testing::Values(2, 3, 4, 5, 7, 8, 9));
+
+// The same operands give the same bits by every algorithm: from left to right in rank order.
+TEST(Association, IsFixed) {
+  EXPECT_EQ(0, run_processes(5, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              bool good = true;
+              for (const std::size_t count : {3, 500, 3000, 30000}) {
+                auto input = [](int r, std::size_t i) { return 1.0 / double(r * 1000 + int(i % 997) + 1) * (r % 2 ? 1e9 : 1); };
+                std::vector<double> send(count), recv(count), expected(count);
+                for (std::size_t i = 0; i < count; ++i) {
+                  send[i] = input(rank, i);
+                  expected[i] = input(0, i);
+                  for (int r = 1; r < size; ++r) expected[i] += input(r, i);
+                }
+                for (const auto& row : algorithms(Collective::allreduce)) {
+                  Call call{Collective::allreduce, count * 8, send.data(), recv.data()};
+                  call.count = count;
+                  call.type = reducing::Type::f64;
+                  call.fold = reducing::fold(call.op, call.type);
+                  if (!row.applies(**team, call)) continue;
+                  std::fill(recv.begin(), recv.end(), 0);
+                  row.run(**team, call);
+                  good &= recv == expected;
+                }
+              }
+              return good;
+            }));
+}
+
+TEST(Team, ManyAreCheapAndLeaveNothing) {
+  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              std::size_t at_first = 0;
+              for (int i = 0; i < 300; ++i) {
+                auto team = Team::create(node, rank, size, bootstrap);
+                if (!team) return false;
+                if (!call_and_check(**team, algorithms(Collective::allreduce)[0], i, 10, 0, false)) return false;
+                Team::close(std::move(*team));
+                if (i == 20) at_first = node.arena().in_use();
+              }
+              bootstrap.meet();
+              return node.arena().in_use() <= at_first + (1 << 20);
+            }));
+}
+
+TEST(Team, ReportsADeadMember) {
+  EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              const Call call{Collective::barrier};
+              for (int i = 0;; ++i) {
+                if (rank == 1 && i == 100) raise(SIGKILL);
+                try {
+                  choosing::choose(**team, call)->run(**team, call);
+                } catch (const team::Broken& broken) {
+                  return std::string(broken.what()).find("rank 1") != std::string::npos;
+                }
+              }
+            }));
+}
+
+TEST(Team, ComparesCallsWhenAsked) {
+  Settings settings;
+  settings.check = true;
+  EXPECT_EQ(0, run_processes(
+                   3, 30,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     auto team = Team::create(node, rank, size, bootstrap);
+                     if (!team) return false;
+                     Call call{Collective::bcast, 8};
+                     call.root = rank == 2 ? 1 : 0;
+                     try {
+                       (*team)->compare_calls(call);
+                     } catch (const team::Broken& broken) {
+                       const std::string text = broken.what();
+                       return text.find("root 0") != std::string::npos && text.find("root 1") != std::string::npos &&
+                              text.find("rank 2") != std::string::npos;
+                     }
+                     return false;
+                   },
+                   settings));
+}
+
+TEST(Override, NamesWhatItDoesNotKnow) {
+  EXPECT_EQ(choosing::complain_about("allreduce:partitioned;alltoall:^slots"), "");
+  EXPECT_EQ(choosing::complain_about(""), "");
+  EXPECT_NE(choosing::complain_about("allreduce:partitoned").find("partitioned"), std::string::npos);
+  EXPECT_NE(choosing::complain_about("alreduce:slots").find("allreduce"), std::string::npos);
+  EXPECT_NE(choosing::complain_about("barrier:^slots").find("leaves no algorithm"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace nearfield::collectives

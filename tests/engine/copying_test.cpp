@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/copying/copy.hpp"
+
+namespace nearfield::copying {
+namespace {
+
+class EveryStore : public ::testing::TestWithParam<Store> {};
+
+TEST_P(EveryStore, CopiesExactlyWhatItShould) {
+  std::vector<std::size_t> lengths;
+  for (std::size_t n = 0; n <= 300; ++n) lengths.push_back(n);
+  for (const std::size_t n : {4095, 4096, 4097, 5000, 65536, 100001}) lengths.push_back(n);
+  for (const std::size_t bytes : lengths) {
+    for (const std::size_t to : {0, 1, 31, 63}) {
+      for (const std::size_t from : {0, 5, 33}) {
+        std::vector<std::byte> source(bytes + from), target(bytes + to + 64, std::byte{0x77});
+        for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte(i * 31 + 1);
+        copy(target.data() + to, source.data() + from, bytes, GetParam());
+        for (std::size_t i = 0; i < target.size(); ++i) {
+          const bool inside = i >= to && i < to + bytes;
+          ASSERT_EQ(target[i], inside ? source[from + i - to] : std::byte{0x77}) << bytes << " bytes, byte " << i;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Copy, EveryStore, ::testing::Values(Store::temporal, Store::streaming));
+
+TEST(Copy, StreamingReallyStreams) {
+  std::vector<std::byte> a(1 << 20), b(1 << 20);
+  const auto before = streamed_lines();
+  copy(a.data(), b.data(), a.size(), Store::temporal);
+  EXPECT_EQ(streamed_lines(), before);
+  copy(a.data(), b.data(), a.size(), Store::streaming);
+  EXPECT_GE(streamed_lines(), before + (1 << 20) / 64 - 2);
+}
+
+}  // namespace
+}  // namespace nearfield::copying

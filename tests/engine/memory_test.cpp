@@ -1,0 +1,258 @@
+// Segments, arenas, the exchange of descriptors, CMA, CPUs, topology, temporaries.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+
+#include "engine/memory/arena.hpp"
+#include "engine/memory/cpus.hpp"
+#include "engine/memory/exchange.hpp"
+#include "engine/memory/reach.hpp"
+#include "engine/memory/segment.hpp"
+#include "engine/memory/temporaries.hpp"
+#include "engine/memory/topology.hpp"
+
+namespace nearfield::memory {
+namespace {
+
+TEST(Segment, IsSealedAgainstResizing) {
+  auto segment = Segment::create(64 << 20);
+  ASSERT_TRUE(segment) << segment.error().text;
+  EXPECT_NE(0, ftruncate(segment->fd(), 1 << 20));
+  EXPECT_NE(0, ftruncate(segment->fd(), 1 << 30));
+  ASSERT_TRUE(segment->reserve(0, 8192));
+  segment->base()[8191] = std::byte{1};
+  auto peer = PeerSegment::map(dup(segment->fd()));
+  ASSERT_TRUE(peer) << peer.error().text;
+  EXPECT_EQ(peer->base()[8191], std::byte{1});
+  EXPECT_FALSE(segment->reserve(segment->size() - 4096, 8192));
+}
+
+TEST(Segment, PeersRefuseWhatIsNotSealed) {
+  const int loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  ASSERT_EQ(0, ftruncate(loose, 1 << 20));
+  EXPECT_FALSE(PeerSegment::map(loose));
+  EXPECT_FALSE(PeerSegment::map(open("/dev/null", O_RDWR | O_CLOEXEC)));
+}
+
+TEST(Arena, NeverHandsOutTheSameByteTwice) {
+  auto segment = Segment::create(256 << 20);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  std::mt19937 random(1);
+  std::map<std::size_t, std::size_t> live;
+  for (int round = 0; round < 5000; ++round) {
+    if (live.size() < 40 || random() % 2) {
+      const std::size_t bytes = 1 + random() % (random() % 8 ? 5000 : 3 << 20), align = std::size_t{64} << random() % 7;
+      auto offset = arena.allocate(bytes, align);
+      ASSERT_TRUE(offset) << offset.error().text;
+      ASSERT_EQ(*offset % align, 0u);
+      ASSERT_GE(*offset, 4096u);
+      auto next = live.lower_bound(*offset);
+      if (next != live.end()) {
+        ASSERT_LE(*offset + bytes, next->first);
+      }
+      if (next != live.begin()) {
+        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, *offset);
+      }
+      segment->base()[*offset] = segment->base()[*offset + bytes - 1] = std::byte{1};
+      live[*offset] = bytes;
+    } else {
+      auto victim = std::next(live.begin(), random() % live.size());
+      arena.free(victim->first);
+      live.erase(victim);
+    }
+    if (live.size() > 60) {
+      while (live.size() > 20) {
+        arena.free(live.begin()->first);
+        live.erase(live.begin());
+      }
+    }
+  }
+  for (const auto& [offset, bytes] : live) arena.free(offset);
+  EXPECT_EQ(arena.in_use(), 0u);
+  EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
+}
+
+TEST(Exchange, PassesASegmentToAnotherProcess) {
+  auto mine = Exchange::open();
+  ASSERT_TRUE(mine) << mine.error().text;
+  const Address parent = mine->address();
+  const pid_t child = fork();
+  if (child == 0) {
+    auto own = Exchange::open();
+    auto segment = Segment::create(16 << 20);
+    if (!own || !segment || !segment->reserve(0, 4096)) _exit(1);
+    std::strcpy(reinterpret_cast<char*>(segment->base()), "hello");
+    auto sent = own->send(parent, segment->fd());
+    _exit(sent && *sent == Exchange::Sent::yes ? 0 : 2);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  auto arrived = mine->receive();
+  ASSERT_TRUE(arrived && *arrived);
+  EXPECT_EQ((*arrived)->pid, child);
+  auto peer = PeerSegment::map((*arrived)->fd);
+  ASSERT_TRUE(peer);
+  EXPECT_STREQ(reinterpret_cast<char*>(peer->base()), "hello");
+  auto nothing = mine->receive();
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(*nothing);
+}
+
+TEST(Exchange, DropsAnotherUsersSegment) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  auto mine = Exchange::open();
+  ASSERT_TRUE(mine);
+  const Address parent = mine->address();
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(65534)) _exit(1);
+    auto own = Exchange::open();
+    auto segment = Segment::create(16 << 20);
+    if (!own || !segment) _exit(2);
+    auto sent = own->send(parent, segment->fd());
+    _exit(sent ? 0 : 3);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  auto arrived = mine->receive();
+  ASSERT_TRUE(arrived);
+  EXPECT_FALSE(*arrived);
+  EXPECT_EQ(mine->refused(), 1u);
+}
+
+TEST(Exchange, SaysAgainWhenTheQueueIsFull) {
+  auto reader = Exchange::open(), writer = Exchange::open();
+  auto segment = Segment::create(16 << 20);
+  ASSERT_TRUE(reader && writer && segment);
+  int sent = 0;
+  bool full = false;
+  while (sent < 5000 && !full) {
+    auto result = writer->send(reader->address(), segment->fd());
+    ASSERT_TRUE(result) << result.error().text;
+    if (*result == Exchange::Sent::again) full = true;
+    else ++sent;
+  }
+  EXPECT_TRUE(full);
+  int received = 0;
+  for (;;) {
+    auto arrived = reader->receive();
+    ASSERT_TRUE(arrived);
+    if (!*arrived) break;
+    close((*arrived)->fd);
+    ++received;
+  }
+  EXPECT_EQ(received, sent);
+}
+
+TEST(Cma, ReadsAPeerAndSaysWhyNot) {
+  std::uint64_t word = 0x1122334455667788;
+  int ready[2];
+  ASSERT_EQ(0, pipe(ready));
+  const pid_t child = fork();
+  if (child == 0) {
+    char go;
+    _exit(read(ready[0], &go, 1) == 1 ? 0 : 1);
+  }
+  auto probed = cma_probe(child, reinterpret_cast<std::uint64_t>(&word), word);
+  EXPECT_TRUE(probed) << probed.error().text;
+  EXPECT_FALSE(cma_probe(child, reinterpret_cast<std::uint64_t>(&word), word + 1));
+  EXPECT_FALSE(cma_probe(child, 8, word));
+  EXPECT_FALSE(cma_probe(0, reinterpret_cast<std::uint64_t>(&word), word));
+  EXPECT_EQ(1, write(ready[1], "x", 1));
+  waitpid(child, nullptr, 0);
+}
+
+TEST(Reach, ListsTheWaysThatCanBeLeftOut) {
+  auto mask = parse_left_out("^cma,^xpmem");
+  ASSERT_TRUE(mask);
+  EXPECT_EQ(*mask, 1u << unsigned(Way::cma) | 1u << unsigned(Way::xpmem));
+  auto wrong = parse_left_out("^knem");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().text.find("^cma"), std::string::npos);
+}
+
+class FakeRoot : public ::testing::Test {
+ protected:
+  FakeRoot() : root_(std::filesystem::temp_directory_path() / ("nearfield-test-" + std::to_string(getpid()))) {}
+  ~FakeRoot() override { std::filesystem::remove_all(root_); }
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::filesystem::path root_;
+};
+
+TEST_F(FakeRoot, QuotaOfVersion2IsTheTightestOfAllParents) {
+  write("proc/self/cgroup", "0::/a/b\n");
+  write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  write("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  EXPECT_DOUBLE_EQ(available_cpus(root_).quota, 1.5);
+}
+
+TEST_F(FakeRoot, QuotaOfVersion1) {
+  write("proc/self/cgroup", "4:cpu,cpuacct:/job\n");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "50000\n");
+  write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_DOUBLE_EQ(available_cpus(root_).quota, 0.5);
+  EXPECT_DOUBLE_EQ(available_cpus(root_).available(), 0.5);
+}
+
+TEST_F(FakeRoot, WithoutLimitTheMaskCounts) {
+  write("proc/self/cgroup", "0::/\n");
+  const Cpus cpus = available_cpus(root_);
+  EXPECT_GE(cpus.allowed.count(), 1);
+  EXPECT_DOUBLE_EQ(cpus.available(), cpus.allowed.count());
+}
+
+TEST(CpuSet, IsWrittenAsAList) {
+  CpuSet set;
+  for (const int cpu : {0, 1, 2, 8}) set.bits.set(std::size_t(cpu));
+  EXPECT_EQ(set.list(), "0-2,8");
+}
+
+TEST(Topology, OfASyntheticTwoSocketMachine) {
+  auto t = Topology::synthetic("pack:2 [numa(memory=1073741824)] l3:4(size=33554432) l2:4(size=1048576) core:1 pu:2");
+  ASSERT_TRUE(t) << t.error().text;
+  EXPECT_EQ(t->packages, 2);
+  EXPECT_EQ(t->cores, 32);
+  EXPECT_EQ(t->l3_groups.size(), 8u);
+  EXPECT_EQ(t->l3_groups[0].count(), 8);
+  EXPECT_EQ(t->l3, std::size_t{32} << 20);
+  EXPECT_EQ(t->memory.size(), 2u);
+  EXPECT_FALSE(Topology::synthetic("nonsense:"));
+}
+
+TEST(Topology, OfThisMachine) {
+  auto t = Topology::load();
+  ASSERT_TRUE(t) << t.error().text;
+  EXPECT_GE(t->cores, 1);
+}
+
+TEST(Temporary, IsReused) {
+  std::byte* first;
+  {
+    Temporary t(100'000);
+    first = t.data();
+    ASSERT_NE(first, nullptr);
+    first[99'999] = std::byte{1};
+  }
+  EXPECT_GE(Temporary::kept(), 100'000u);
+  Temporary again(120'000);
+  EXPECT_EQ(again.data(), first);
+}
+
+}  // namespace
+}  // namespace nearfield::memory

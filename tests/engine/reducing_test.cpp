@@ -1,0 +1,106 @@
+// The vector kernels against the plain ones, bit by bit, for every operator, type and instruction set of this CPU.
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "engine/reducing/fold.hpp"
+
+namespace nearfield::reducing {
+namespace {
+
+std::vector<std::byte> random_bytes(std::size_t bytes, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::byte> data(bytes);
+  for (auto& b : data) b = std::byte(engine());
+  return data;
+}
+
+void compare(Op op, Type type, FoldFn tested, std::size_t count, std::size_t nin, std::size_t nout, int in_place, std::size_t shift) {
+  const std::size_t bytes = count * size_of(type);
+  std::vector<std::vector<std::byte>> inputs, outputs(nout, std::vector<std::byte>(bytes + shift + 8, std::byte{0x5a}));
+  for (std::size_t k = 0; k < nin; ++k) inputs.push_back(random_bytes(bytes + shift, std::uint32_t(k * 7 + count)));
+  std::vector<std::byte> expected(bytes);
+  std::vector<const void*> in;
+  for (auto& i : inputs) in.push_back(i.data() + shift);
+  void* reference[1] = {expected.data()};
+  plain_fold(op, type)(reference, 1, in.data(), nin, count);
+  std::vector<void*> out;
+  for (auto& o : outputs) out.push_back(o.data() + shift);
+  if (in_place >= 0) out[0] = inputs[std::size_t(in_place)].data() + shift;
+  tested(out.data(), nout, in.data(), nin, count);
+  for (std::size_t o = 0; o < nout; ++o) {
+    ASSERT_EQ(0, std::memcmp(out[o], expected.data(), bytes))
+        << name(op) << " " << name(type) << " count " << count << " inputs " << nin << " outputs " << nout << " output " << o;
+    if (o > 0 || in_place < 0) {
+      ASSERT_EQ(outputs[o][shift + bytes], std::byte{0x5a}) << "written past the end";
+    }
+  }
+}
+
+TEST(Fold, VectorKernelsEqualPlainOnes) {
+  const auto targets = hwy::SupportedTargets();
+  for (std::int64_t rest = targets; rest; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    int compared = 0;
+    for (unsigned o = 0; o < unsigned(Op::count); ++o) {
+      for (unsigned t = 0; t < unsigned(Type::count); ++t) {
+        const FoldFn simd = simd_fold(Op(o), Type(t));
+        if (!simd || !plain_fold(Op(o), Type(t))) continue;
+        ++compared;
+        for (const std::size_t count : {0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 255, 300, 1025})
+          for (const std::size_t nin : {1, 2, 3, 8, 9, 12})
+            for (const std::size_t nout : {1, 2, 3})
+              for (int in_place = -1; in_place < int(nin); in_place += 3) compare(Op(o), Type(t), simd, count, nin, nout, in_place, count % 4);
+      }
+    }
+    EXPECT_GT(compared, 50);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(targets);
+}
+
+TEST(Fold, TakesOperandsFromLeftToRight) {
+  const double a = 1e16, b = -1e16, c = 1;
+  const void* in[] = {&a, &c, &b};
+  double out = 0;
+  void* outs[] = {&out};
+  fold(Op::sum, Type::f64)(outs, 1, in, 3, 1);
+  EXPECT_EQ(out, (a + c) + b);
+}
+
+TEST(Fold, PairsKeepTheLowestIndexOfEqualValues) {
+  struct Pair {
+    double value;
+    int index;
+  };
+  const Pair a{2, 7}, b{2, 3}, c{5, 0};
+  const void* in[] = {&a, &b, &c};
+  Pair out{};
+  void* outs[] = {&out};
+  fold(Op::minloc, Type::f64_i32)(outs, 1, in, 3, 1);
+  EXPECT_EQ(out.index, 3);
+  fold(Op::maxloc, Type::f64_i32)(outs, 1, in, 3, 1);
+  EXPECT_EQ(out.index, 0);
+}
+
+TEST(Fold, IsDefinedAsTheStandardSays) {
+  EXPECT_EQ(fold(Op::band, Type::f64), nullptr);
+  EXPECT_EQ(fold(Op::max, Type::c64), nullptr);
+  EXPECT_EQ(fold(Op::sum, Type::boolean), nullptr);
+  EXPECT_EQ(fold(Op::sum, Type::byte), nullptr);
+  EXPECT_EQ(fold(Op::minloc, Type::f64), nullptr);
+  EXPECT_EQ(fold(Op::sum, Type::f64_i32), nullptr);
+  EXPECT_EQ(fold(Op::sum, Type::character), nullptr);
+  EXPECT_NE(fold(Op::bxor, Type::byte), nullptr);
+  EXPECT_NE(fold(Op::land, Type::logical4), nullptr);
+  EXPECT_NE(fold(Op::prod, Type::c80), nullptr);
+}
+
+}  // namespace
+}  // namespace nearfield::reducing

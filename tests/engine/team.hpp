@@ -1,0 +1,94 @@
+// Forked processes that form teams, without any MPI: the bootstrap is a shared page.
+#pragma once
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "engine/team/team.hpp"
+
+namespace nearfield::testing {
+
+inline constexpr int most_processes = 16;
+
+struct Page {
+  std::atomic<int> arrived;
+  std::atomic<int> generation;
+  char data[most_processes][1024];
+};
+
+class PageBootstrap : public team::Bootstrap {
+ public:
+  PageBootstrap(Page& page, int rank, int size) : page_(page), rank_(rank), size_(size) {}
+  bool allgather(const void* mine, void* all, std::size_t bytes) override {
+    std::memcpy(page_.data[rank_], mine, bytes);
+    meet();
+    for (int r = 0; r < size_; ++r) std::memcpy(static_cast<char*>(all) + std::size_t(r) * bytes, page_.data[r], bytes);
+    meet();
+    return true;
+  }
+  std::uint32_t all_and(std::uint32_t bits) override {
+    std::uint32_t every[most_processes], result = ~0u;
+    allgather(&bits, every, sizeof bits);
+    for (int r = 0; r < size_; ++r) result &= every[r];
+    return result;
+  }
+  void idle() override { sched_yield(); }
+  void meet() {
+    const int generation = page_.generation.load();
+    if (page_.arrived.fetch_add(1) == size_ - 1) {
+      page_.arrived.store(0);
+      page_.generation.store(generation + 1);
+    } else {
+      while (page_.generation.load() == generation) sched_yield();
+    }
+  }
+
+ private:
+  Page& page_;
+  int rank_, size_;
+};
+
+// Runs `body` in `size` forked processes; the number of those that failed. A process fails by returning false, by a
+// signal, or by outliving `seconds`.
+inline int run_processes(int size, int seconds, const std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>& body,
+                         Settings settings = {}) {
+  auto* page = static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < size; ++rank) {
+    std::fflush(nullptr);
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(unsigned(seconds));
+      PageBootstrap bootstrap(*page, rank, size);
+      auto node = team::Node::create(settings);
+      bool good = false;
+      if (node) {
+        good = body(**node, bootstrap, rank, size);
+        (*node)->header().left.store(1);
+        node->release();
+      } else {
+        std::fprintf(stderr, "%s\n", node.error().text.c_str());
+      }
+      std::fflush(nullptr);
+      _exit(good ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  int failed = 0;
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    failed += status != 0;
+  }
+  munmap(page, sizeof(Page));
+  return failed;
+}
+
+}  // namespace nearfield::testing
