@@ -13,6 +13,10 @@ namespace nearfield::mpi {
 
 extern thread_local const char* last_algorithm;
 
+// Set once the program has a window. Programs order the host's one-sided operations by collectives and then expect
+// them done; a collective of the host would have progressed them, so ours ends with a look at the host.
+extern std::atomic<bool> windows_exist;
+
 // Reports `text` and raises an error through the communicator's error handler.
 int raise(MPI_Comm comm, const char* function, const char* text);
 
@@ -65,6 +69,8 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     team.leave();
     return raise(comm, function, "out of memory");
   }
+  if (windows_exist.load(std::memory_order_relaxed)) [[unlikely]]
+    team.node().progress();
   if (stats_on) [[unlikely]] {
     Tally& t = tally(call.collective);
     t.calls.fetch_add(1, std::memory_order_relaxed);

@@ -23,9 +23,13 @@ team::Node* the_node;  // never destroyed: other libraries' exit handlers may st
 int keyval;
 thread_local bool creating;
 
+int unused_tag;
+
+// A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
+// progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
 void progress_host() {
   int flag = 0;
-  host.Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, host.self, &flag, MPI_STATUS_IGNORE);
+  host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
 // A duplicate of a communicator starts without state.
@@ -135,6 +139,10 @@ void start_node() {
       log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
     }
   }
+  int* largest_tag = nullptr;
+  int known = 0;
+  const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &largest_tag, &known) == MPI_SUCCESS && known;
+  unused_tag = tags ? *largest_tag : 32767;
   bind_types();
   stats_on = the_node && settings.stats;
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS;

@@ -37,6 +37,14 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer);
 int Free_mem(void* base);
 int Comm_set_info(MPI_Comm comm, MPI_Info info);
 
+int Win_create(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* win);
+int Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, MPI_Win* win);
+int Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
+int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
+int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
+int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
+int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win);
+
 int Barrier(MPI_Comm comm);
 int Bcast(void* b, int n, MPI_Datatype t, int root, MPI_Comm c);
 int Bcast_c(void* b, MPI_Count n, MPI_Datatype t, int root, MPI_Comm c);

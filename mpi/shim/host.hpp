@@ -29,6 +29,7 @@ inline constexpr bool host_accepts_aliases = false;
   F(Gather) F(Scatter) F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank)            \
   F(Comm_size) F(Comm_test_inter) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval)    \
   F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Iprobe) F(Pack) F(Unpack) F(Type_size_x)         \
+  F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic)                                     \
   F(Type_get_extent) F(Info_get_nkeys) F(Info_get) F(Abort) F(Finalized) F(Initialized)
 
 // Large-count forms; a host of an older standard lacks them.
@@ -40,7 +41,10 @@ inline constexpr bool host_accepts_aliases = false;
   F(Alltoall_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))                \
   F(Gather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))             \
   F(Scatter_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))            \
-  F(Reduce_scatter_block_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))
+  F(Reduce_scatter_block_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))                     \
+  F(Win_create_c, (void*, MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, MPI_Win*))                                     \
+  F(Win_allocate_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))                                   \
+  F(Win_allocate_shared_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))
 
 struct Host {
 #define F(name) decltype(&PMPI_##name) name;

@@ -33,7 +33,7 @@ void compare(Op op, Type type, FoldFn tested, std::size_t count, std::size_t nin
   if (in_place >= 0) out[0] = inputs[std::size_t(in_place)].data() + shift;
   tested(out.data(), nout, in.data(), nin, count);
   for (std::size_t o = 0; o < nout; ++o) {
-    ASSERT_EQ(0, std::memcmp(out[o], expected.data(), bytes))
+    ASSERT_TRUE(bytes == 0 || std::memcmp(out[o], expected.data(), bytes) == 0)
         << name(op) << " " << name(type) << " count " << count << " inputs " << nin << " outputs " << nout << " output " << o;
     if (o > 0 || in_place < 0) {
       ASSERT_EQ(outputs[o][shift + bytes], std::byte{0x5a}) << "written past the end";
@@ -53,9 +53,9 @@ TEST(Fold, VectorKernelsEqualPlainOnes) {
         const FoldFn simd = simd_fold(Op(o), Type(t));
         if (!simd || !plain_fold(Op(o), Type(t))) continue;
         ++compared;
-        for (const std::size_t count : {0, 1, 3, 7, 8, 15, 16, 17, 63, 64, 65, 255, 300, 1025})
-          for (const std::size_t nin : {1, 2, 3, 8, 9, 12})
-            for (const std::size_t nout : {1, 2, 3})
+        for (const std::size_t count : {0, 1, 7, 8, 17, 63, 64, 300, 1025})
+          for (const std::size_t nin : {1, 2, 3, 8, 12})
+            for (const std::size_t nout : {1, 3})
               for (int in_place = -1; in_place < int(nin); in_place += 3) compare(Op(o), Type(t), simd, count, nin, nout, in_place, count % 4);
       }
     }

@@ -1,0 +1,287 @@
+// The worker of `nearfield bench`: host and Nearfield in one run, interleaved.
+//
+// Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM]      (lists separated by commas)
+//
+// The same processes call the same collective on the same buffers of one communicator, which is switched between
+// host and Nearfield by MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose
+// virtual CPUs move, absolute times change by factors within seconds; so the time of a cache line between the first
+// two ranks is probed before and after each block ("near" below 120 ns one way, else "far"), and blocks during which
+// it changed are dropped. A block's time is the slowest rank's; medians and quartiles are over blocks.
+//
+// Buffers: warm, the same again; modified, the send buffer is rewritten before each call (the time of writing is
+// measured alone and subtracted); cold, a ring of buffers larger than the last-level cache.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+MPI_Comm comm;
+int rank, size;
+bool pinned;
+std::atomic<std::uint64_t>* probe_words;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
+}
+
+int local(const char* const* names, int fallback) {
+  for (; *names; ++names)
+    if (const char* text = std::getenv(*names)) return std::atoi(text);
+  return fallback;
+}
+
+// One rank per CPU where they fit, before MPI starts, so that every library sees it.
+void pin() {
+  constexpr const char* rank_names[] = {"MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", nullptr};
+  constexpr const char* size_names[] = {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "PMI_SIZE", nullptr};
+  const int me = local(rank_names, 0), all = local(size_names, 1);
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) || all > CPU_COUNT(&allowed)) return;
+  for (int cpu = 0, k = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || k++ != me) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    pinned = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+}
+
+// A page that ranks 0 and 1 share. Not a window of MPI: a program without windows shall be measured.
+void share_probe_words() {
+  long where[2] = {getpid(), rank == 0 ? memfd_create("probe", 0) : -1};
+  if (rank == 0 && ftruncate(int(where[1]), 4096)) MPI_Abort(MPI_COMM_WORLD, 2);
+  MPI_Bcast(where, 2, MPI_LONG, 0, MPI_COMM_WORLD);
+  const std::string path = "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
+  const int fd = open(path.c_str(), O_RDWR);
+  void* page = fd < 0 ? MAP_FAILED : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  int good = page != MAP_FAILED, all_good = 0;
+  MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (!all_good) pinned = false;  // no probing then
+  else probe_words = static_cast<std::atomic<std::uint64_t>*>(page);
+}
+
+// Nanoseconds of a cache line one way between ranks 0 and 1; 0 where it cannot be told.
+double line_time() {
+  if (!pinned || size < 2) return 0;
+  double result = 0;
+  if (rank < 2) {
+    constexpr int trips = 200;
+    static std::uint64_t round = 0;
+    const double start = MPI_Wtime();
+    for (int i = 0; i < trips; ++i) {
+      ++round;
+      if (rank == 0) probe_words[0].store(round, std::memory_order_release);  // pairs with rank 1's load
+      while (probe_words[rank == 0 ? 16 : 0].load(std::memory_order_acquire) != round) __builtin_ia32_pause();
+      if (rank == 1) probe_words[16].store(round, std::memory_order_release);  // pairs with rank 0's load
+    }
+    result = (MPI_Wtime() - start) * 1e9 / trips / 2;
+  }
+  MPI_Bcast(&result, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+  return result;
+}
+
+const char* state_of(double nanoseconds) { return nanoseconds == 0 ? "any" : nanoseconds < 120 ? "near" : "far"; }
+
+void hint(const char* key, const char* value) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, key, value);
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+}
+
+struct Buffers {
+  std::vector<std::vector<double>> send, recv;
+};
+
+using Operation = std::function<void(double* send, double* recv)>;
+
+// `count` elements of `type` per rank's vector or block.
+Operation operation(const std::string& name, int count, MPI_Datatype type) {
+  if (name == "barrier") return [](double*, double*) { MPI_Barrier(comm); };
+  if (name == "bcast") return [=](double* s, double*) { MPI_Bcast(s, count, type, 0, comm); };
+  if (name == "reduce") return [=](double* s, double* r) { MPI_Reduce(s, r, count, type, MPI_SUM, 0, comm); };
+  if (name == "allreduce") return [=](double* s, double* r) { MPI_Allreduce(s, r, count, type, MPI_SUM, comm); };
+  if (name == "allgather") return [=](double* s, double* r) { MPI_Allgather(s, count, type, r, count, type, comm); };
+  if (name == "alltoall") return [=](double* s, double* r) { MPI_Alltoall(s, count, type, r, count, type, comm); };
+  if (name == "gather") return [=](double* s, double* r) { MPI_Gather(s, count, type, r, count, type, 0, comm); };
+  if (name == "scatter") return [=](double* s, double* r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); };
+  if (name == "reduce_scatter_block")
+    return [=](double* s, double* r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); };
+  std::fprintf(stderr, "unknown operation %s\n", name.c_str());
+  MPI_Abort(MPI_COMM_WORLD, 2);
+  return {};
+}
+
+struct Block {
+  bool nearfield;
+  std::string state;
+  double microseconds;
+};
+
+struct Cell {
+  std::string op, buffers;
+  std::size_t bytes;
+};
+
+double slowest(double mine) {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return all;
+}
+
+void rewrite(std::vector<double>& buffer, std::size_t bytes, double value) {
+  std::fill_n(buffer.begin(), (bytes + 7) / 8, value);
+}
+
+double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long iterations) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const std::size_t ring = buffers.send.size(), written = cell.bytes * (cell.op == "alltoall" ? size : 1);
+  const double start = MPI_Wtime();
+  if (cell.buffers == "modified") {
+    for (long i = 0; i < iterations; ++i) {
+      rewrite(buffers.send[0], written, double(i & 7));
+      call(buffers.send[0].data(), buffers.recv[0].data());
+    }
+  } else if (cell.buffers == "cold") {
+    for (long i = 0; i < iterations; ++i) call(buffers.send[i % ring].data(), buffers.recv[i % ring].data());
+  } else {
+    for (long i = 0; i < iterations; ++i) call(buffers.send[0].data(), buffers.recv[0].data());
+  }
+  double elapsed = MPI_Wtime() - start;
+  if (cell.buffers == "modified") {
+    const double again = MPI_Wtime();
+    for (long i = 0; i < iterations; ++i) {
+      rewrite(buffers.send[0], written, double(i & 7));
+      asm volatile("" ::: "memory");
+    }
+    elapsed -= MPI_Wtime() - again;
+  }
+  return slowest(elapsed / double(iterations) * 1e6);
+}
+
+void print_rows(const Cell& cell, std::vector<Block>& blocks, long iterations, const char* algorithm) {
+  std::map<std::pair<std::string, bool>, std::vector<double>> groups;
+  for (const Block& block : blocks) groups[{block.state, block.nearfield}].push_back(block.microseconds);
+  for (auto& [group, times] : groups) {
+    std::sort(times.begin(), times.end());
+    auto quantile = [&, &t = times](double q) { return t[std::size_t(q * double(t.size() - 1) + 0.5)]; };
+    std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
+                "\"state\": \"%s\", \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, \"iterations\": %ld}\n",
+                cell.op.c_str(), cell.bytes, size, group.second ? "nearfield" : "plain", group.second ? algorithm : "host",
+                cell.buffers.c_str(), group.first.c_str(), quantile(0.5), quantile(0.25), quantile(0.75),
+                iterations * long(times.size()));
+  }
+  std::fflush(stdout);
+}
+
+void measure(const Cell& cell, double seconds, bool loaded) {
+  const bool reduction = cell.op.find("reduce") != std::string::npos;
+  const MPI_Datatype type = reduction ? (cell.bytes % 8 ? MPI_INT : MPI_DOUBLE) : MPI_BYTE;
+  const int count = int(reduction ? cell.bytes / (cell.bytes % 8 ? 4 : 8) : cell.bytes);
+  const Operation call = operation(cell.op, count, type);
+  const std::size_t longest = (cell.bytes * std::size_t(size) + 15) / 8;
+  constexpr std::size_t beyond_cache = 128u << 20;
+  const std::size_t ring = cell.buffers == "cold" ? std::clamp<std::size_t>(beyond_cache / (longest * 16), 2, 4096) : 1;
+  Buffers buffers;
+  for (std::size_t i = 0; i < ring; ++i) {
+    buffers.send.emplace_back(longest, double(rank + 1));
+    buffers.recv.emplace_back(longest, 0.0);
+  }
+
+  // Both must give the same result; also warms up, and tells how long a call takes.
+  double each[2];
+  std::vector<double> results[2];
+  const char* algorithm = "host";
+  const auto last = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
+  for (const int nearfield : {0, 1}) {
+    hint("nearfield", nearfield ? "on" : "off");
+    std::fill(buffers.recv[0].begin(), buffers.recv[0].end(), 0.0);
+    call(buffers.send[0].data(), buffers.recv[0].data());
+    if (nearfield && last) algorithm = last();
+    results[nearfield] = cell.op == "bcast" ? buffers.send[0] : buffers.recv[0];
+    if (cell.op == "bcast") std::fill(buffers.send[0].begin(), buffers.send[0].end(), double(rank + 1));
+    long n = 1;
+    for (;; n *= 4) {
+      each[nearfield] = run_block(cell, call, buffers, n);
+      if (each[nearfield] * double(n) > 1000 || n >= 4096) break;
+    }
+  }
+  int same = results[0] == results[1], all_same = 0;
+  MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (!all_same) {
+    if (rank == 0) std::fprintf(stderr, "%s of %zu bytes: host and Nearfield differ\n", cell.op.c_str(), cell.bytes);
+    MPI_Abort(MPI_COMM_WORLD, 3);
+  }
+
+  // The same number of calls in every block of either mode.
+  const double block_us = 3000;
+  long iterations = std::max(1L, long(block_us / std::max(each[0], std::max(each[1], 0.01))));
+  MPI_Bcast(&iterations, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  std::vector<Block> blocks;
+  const double start = MPI_Wtime();
+  for (int turn = 0;; ++turn) {
+    const bool nearfield = loaded && (turn % 4 == 1 || turn % 4 == 2);
+    hint("nearfield", nearfield ? "on" : "off");
+    const double before = line_time();
+    const double us = run_block(cell, call, buffers, iterations);
+    const double after = line_time();
+    if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({nearfield, state_of(before), us});
+    int go = MPI_Wtime() - start < seconds || turn < 3;
+    MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (!go && turn % 4 == 3) break;
+  }
+  if (rank == 0) print_rows(cell, blocks, iterations, algorithm);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: %s OPS SIZES BUFFERS SECONDS [ALGORITHM]\n", argv[0]);
+    return 2;
+  }
+  pin();
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  // The control traffic goes through the world, which stays with the host.
+  MPI_Info off;
+  MPI_Info_create(&off);
+  MPI_Info_set(off, "nearfield", "off");
+  MPI_Comm_set_info(MPI_COMM_WORLD, off);
+  MPI_Info_free(&off);
+  if (argc > 5) hint("nearfield_algorithm", argv[5]);
+  share_probe_words();
+  const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
+  for (const auto& op : split(argv[1])) {
+    for (const auto& bytes : split(argv[2])) {
+      if (op == "barrier" && bytes != split(argv[2]).front()) continue;
+      for (const auto& buffers : split(argv[3])) {
+        if (op == "barrier" && buffers != "warm") continue;
+        measure({op, buffers, op == "barrier" ? 0 : std::strtoull(bytes.c_str(), nullptr, 10)}, std::atof(argv[4]), loaded);
+      }
+    }
+  }
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+}

