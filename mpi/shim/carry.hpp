@@ -27,10 +27,17 @@ struct Admission {
   Reason reason = Reason::communicator;
 };
 
+// A revoked communicator belongs to the host, whose calls give the error that the program waits for.
+inline bool revoked(MPI_Comm comm) {
+  int flag = 0;
+  return host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag;
+}
+
 inline Admission admit(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state || !state->team) [[unlikely]] return {nullptr, state, Reason::communicator};
   if (!state->team->enabled) [[unlikely]] return {nullptr, state, Reason::off};
+  if (revoked(comm)) [[unlikely]] return {nullptr, state, Reason::communicator};
   return {state->team.get(), state, Reason::communicator};
 }
 
@@ -64,6 +71,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     team.leave();
   } catch (const team::Broken& broken) {
     team.leave();
+    if (revoked(comm)) return to_host(call.collective, Reason::communicator, host_call);
     return raise(comm, function, broken.what());
   } catch (const std::bad_alloc&) {
     team.leave();

@@ -101,6 +101,14 @@ std::unique_ptr<Communicator> create(MPI_Comm comm) {
     return state;
   }
   state->team = std::move(*team);
+  state->comm = comm;
+  if (host.Comm_is_revoked) {
+    state->team->abandoned_context = state.get();
+    state->team->abandoned = [](void* context) {
+      int flag = 0;
+      return host.Comm_is_revoked(static_cast<Communicator*>(context)->comm, &flag) == MPI_SUCCESS && flag;
+    };
+  }
   return state;
 }
 

@@ -14,6 +14,7 @@ namespace nearfield::mpi {
 struct Communicator {
   std::unique_ptr<team::Team> team;  // none: the host serves this communicator
   const char* reason = "";           // why there is none
+  MPI_Comm comm{};
   int rank = 0, size = 1;
 };
 

@@ -31,6 +31,7 @@ bool bind_host(void* library) {
 #define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
   NEARFIELD_LARGE_FUNCTIONS(F)
 #undef F
+  host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
     return false;

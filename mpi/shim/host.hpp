@@ -53,6 +53,7 @@ struct Host {
 #define F(name, arguments) int(*name) arguments;
   NEARFIELD_LARGE_FUNCTIONS(F)
 #undef F
+  int (*Comm_is_revoked)(MPI_Comm, int*);  // fault-tolerant hosts only
   MPI_Comm world, self;
   MPI_Comm comm_null;
   MPI_Datatype type_null;

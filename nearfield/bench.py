@@ -1,0 +1,155 @@
+"""`nearfield bench`: runs the worker under each host and collects its rows.
+
+A row is a dictionary with the keys op, bytes, ranks, host, version, mode (plain or nearfield), algorithm, buffers,
+state (near, far, any), median, lower, upper (microseconds) and iterations.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
+from nearfield.libraries import program
+
+Row = dict[str, Any]
+
+
+def parse_sizes(text: str, quick: bool = False) -> list[int]:
+    """Sizes in bytes out of "8:4M" (powers of two; every fourth one when `quick`) or "8,1K,1M"."""
+
+    def number(word: str) -> int:
+        units = {"K": 10, "M": 20, "G": 30}
+        word = word.strip().upper()
+        if word and word[-1] in units:
+            return int(word[:-1]) << units[word[-1]]
+        return int(word)
+
+    if ":" not in text:
+        return [number(word) for word in text.split(",")]
+    first, last = (number(word) for word in text.split(":"))
+    if first < 4 or last < first:
+        raise ValueError(f"sizes {text}: they start at 4 bytes and grow")
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first <<= 4 if quick else 1
+    return sizes
+
+
+def run_bench(
+    operations: list[str],
+    ranks: list[int],
+    sizes: list[int],
+    hosts: list[str],
+    buffers: list[str],
+    seconds: float,
+    algorithm: str = "",
+) -> list[Row]:
+    """Runs one job per operation, rank count and host; jobs of different hosts alternate. Returns all rows.
+
+    Raises ValueError for hosts that are not installed and for jobs that fail.
+    """
+    found = find_hosts()
+    for name in hosts:
+        if name not in found:
+            raise ValueError(f"there is no host {name}; found: {', '.join(found)}")
+    jobs = [(op, n, found[name]) for op in operations for n in ranks for name in hosts]
+    rows: list[Row] = []
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description:44}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(jobs))
+        for op, count, host in jobs:
+            description = f"{op}, {count} ranks, {host.name}"
+            progress.update(task, description=description)
+            if not console.is_terminal:
+                print(description, file=sys.stderr, flush=True)
+            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm)
+            progress.advance(task)
+    return rows
+
+
+def _run_job(
+    host: Host, op: str, ranks: int, sizes: list[int], buffers: list[str], seconds: float, algorithm: str
+) -> list[Row]:
+    arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
+    if algorithm and algorithm.startswith(op):
+        arguments.append(algorithm)
+    worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
+    # A plain host may need a second for a call when ranks outnumber CPUs.
+    limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
+    with tempfile.TemporaryFile("w+") as errors:
+        job = subprocess.run(
+            launch_command(host, ranks, worker),
+            env=launcher_environment(host, nearfield=True),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=limit,
+        )
+        if job.returncode:
+            errors.seek(0)
+            raise ValueError(f"{op} on {ranks} ranks of {host.name} failed:\n{errors.read()[-2000:]}")
+    rows = [json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+    return [{"host": host.name, "version": host_version(host), **row} for row in rows]
+
+
+def host_version(host: Host) -> str:
+    """The host's own word for its version, one line."""
+    flag = "-V" if host.name == "impi" else "--version"
+    command = [str(host.mpiexec), flag]
+    try:
+        text = subprocess.run(
+            command, env=launcher_environment(host, False), capture_output=True, text=True, timeout=10
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    numbered = [line for line in lines if "Version" in line or "(" in line or "Open MPI" in line]
+    return (numbered or lines or ["unknown"])[0].removeprefix("Version:").strip()
+
+
+def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Rows of the same cell, plain and Nearfield."""
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state")
+    plain = {tuple(row[k] for k in keys): row for row in rows if row["mode"] == "plain"}
+    cells = [(tuple(row[k] for k in keys), row) for row in rows if row["mode"] == "nearfield"]
+    return [(plain[key], row) for key, row in cells if key in plain]
+
+
+def show_table(rows: list[Row]) -> None:
+    """Prints every cell with its ratio (Nearfield's time by the host's) and the ratio's quartile spread."""
+    console = Console()
+    table = Table("op", "bytes", "ranks", "host", "buffers", "state", "host us", "Nearfield us", "ratio", "spread", "algorithm")
+    for plain, ours in pairs(rows):
+        ratio = ours["median"] / plain["median"]
+        spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
+        cells = [str(ours[k]) for k in ("op", "bytes", "ranks", "host", "buffers", "state")]
+        cells += [f"{plain['median']:.2f}", f"{ours['median']:.2f}", f"{ratio:.2f}", spread, ours["algorithm"]]
+        if console.is_terminal:
+            table.add_row(*cells, style="red" if ratio > 1.05 else None)
+        else:
+            print(*cells, sep="\t")
+    if console.is_terminal:
+        console.print(table)
+
+
+def save(rows: list[Row], json_path: Path | None, report_path: Path | None) -> None:
+    """Writes the rows as JSON and the plots as HTML, where asked for."""
+    if json_path:
+        json_path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    if report_path:
+        from nearfield.plots import write_report
+
+        write_report(rows, report_path)

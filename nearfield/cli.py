@@ -1,0 +1,16 @@
+"""The `nearfield` command."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Entry point. `run` is answered without loading anything else."""
+    if len(sys.argv) > 1 and sys.argv[1] == "run":
+        from nearfield import run
+
+        sys.exit(run.main(sys.argv[2:]))
+    from nearfield.commands import app
+
+    app()

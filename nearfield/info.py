@@ -1,0 +1,68 @@
+"""`nearfield info`: what this machine offers, out of nearfield-probe, and what is installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+from rich.console import Console
+
+from nearfield import __version__
+from nearfield.bench import host_version
+from nearfield.hosts import find_hosts
+from nearfield.libraries import library_directory, program
+
+
+def gather() -> dict[str, Any]:
+    """The probe's findings, with version, libraries and hosts. Raises NotBuilt."""
+    found = json.loads(subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True).stdout)
+    libraries = sorted(path.name for path in library_directory().glob("libnearfield*.so"))
+    hosts = {name: host_version(host) for name, host in find_hosts().items()}
+    return {"version": __version__, "libraries": libraries, "hosts": hosts, **found}
+
+
+def show(as_json: bool) -> None:
+    """Prints the findings, as JSON or for people."""
+    found = gather()
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    emphasis = (lambda text: f"[bold]{text}[/bold]") if console.is_terminal else str
+    topology, cpus = found["topology"], found["cpus"]
+    sizes = ", ".join(f"{level} {_bytes(topology.get(level, 0))}" for level in ("l1d", "l2", "l3"))
+    console.print(emphasis("Machine"))
+    console.print(f"  {topology.get('packages')} packages, {topology.get('cores')} cores; {sizes}; Linux {found['kernel']}")
+    console.print(f"  groups that share a last-level cache: {', '.join(topology.get('l3_groups', []))}")
+    for node in topology.get("memory", []):
+        kind = "high-bandwidth memory" if node["high_bandwidth"] else "memory"
+        console.print(f"  {kind} node {node['node']}: {_bytes(node['bytes'])}, CPUs {node['cpus'] or 'none'}")
+    quota = "no quota" if cpus["quota"] is None else f"quota of {cpus['quota']} CPUs"
+    console.print(f"  CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
+    pages = found["pages"]
+    collapse = "by MADV_COLLAPSE" if pages["collapse"] else f"no: {pages['collapse_why']}"
+    console.print(f"  huge pages in shared memory: {collapse} (transparent: {pages['transparent']})")
+    console.print(emphasis("Ways of reaching a peer's memory"))
+    for way in found["reach"]:
+        console.print(f"  {way['name']:13} {'works' if way['works'] else 'no':6} {way['why']}", markup=False)
+    console.print(emphasis("Hosts"))
+    for name, version in found["hosts"].items():
+        console.print(f"  {name:15} {version}", markup=False)
+    console.print(emphasis(f"Libraries of Nearfield {found['version']}"))
+    console.print("  " + " ".join(found["libraries"]))
+    console.print(emphasis("Settings"))
+    for row in found["settings"]:
+        value = os.environ.get(row["variable"], row["default"])
+        console.print(f"  {row['variable']:24} {value or '-':8} {row['meaning']}", markup=False)
+    console.print(emphasis("Algorithms"))
+    for collective, rows in found["algorithms"].items():
+        console.print(f"  {collective:21} {', '.join(row['name'] for row in rows)}")
+
+
+def _bytes(count: int) -> str:
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if count >= 1 << shift:
+            return f"{count / (1 << shift):.4g} {unit}"
+    return f"{count} B"

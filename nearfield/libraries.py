@@ -1,0 +1,35 @@
+"""Where the built libraries and programs of Nearfield are."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class NotBuilt(Exception):
+    """The library is not there; the text says what to do."""
+
+
+def library_directory() -> Path:
+    """The directory of libnearfield.so: NEARFIELD_LIBDIR, inside the package, or the checkout's build.
+
+    Raises NotBuilt when there is none.
+    """
+    places = [Path(__file__).parent / "lib", ROOT / "build" / "release" / "lib"]
+    if chosen := os.environ.get("NEARFIELD_LIBDIR"):
+        places = [Path(chosen)]
+    for place in places:
+        if (place / "libnearfield.so").exists():
+            return place
+    looked = ", ".join(str(place) for place in places)
+    raise NotBuilt(f"libnearfield.so is not in {looked}; run `make build`, or set NEARFIELD_LIBDIR")
+
+
+def program(name: str) -> Path:
+    """A program of Nearfield's, e.g. nearfield-probe. Raises NotBuilt."""
+    path = library_directory().parent / "bin" / name
+    if not path.exists():
+        raise NotBuilt(f"{path} is not there; run `make build`")
+    return path

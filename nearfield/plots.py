@@ -1,0 +1,107 @@
+"""The report: one self-contained HTML file with the plots as SVG."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+from nearfield import __version__  # noqa: E402
+from nearfield.bench import pairs  # noqa: E402
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em;
+  background: #fff; color: #1b1f24 }
+figure { margin: 1em 0; background: #fff; border-radius: 6px; overflow-x: auto }
+figure svg { max-width: 100%; height: auto }
+table { border-collapse: collapse; font-size: 14px } td, th { padding: 2px 10px; text-align: right }
+.worse { color: #c62828; font-weight: 600 }
+@media (prefers-color-scheme: dark) { body { background: #14171b; color: #e4e7eb } .worse { color: #ff8a80 } }
+"""
+
+
+def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "") -> None:
+    """Writes the report. `introduction` is HTML that stands before the plots."""
+    body = [f"<h1>Nearfield {__version__}</h1>", f"<p>{html.escape(describe_machine())}</p>", introduction]
+    cells = pairs(rows)
+    for ranks in sorted({row["ranks"] for row in rows}):
+        for host in sorted({row["host"] for row in rows}):
+            for buffers in sorted({row["buffers"] for row in rows}):
+                chosen = [c for c in cells if (c[0]["ranks"], c[0]["host"], c[0]["buffers"]) == (ranks, host, buffers)]
+                if chosen:
+                    body.append(f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2>{_plots(chosen)}{_table(chosen)}")
+    text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(body)
+    path.write_text(text)
+
+
+def describe_machine() -> str:
+    """CPU, cores, kernel."""
+    model = "unknown CPU"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.partition(":")[2].strip()
+            break
+    return f"{model}, {len(os.sched_getaffinity(0))} CPUs, {platform.system()} {platform.release()}"
+
+
+def _plots(cells: list) -> str:
+    """Time against size and ratio against size, one panel per operation."""
+    cells = [cell for cell in cells if cell[0]["bytes"]]
+    operations = list(dict.fromkeys(cell[0]["op"] for cell in cells))
+    if not operations:
+        return ""
+    columns = min(4, len(operations))
+    lines = -(-len(operations) // columns)
+    figure, axes = plt.subplots(2 * lines, columns, figsize=(3.6 * columns, 4.6 * lines), squeeze=False)
+    for axis in axes.flat:
+        axis.set_visible(False)
+    for index, operation in enumerate(operations):
+        times, ratios = axes[2 * (index // columns)][index % columns], axes[2 * (index // columns) + 1][index % columns]
+        states = sorted({cell[0]["state"] for cell in cells if cell[0]["op"] == operation})
+        for state, dash in zip(states, ("-", "--", ":"), strict=False):
+            chosen = [cell for cell in cells if cell[0]["op"] == operation and cell[0]["state"] == state]
+            sizes = [plain["bytes"] for plain, _ in chosen]
+            times.plot(sizes, [p["median"] for p, _ in chosen], dash, color="#d95f02", label=f"host, {state}")
+            times.plot(sizes, [n["median"] for _, n in chosen], dash, color="#1b6ca8", label=f"Nearfield, {state}")
+            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], dash, color="#1b6ca8")
+            low = [n["lower"] / p["upper"] for p, n in chosen]
+            high = [n["upper"] / p["lower"] for p, n in chosen]
+            ratios.fill_between(sizes, low, high, color="#1b6ca8", alpha=0.15)
+        times.set_title(operation, fontsize=10)
+        times.set_ylabel("microseconds", fontsize=8)
+        ratios.set_ylabel("Nearfield / host", fontsize=8)
+        ratios.axhline(1, color="#888", linewidth=0.8)
+        for axis in (times, ratios):
+            axis.set_visible(True)
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log")
+            axis.tick_params(labelsize=7)
+        times.legend(fontsize=6)
+    figure.tight_layout()
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    plt.close(figure)
+    svg = buffer.getvalue()
+    return f"<figure>{svg[svg.index('<svg') :]}</figure>"
+
+
+def _table(cells: list) -> str:
+    head = "<tr><th>operation<th>bytes<th>state<th>host us<th>Nearfield us<th>ratio<th>spread<th>algorithm</tr>"
+    lines = [head]
+    for plain, ours in cells:
+        ratio = ours["median"] / plain["median"]
+        mark = " class=worse" if ratio > 1.05 else ""
+        lines.append(
+            f"<tr><td>{ours['op']}<td>{ours['bytes']}<td>{ours['state']}<td>{plain['median']:.2f}"
+            f"<td>{ours['median']:.2f}<td{mark}>{ratio:.2f}"
+            f"<td>{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}<td>{ours['algorithm']}</tr>"
+        )
+    return f"<details><summary>All figures</summary><table>{''.join(lines)}</table></details>"

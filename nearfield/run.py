@@ -1,0 +1,73 @@
+"""`nearfield run`: sets the environment and becomes the launcher. Imports nothing heavy: it must start at once."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+USAGE = """\
+Usage: nearfield run [OPTIONS] LAUNCHER ARGUMENTS...
+
+Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its MPI programs.
+
+  --stats           print calls, bytes and time of every operation at the end
+  --check           compare the calls of all ranks; report which differ instead of hanging
+  --log LEVEL       off, error, warn, info or debug
+  --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
+  --host NAME       put an installed host's launcher and library first: mpich, openmpi or impi
+"""
+
+
+def main(arguments: list[str]) -> int:
+    """Replaces this process by the launcher; returns an exit status only when that fails."""
+    env = dict(os.environ)
+    settings = {"--log": "NEARFIELD_LOG", "--algorithm": "NEARFIELD_ALGORITHM"}
+    switches = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        option, has_value, value = option.partition("=")
+        if option in ("-h", "--help"):
+            print(USAGE, end="")
+            return 0
+        if option == "--":
+            break
+        if option in switches:
+            env[switches[option]] = "1"
+            continue
+        if option not in settings and option != "--host":
+            return _fail(f"unknown option {option}\n\n{USAGE}")
+        if not has_value:
+            if not rest:
+                return _fail(f"{option} needs a value")
+            value = rest.pop(0)
+        if option == "--host":
+            from nearfield.hosts import find_hosts, host_environment
+
+            hosts = find_hosts()
+            if value not in hosts:
+                return _fail(f"there is no host {value}; found: {', '.join(hosts) or 'none'}")
+            env |= host_environment(hosts[value])
+        else:
+            env[settings[option]] = value
+    if not rest:
+        return _fail(USAGE)
+
+    from nearfield.libraries import NotBuilt, library_directory
+
+    try:
+        libraries = library_directory()
+    except NotBuilt as error:
+        return _fail(str(error))
+    preload = [str(libraries / "libnearfield.so"), *env.get("LD_PRELOAD", "").split()]
+    env["LD_PRELOAD"] = " ".join(preload)
+    env["NEARFIELD_LIBDIR"] = str(libraries)
+    try:
+        os.execvpe(rest[0], rest, env)
+    except OSError as error:
+        return _fail(f"cannot start {rest[0]}: {error.strerror}")
+
+
+def _fail(text: str) -> int:
+    print(f"nearfield run: {text}", file=sys.stderr)
+    return 2

@@ -1,0 +1,155 @@
+"""What goes wrong on real machines: killed ranks, denied system calls, small limits, wrong programs."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.jobs import (
+    LIBRARY,
+    SCRATCH,
+    carried,
+    command,
+    compile_c,
+    descendants,
+    environment,
+    hosts,
+    kill_tree,
+    launch,
+)
+
+BOTH = hosts("mpich", "openmpi")
+
+
+def left_behind() -> set[str]:
+    """Files of shared memory and temporary ones that ranks may create."""
+    return {str(path) for path in Path("/dev/shm").iterdir()} | {str(path) for path in Path("/tmp").glob("nearfield*")}
+
+
+def start(host: str, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> tuple[subprocess.Popen, dict[int, int]]:
+    """Starts loop.c; the job and the process of each rank."""
+    job = subprocess.Popen(
+        command(host, ranks, program, options),
+        env=environment(host, True),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    processes: dict[int, int] = {}
+    while len(processes) < ranks:
+        found = re.match(r"rank (\d+) process (\d+)", job.stdout.readline())
+        assert found, "the job ended early"
+        processes[int(found[1])] = int(found[2])
+    time.sleep(0.5)
+    return job, processes
+
+
+def test_survivors_report_a_killed_rank() -> None:
+    before = left_behind()
+    job, processes = start("mpich", 3, [compile_c("mpich", "loop.c"), "60"], ("-disable-auto-cleanup",))
+    below = descendants(job.pid)
+    try:
+        os.kill(processes[1], signal.SIGKILL)
+        began = time.monotonic()
+        # Errors are fatal by default: the survivors report, then abort.
+        _, errors = job.communicate(timeout=20)
+        assert time.monotonic() - began < 10
+        assert re.search(rf"rank 1 \(process {processes[1]}\).*died", errors), errors
+    finally:
+        for pid in below:
+            kill_tree(pid)
+    assert not [pid for pid in processes.values() if Path(f"/proc/{pid}").exists()]
+    assert left_behind() <= before | {str(SCRATCH)}
+
+
+def test_killing_everything_leaves_nothing() -> None:
+    compile_c("mpich", "loop.c")
+    before = left_behind()
+    job, processes = start("mpich", 4, [compile_c("mpich", "loop.c"), "60"])
+    kill_tree(job.pid)
+    job.communicate(timeout=20)
+    time.sleep(0.5)
+    assert not [pid for pid in processes.values() if Path(f"/proc/{pid}").exists()]
+    new = {path for path in left_behind() - before if "nearfield" in path}
+    assert not new
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_denied_system_calls_do_no_harm(host: str) -> None:
+    program = [compile_c("debian-mpich", "deny.c"), compile_c(host, "several.c"), "plain"]
+    job = launch(host, 3, program, env={"NEARFIELD_STATS": "1", "NEARFIELD_LOG": "info"})
+    assert "good" in job.stdout, job.text
+    assert "CMA does not reach" in job.stderr
+    assert carried(job, "allreduce") == 1
+
+
+def test_a_way_can_be_left_out() -> None:
+    job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_REACH": "^cma", "NEARFIELD_STATS": "1"})
+    assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_an_ordinary_user_is_served(tmp_path_factory: pytest.TempPathFactory) -> None:
+    program = compile_c("debian-mpich", "several.c")
+    public = Path("/var/tmp") / f"nearfield-public-{os.getpid()}"
+    shutil.copytree(LIBRARY.parent, public)
+    try:
+        shutil.copy(program, public / "program")
+        for path in [public, *public.iterdir()]:
+            path.chmod(0o755)
+        env = {"LD_PRELOAD": str(public / "libnearfield.so"), "NEARFIELD_STATS": "1", "HOME": "/tmp"}
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+        job = launch("debian-mpich", 2, [*user, str(public / "program"), "plain"], env=env)
+        assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+    finally:
+        shutil.rmtree(public)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_a_tiny_dev_shm_does_not_matter() -> None:
+    env = environment("openmpi", True, {"NEARFIELD_STATS": "1"})
+    inner = " ".join(command("openmpi", 2, [compile_c("openmpi", "several.c"), "plain"], ("--mca", "btl", "^sm")))
+    script = f"mount -t tmpfs -o size=64k none /dev/shm && exec {inner}"
+    arguments = ["unshare", "-m", "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", "bash", "-c", script]
+    job = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=60)
+    assert "good" in job.stdout, job.stdout + job.stderr
+
+
+@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("scenario", ["plain", "nothing", "many", "threads", "progress", "inter"])
+def test_scenarios(host: str, scenario: str) -> None:
+    job = launch(
+        host, 2, [compile_c(host, "several.c"), scenario], env={"NEARFIELD_STALL_SECONDS": "10"}, timeout=90
+    )
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text
+
+
+def test_a_stall_is_reported_once() -> None:
+    job = launch("mpich", 2, [compile_c("mpich", "several.c"), "stall"], env={"NEARFIELD_STALL_SECONDS": "1"})
+    assert "good" in job.stdout
+    reports = re.findall(r"rank 1 of 2 has waited .* in barrier .* for rank 0 \(process \d+\)", job.stderr)
+    assert len(reports) == 1, job.stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "names"),
+    [
+        ("roots", ["root 0", "root 1"]),
+        ("lengths", ["32 bytes", "24 bytes"]),
+        ("operators", ["sum", "max"]),
+        ("collectives", ["bcast", "barrier"]),
+    ],
+)
+def test_different_calls_are_named(what: str, names: list[str]) -> None:
+    program = [compile_c("mpich", "several.c"), "different", what]
+    job = launch("mpich", 3, program, env={"NEARFIELD_CHECK": "1"}, timeout=20)
+    assert not job.timed_out and job.returncode != 0, job.text
+    for name in ["rank 0", "rank 1", *names]:
+        assert name in job.stderr, job.stderr

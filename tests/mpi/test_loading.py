@@ -1,0 +1,78 @@
+"""Loading: harmless where there is no MPI, found by every way of calling MPI, switched by the environment."""
+
+import os
+import subprocess
+
+import pytest
+
+from tests.mpi.jobs import LIBRARY, ROOT, SCRATCH, carried, compile_c, environment, hosts, launch, run
+
+STATS = {"NEARFIELD_STATS": "1"}
+
+
+@pytest.mark.parametrize("command", [["bash", "-c", "echo fine"], ["ls", "/"], ["python3", "-c", "print(1)"]])
+def test_programs_without_mpi_are_untouched(command: list[str]) -> None:
+    env = {**os.environ, "LD_PRELOAD": str(LIBRARY)}
+    plain = subprocess.run(command, capture_output=True, text=True)
+    loaded = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert (loaded.stdout, loaded.stderr, loaded.returncode) == (plain.stdout, plain.stderr, 0)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi"))
+def test_every_host_is_served(host: str) -> None:
+    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=STATS)
+    assert "good" in job.stdout, job.text
+    assert carried(job, "allreduce") == 1 and carried(job, "reduce") == 1, job.stderr
+
+
+def test_the_standard_abi_is_served() -> None:
+    include = SCRATCH / "abi-include"
+    include.mkdir(parents=True, exist_ok=True)
+    (include / "mpi.h").write_text("#include <mpi_abi.h>\n")
+    program = SCRATCH / "several-abi"
+    source = ROOT / "tests/mpi/programs/several.c"
+    library = ROOT / ".venv/lib/libmpi_abi.so.1"
+    arguments = ["gcc", f"-I{include}", f"-I{ROOT}/.venv/include", str(source), str(library), "-lpthread"]
+    subprocess.run([*arguments, "-o", str(program)], check=True)
+    job = launch("mpich", 2, [str(program), "plain"], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+
+
+def test_it_can_be_switched_off() -> None:
+    job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={**STATS, "NEARFIELD": "off"})
+    assert "good" in job.stdout and carried(job, "allreduce") == 0, job.text
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_switched_off_in_one_rank_the_host_serves_all(host: str) -> None:
+    script = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; [ "$r" = 1 ] && export NEARFIELD=off; exec "$0" plain'
+    job = launch(host, 3, ["bash", "-c", script, compile_c(host, "several.c")], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 0, job.text
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_communicators_that_span_nodes_go_to_the_host(host: str) -> None:
+    script = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
+    job = launch(host, 2, ["bash", "-c", script, compile_c(host, "several.c")], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 0, job.text
+
+
+def test_a_misspelt_algorithm_is_an_error_that_lists_the_names() -> None:
+    program = [compile_c("mpich", "several.c")]
+    job = launch("mpich", 2, program, env={"NEARFIELD_ALGORITHM": "allreduce:partitoned"})
+    assert job.returncode != 0 and not job.timed_out
+    assert "partitioned" in job.stderr and "oneshot" in job.stderr
+
+
+def test_an_unknown_setting_is_an_error() -> None:
+    job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_WAIT": "forever"})
+    assert job.returncode != 0 and "spin" in job.stderr
+
+
+def test_profiling_tools_have_nearfield_beneath_them() -> None:
+    tool = compile_c("mpich", "profiler.c", "-shared", "-fPIC")
+    env = environment("mpich", True, {**STATS, "LD_PRELOAD": f"{tool} {LIBRARY}"})
+    program = compile_c("mpich", "several.c")
+    job = run([str(ROOT / ".venv/bin/mpiexec"), "-n", "2", program, "plain"], env, 60)
+    assert "good" in job.stdout and "profiled" in job.stderr, job.text
+    assert carried(job, "allreduce") == 1, job.stderr
