@@ -184,11 +184,12 @@ void print_rows(const Cell& cell, std::vector<Block>& blocks, long iterations, c
   for (auto& [group, times] : groups) {
     std::sort(times.begin(), times.end());
     auto quantile = [&, &t = times](double q) { return t[std::size_t(q * double(t.size() - 1) + 0.5)]; };
-    std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
-                "\"state\": \"%s\", \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, \"iterations\": %ld}\n",
-                cell.op.c_str(), cell.bytes, size, group.second ? "nearfield" : "plain", group.second ? algorithm : "host",
-                cell.buffers.c_str(), group.first.c_str(), quantile(0.5), quantile(0.25), quantile(0.75),
-                iterations * long(times.size()));
+    std::printf(
+        "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
+        "\"state\": \"%s\", \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, \"iterations\": %ld}\n",
+        cell.op.c_str(), cell.bytes, size, group.second ? "nearfield" : "plain", group.second ? algorithm : "host",
+        cell.buffers.c_str(), group.first.c_str(), quantile(0.5), quantile(0.25), quantile(0.75),
+        iterations * long(times.size()));
   }
   std::fflush(stdout);
 }
@@ -278,7 +279,8 @@ int main(int argc, char** argv) {
       if (op == "barrier" && bytes != split(argv[2]).front()) continue;
       for (const auto& buffers : split(argv[3])) {
         if (op == "barrier" && buffers != "warm") continue;
-        measure({op, buffers, op == "barrier" ? 0 : std::strtoull(bytes.c_str(), nullptr, 10)}, std::atof(argv[4]), loaded);
+        measure({op, buffers, op == "barrier" ? 0 : std::strtoull(bytes.c_str(), nullptr, 10)}, std::atof(argv[4]),
+                loaded);
       }
     }
   }

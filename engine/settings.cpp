@@ -16,7 +16,8 @@ namespace {
 constexpr SettingRow rows[] = {
     {"NEARFIELD", "on", "on or off: off passes every call to the host MPI"},
     {"NEARFIELD_LOG", "warn", "off, error, warn, info or debug: what is written to standard error"},
-    {"NEARFIELD_STATS", "0", "1: the first rank prints calls, bytes and time per operation at exit; all: every rank does"},
+    {"NEARFIELD_STATS", "0",
+     "1: the first rank prints calls, bytes and time per operation at exit; all: every rank does"},
     {"NEARFIELD_CHECK", "0", "1: ranks compare collective, root, operator, type and length before every call"},
     {"NEARFIELD_ALGORITHM", "", "forced or excluded algorithms, e.g. allreduce:partitioned;alltoall:^rounds"},
     {"NEARFIELD_STALL_SECONDS", "60", "report once who waits for whom after this time; 0: never"},
@@ -79,7 +80,8 @@ Settings read_settings(std::string& complaints) {
   if (const char* text = std::getenv("NEARFIELD_STALL_SECONDS"); text && *text) {
     char* end = nullptr;
     const double seconds = std::strtod(text, &end);
-    if (*end || !(seconds >= 0)) complaints += std::string("NEARFIELD_STALL_SECONDS=") + text + " is not a number of seconds\n";
+    if (*end || !(seconds >= 0))
+      complaints += std::string("NEARFIELD_STALL_SECONDS=") + text + " is not a number of seconds\n";
     else s.stall_seconds = seconds;
   }
   if (const char* text = std::getenv("NEARFIELD_REACH"); text && *text) {

@@ -17,7 +17,7 @@ struct Settings {
   bool stats = false;
   bool stats_all = false;  // every rank prints, not only the first
   bool check = false;
-  std::string algorithm;    // grammar in choosing/override.hpp
+  std::string algorithm;      // grammar in choosing/override.hpp
   double stall_seconds = 60;  // 0: never report
   std::uint32_t ways_left_out = 0;
   WaitStyle wait = WaitStyle::automatic;

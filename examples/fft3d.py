@@ -36,7 +36,9 @@ def backward(comm: MPI.Comm, spectrum: np.ndarray) -> np.ndarray:
 def main() -> None:
     """Runs the loops."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--size", type=int, default=96, help="points a side; a multiple of the number of ranks")
+    parser.add_argument(
+        "--size", type=int, default=96, help="points a side; a multiple of the number of ranks"
+    )
     parser.add_argument("--loops", type=int, default=5)
     arguments = parser.parse_args()
     comm = MPI.COMM_WORLD

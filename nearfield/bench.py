@@ -67,7 +67,9 @@ def run_bench(
     rows: list[Row] = []
     console = Console(stderr=True)
     columns = TextColumn("{task.description:44}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    with Progress(*columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal) as progress:
+    with Progress(
+        *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
+    ) as progress:
         task = progress.add_task("", total=len(jobs))
         for op, count, host in jobs:
             description = f"{op}, {count} ranks, {host.name}"
@@ -131,12 +133,30 @@ def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
 def show_table(rows: list[Row]) -> None:
     """Prints every cell with its ratio (Nearfield's time by the host's) and the ratio's quartile spread."""
     console = Console()
-    table = Table("op", "bytes", "ranks", "host", "buffers", "state", "host us", "Nearfield us", "ratio", "spread", "algorithm")
+    table = Table(
+        "op",
+        "bytes",
+        "ranks",
+        "host",
+        "buffers",
+        "state",
+        "host us",
+        "Nearfield us",
+        "ratio",
+        "spread",
+        "algorithm",
+    )
     for plain, ours in pairs(rows):
         ratio = ours["median"] / plain["median"]
         spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
         cells = [str(ours[k]) for k in ("op", "bytes", "ranks", "host", "buffers", "state")]
-        cells += [f"{plain['median']:.2f}", f"{ours['median']:.2f}", f"{ratio:.2f}", spread, ours["algorithm"]]
+        cells += [
+            f"{plain['median']:.2f}",
+            f"{ours['median']:.2f}",
+            f"{ratio:.2f}",
+            spread,
+            ours["algorithm"],
+        ]
         if console.is_terminal:
             table.add_row(*cells, style="red" if ratio > 1.05 else None)
         else:

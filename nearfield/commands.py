@@ -42,7 +42,9 @@ def info(json: Annotated[bool, typer.Option(help="Print JSON.")] = False) -> Non
 def bench(
     op: Annotated[str, typer.Option(help="Operations, separated by commas.")] = OPERATIONS,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",
-    sizes: Annotated[str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")] = "8:4M",
+    sizes: Annotated[
+        str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")
+    ] = "8:4M",
     hosts: Annotated[str, typer.Option(help="mpich, openmpi, impi, debian-mpich, debian-openmpi.")] = "mpich",
     buffers: Annotated[str, typer.Option(help="warm, modified, cold.")] = "warm",
     seconds: Annotated[float, typer.Option(help="Time per operation, size and kind of buffer.")] = 1.0,

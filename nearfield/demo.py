@@ -28,7 +28,9 @@ def run_demo(out: Path, quick: bool) -> None:
     for ranks in (2, 4):
         results = []
         for nearfield in (False, True):
-            print(f"FFT of {size}^3 on {ranks} ranks, {'Nearfield' if nearfield else 'plain'}", file=sys.stderr)
+            print(
+                f"FFT of {size}^3 on {ranks} ranks, {'Nearfield' if nearfield else 'plain'}", file=sys.stderr
+            )
             program = [sys.executable, str(ROOT / "examples/fft3d.py"), "--size", size, "--loops", loops]
             job = subprocess.run(
                 launch_command(host, ranks, program),
@@ -42,9 +44,13 @@ def run_demo(out: Path, quick: bool) -> None:
             results.append(dict(line.split(": ", 1) for line in job.stdout.splitlines() if ": " in line))
         plain, ours = results
         if plain["checksum"] != ours["checksum"]:
-            raise ValueError(f"the results differ on {ranks} ranks: {plain['checksum']} and {ours['checksum']}")
+            raise ValueError(
+                f"the results differ on {ranks} ranks: {plain['checksum']} and {ours['checksum']}"
+            )
         times = float(plain["seconds"]), float(ours["seconds"])
-        cells.append([str(ranks), f"{times[0]:.3f}", f"{times[1]:.3f}", f"{times[0] / times[1]:.2f}", "identical"])
+        cells.append(
+            [str(ranks), f"{times[0]:.3f}", f"{times[1]:.3f}", f"{times[0] / times[1]:.2f}", "identical"]
+        )
         table.add_row(*cells[-1])
     console.print(table)
     # Plain MPICH needs tens of milliseconds a call when ranks outnumber CPUs: 2 ranks show the operations best.

@@ -17,7 +17,9 @@ from nearfield.libraries import library_directory, program
 
 def gather() -> dict[str, Any]:
     """The probe's findings, with version, libraries and hosts. Raises NotBuilt."""
-    found = json.loads(subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True).stdout)
+    found = json.loads(
+        subprocess.run([str(program("nearfield-probe"))], capture_output=True, text=True).stdout
+    )
     libraries = sorted(path.name for path in library_directory().glob("libnearfield*.so"))
     hosts = {name: host_version(host) for name, host in find_hosts().items()}
     return {"version": __version__, "libraries": libraries, "hosts": hosts, **found}
@@ -34,7 +36,9 @@ def show(as_json: bool) -> None:
     topology, cpus = found["topology"], found["cpus"]
     sizes = ", ".join(f"{level} {_bytes(topology.get(level, 0))}" for level in ("l1d", "l2", "l3"))
     console.print(emphasis("Machine"))
-    console.print(f"  {topology.get('packages')} packages, {topology.get('cores')} cores; {sizes}; Linux {found['kernel']}")
+    console.print(
+        f"  {topology.get('packages')} packages, {topology.get('cores')} cores; {sizes}; Linux {found['kernel']}"
+    )
     console.print(f"  groups that share a last-level cache: {', '.join(topology.get('l3_groups', []))}")
     for node in topology.get("memory", []):
         kind = "high-bandwidth memory" if node["high_bandwidth"] else "memory"

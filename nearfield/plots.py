@@ -35,10 +35,18 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
     for ranks in sorted({row["ranks"] for row in rows}):
         for host in sorted({row["host"] for row in rows}):
             for buffers in sorted({row["buffers"] for row in rows}):
-                chosen = [c for c in cells if (c[0]["ranks"], c[0]["host"], c[0]["buffers"]) == (ranks, host, buffers)]
+                chosen = [
+                    c
+                    for c in cells
+                    if (c[0]["ranks"], c[0]["host"], c[0]["buffers"]) == (ranks, host, buffers)
+                ]
                 if chosen:
-                    body.append(f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2>{_plots(chosen)}{_table(chosen)}")
-    text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(body)
+                    body.append(
+                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2>{_plots(chosen)}{_table(chosen)}"
+                    )
+    text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(
+        body
+    )
     path.write_text(text)
 
 
@@ -64,13 +72,18 @@ def _plots(cells: list) -> str:
     for axis in axes.flat:
         axis.set_visible(False)
     for index, operation in enumerate(operations):
-        times, ratios = axes[2 * (index // columns)][index % columns], axes[2 * (index // columns) + 1][index % columns]
+        times, ratios = (
+            axes[2 * (index // columns)][index % columns],
+            axes[2 * (index // columns) + 1][index % columns],
+        )
         states = sorted({cell[0]["state"] for cell in cells if cell[0]["op"] == operation})
         for state, dash in zip(states, ("-", "--", ":"), strict=False):
             chosen = [cell for cell in cells if cell[0]["op"] == operation and cell[0]["state"] == state]
             sizes = [plain["bytes"] for plain, _ in chosen]
             times.plot(sizes, [p["median"] for p, _ in chosen], dash, color="#d95f02", label=f"host, {state}")
-            times.plot(sizes, [n["median"] for _, n in chosen], dash, color="#1b6ca8", label=f"Nearfield, {state}")
+            times.plot(
+                sizes, [n["median"] for _, n in chosen], dash, color="#1b6ca8", label=f"Nearfield, {state}"
+            )
             ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], dash, color="#1b6ca8")
             low = [n["lower"] / p["upper"] for p, n in chosen]
             high = [n["upper"] / p["lower"] for p, n in chosen]
@@ -94,7 +107,9 @@ def _plots(cells: list) -> str:
 
 
 def _table(cells: list) -> str:
-    head = "<tr><th>operation<th>bytes<th>state<th>host us<th>Nearfield us<th>ratio<th>spread<th>algorithm</tr>"
+    head = (
+        "<tr><th>operation<th>bytes<th>state<th>host us<th>Nearfield us<th>ratio<th>spread<th>algorithm</tr>"
+    )
     lines = [head]
     for plain, ours in cells:
         ratio = ours["median"] / plain["median"]

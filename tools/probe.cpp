@@ -49,12 +49,15 @@ std::string topology() {
   auto t = memory::Topology::load();
   if (!t) return "{\"error\": " + quote(t.error().text) + "}";
   std::ostringstream out;
-  out << "{\"packages\": " << t->packages << ", \"cores\": " << t->cores << ", \"l1d\": " << t->l1d << ", \"l2\": " << t->l2
-      << ", \"l3\": " << t->l3 << ", \"l3_groups\": " << list(t->l3_groups, [](const auto& g) { return quote(g.list()); })
-      << ", \"memory\": " << list(t->memory, [](const auto& m) {
-           return "{\"node\": " + std::to_string(m.os_index) + ", \"bytes\": " + std::to_string(m.bytes) + ", \"cpus\": " + quote(m.cpus.list()) +
-                  ", \"high_bandwidth\": " + (m.high_bandwidth ? "true" : "false") + "}";
-         })
+  out << "{\"packages\": " << t->packages << ", \"cores\": " << t->cores << ", \"l1d\": " << t->l1d
+      << ", \"l2\": " << t->l2 << ", \"l3\": " << t->l3
+      << ", \"l3_groups\": " << list(t->l3_groups, [](const auto& g) { return quote(g.list()); }) << ", \"memory\": "
+      << list(t->memory,
+              [](const auto& m) {
+                return "{\"node\": " + std::to_string(m.os_index) + ", \"bytes\": " + std::to_string(m.bytes) +
+                       ", \"cpus\": " + quote(m.cpus.list()) +
+                       ", \"high_bandwidth\": " + (m.high_bandwidth ? "true" : "false") + "}";
+              })
       << "}";
   return out.str();
 }
@@ -147,7 +150,8 @@ std::string pages() {
   const auto collapse = try_collapse();
   return "{\"transparent\": " + quote(first_line("/sys/kernel/mm/transparent_hugepage/enabled")) +
          ", \"shared\": " + quote(first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")) +
-         ", \"collapse\": " + (collapse ? "true" : "false") + ", \"collapse_why\": " + quote(collapse ? "" : collapse.error().text) + "}";
+         ", \"collapse\": " + (collapse ? "true" : "false") +
+         ", \"collapse_why\": " + quote(collapse ? "" : collapse.error().text) + "}";
 }
 
 std::string algorithms() {
@@ -169,14 +173,21 @@ int main() {
   uname(&system);
   struct statvfs shm {};
   const bool has_shm = statvfs("/dev/shm", &shm) == 0;
-  const std::string ways = "[" + way(memory::Way::mapped, try_mapped()) + ", " + way(memory::Way::xpmem, try_xpmem()) + ", " +
-                           way(memory::Way::cma, try_cma()) + ", " + way(memory::Way::copy_buffers, try_mapped()) + "]";
-  std::printf("{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"ptrace_scope\": %s,\n \"dev_shm_bytes\": %llu,\n",
-              topology().c_str(), cpus().c_str(), ways.c_str(), pages().c_str(), quote(system.release).c_str(),
-              quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
-              has_shm ? (unsigned long long)(shm.f_blocks) * shm.f_frsize : 0ull);
-  std::printf(" \"settings\": %s,\n \"algorithms\": %s}\n", list(settings_table(), [](const auto& row) {
-                return "{\"variable\": " + quote(row.variable) + ", \"default\": " + quote(row.fallback) + ", \"meaning\": " + quote(row.meaning) + "}";
-              }).c_str(),
+  const std::string ways = "[" + way(memory::Way::mapped, try_mapped()) + ", " + way(memory::Way::xpmem, try_xpmem()) +
+                           ", " + way(memory::Way::cma, try_cma()) + ", " +
+                           way(memory::Way::copy_buffers, try_mapped()) + "]";
+  std::printf(
+      "{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"ptrace_scope\": "
+      "%s,\n \"dev_shm_bytes\": %llu,\n",
+      topology().c_str(), cpus().c_str(), ways.c_str(), pages().c_str(), quote(system.release).c_str(),
+      quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
+      has_shm ? (unsigned long long)(shm.f_blocks) * shm.f_frsize : 0ull);
+  std::printf(" \"settings\": %s,\n \"algorithms\": %s}\n",
+              list(settings_table(),
+                   [](const auto& row) {
+                     return "{\"variable\": " + quote(row.variable) + ", \"default\": " + quote(row.fallback) +
+                            ", \"meaning\": " + quote(row.meaning) + "}";
+                   })
+                  .c_str(),
               algorithms().c_str());
 }

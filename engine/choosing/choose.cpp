@@ -55,7 +55,8 @@ std::string complain_about(std::string_view override_text) {
     for (std::size_t c = 0; c < collectives::collective_count; ++c)
       names += (c ? ", " : "") + std::string(collectives::name(Collective(c)));
     std::size_t which = 0;
-    while (which < collectives::collective_count && sentence.collective != collectives::name(Collective(which))) ++which;
+    while (which < collectives::collective_count && sentence.collective != collectives::name(Collective(which)))
+      ++which;
     if (which == collectives::collective_count)
       return "\"" + std::string(sentence.collective) + "\" is not a collective; there are " + names;
     const auto rows = collectives::algorithms(Collective(which));
@@ -72,9 +73,11 @@ std::string complain_about(std::string_view override_text) {
       bool known = false;
       for (const auto& row : rows) known |= name == row.name;
       if (!known)
-        return "\"" + std::string(name) + "\" is not an algorithm of " + std::string(sentence.collective) + "; there are " + names;
+        return "\"" + std::string(name) + "\" is not an algorithm of " + std::string(sentence.collective) +
+               "; there are " + names;
     }
-    if (excluded >= rows.size()) return "\"" + std::string(part) + "\" leaves no algorithm of " + std::string(sentence.collective);
+    if (excluded >= rows.size())
+      return "\"" + std::string(part) + "\" leaves no algorithm of " + std::string(sentence.collective);
   }
   return {};
 }

@@ -23,7 +23,8 @@ void rounds(Team& team, const Call& call) {
   const auto store = store_for(team, call.bytes * p * (p + 1));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
-      team, divide_up(call.bytes, chunk), [&](std::size_t k, std::byte* buffer) { put(buffer, in + k * chunk, length(k)); },
+      team, divide_up(call.bytes, chunk),
+      [&](std::size_t k, std::byte* buffer) { put(buffer, in + k * chunk, length(k)); },
       [&](std::size_t k, std::uint64_t tick) {
         put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), store);
         for (int i = 1; i < p; ++i) {

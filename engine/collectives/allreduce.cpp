@@ -48,9 +48,12 @@ double partitioned_cost(const Team& team, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::allreduce, block_fits_slot, slots_cost, slots, "payload in slots, everybody reduces everything; up to 4 KiB"},
-    {"oneshot", Collective::allreduce, fits_buffer, oneshot_cost, oneshot, "one round of copy buffers, everybody reduces everything"},
-    {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned, "rounds of copy buffers, every rank reduces its share"},
+    {"slots", Collective::allreduce, block_fits_slot, slots_cost, slots,
+     "payload in slots, everybody reduces everything; up to 4 KiB"},
+    {"oneshot", Collective::allreduce, fits_buffer, oneshot_cost, oneshot,
+     "one round of copy buffers, everybody reduces everything"},
+    {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,
+     "rounds of copy buffers, every rank reduces its share"},
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ struct Call {
 
 // Collective, root and length in one word, for reports about what a rank is doing.
 inline std::uint64_t pack(const Call& call) {
-  return (std::uint64_t(call.collective) + 1) << 56 | std::uint64_t(call.root & 0xffff) << 40 | (call.bytes & 0xffffffffff);
+  return (std::uint64_t(call.collective) + 1) << 56 | std::uint64_t(call.root & 0xffff) << 40 |
+         (call.bytes & 0xffffffffff);
 }
 
 }  // namespace nearfield::collectives

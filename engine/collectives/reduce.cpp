@@ -66,7 +66,8 @@ double partitioned_cost(const Team& team, const Call& call) {
 constexpr Algorithm rows[] = {
     {"slots", Collective::reduce, block_fits_slot, cheap, slots, "payload in slots, the root reduces; up to 4 KiB"},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
-    {"partitioned", Collective::reduce, always, partitioned_cost, partitioned, "rounds of copy buffers, every rank reduces its share"},
+    {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
+     "rounds of copy buffers, every rank reduces its share"},
 };
 
 }  // namespace

@@ -47,8 +47,10 @@ void rounds(Team& team, const Call& call) {
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, cheap, slots, "all blocks in every rank's slot, up to 4 KiB a rank"},
-    {"rounds", Collective::reduce_scatter_block, buffer_has_places, dear, rounds, "pieces of every block through copy buffers"},
+    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, cheap, slots,
+     "all blocks in every rank's slot, up to 4 KiB a rank"},
+    {"rounds", Collective::reduce_scatter_block, buffer_has_places, dear, rounds,
+     "pieces of every block through copy buffers"},
 };
 
 }  // namespace

@@ -65,8 +65,8 @@ void exchange_rounds(Team& team, std::size_t rounds, Stage stage, Read read) {
   team.consume(team.tick());
 }
 
-// ---- common conditions and costs (nanoseconds). The constants are those of the machine described in docs/decisions.md;
-// they need only order the algorithms of one collective.
+// ---- common conditions and costs (nanoseconds). The constants are those of the machine described in
+// docs/decisions.md; they need only order the algorithms of one collective.
 inline constexpr double line_transfer = 100, copy_per_byte = 0.035, round_overhead = 150;
 
 inline bool fits_slot(std::size_t bytes) { return bytes <= team::slot_payload; }

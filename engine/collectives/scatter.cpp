@@ -53,8 +53,10 @@ void pipeline(Team& team, const Call& call) {
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::scatter, all_blocks_fit_slot, cheap, slots, "all blocks in the root's slot, up to 4 KiB together"},
-    {"pipeline", Collective::scatter, buffer_has_places, dear, pipeline, "a piece of every block through the root's copy buffers"},
+    {"slots", Collective::scatter, all_blocks_fit_slot, cheap, slots,
+     "all blocks in the root's slot, up to 4 KiB together"},
+    {"pipeline", Collective::scatter, buffer_has_places, dear, pipeline,
+     "a piece of every block through the root's copy buffers"},
 };
 
 }  // namespace

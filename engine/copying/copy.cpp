@@ -29,7 +29,8 @@ __attribute__((target("avx2"))) void stream_avx2(std::byte* to, const std::byte*
 
 void stream_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
   for (std::size_t i = 0; i < 4 * lines; ++i)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i * 16), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 16)));
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i * 16),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 16)));
 }
 
 StreamLines best() {

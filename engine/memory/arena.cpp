@@ -7,8 +7,8 @@ namespace nearfield::memory {
 namespace {
 
 constexpr std::size_t grain = 64;
-constexpr std::size_t step = 64 << 10;          // the top moves by this much
-constexpr std::size_t kept_free = 16 << 20;     // free memory at the top beyond this returns to the kernel
+constexpr std::size_t step = 64 << 10;       // the top moves by this much
+constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond this returns to the kernel
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
@@ -43,7 +43,8 @@ void Arena::remove_free(std::map<std::size_t, std::size_t>::iterator range) {
 }
 
 Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align) {
-  if (bytes > segment_.size()) return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  if (bytes > segment_.size())
+    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
   bytes = round_up(std::max<std::size_t>(bytes, 1), grain);
   align = std::max(align, grain);
   const std::lock_guard lock(mutex_);

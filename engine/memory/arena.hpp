@@ -33,9 +33,9 @@ class Arena {
 
   Segment& segment_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;                        // offset -> length, below top_, all reserved
-  std::set<std::pair<std::size_t, std::size_t>> free_by_length_;   // (length, offset)
-  std::map<std::size_t, std::size_t> used_;                        // offset -> length
+  std::map<std::size_t, std::size_t> free_;                       // offset -> length, below top_, all reserved
+  std::set<std::pair<std::size_t, std::size_t>> free_by_length_;  // (length, offset)
+  std::map<std::size_t, std::size_t> used_;                       // offset -> length
   std::size_t begin_, top_;  // [begin_, top_) is handed out or free; beyond top_ nothing is reserved
   std::size_t in_use_ = 0;
 };

@@ -2,8 +2,8 @@
 
 #include <sched.h>
 
-#include <fstream>
 #include <algorithm>
+#include <fstream>
 #include <limits>
 #include <sstream>
 

@@ -47,7 +47,8 @@ Result<Exchange> Exchange::open() {
     exchange.address_.name[i] = bit < 24 ? digits[random[bit / 2] >> (bit % 2 * 4) & 15] : '.';
   sockaddr_un name;
   const socklen_t length = fill(name, exchange.address_);
-  if (bind(exchange.socket_, reinterpret_cast<sockaddr*>(&name), length)) return system_error("binding an abstract Unix socket");
+  if (bind(exchange.socket_, reinterpret_cast<sockaddr*>(&name), length))
+    return system_error("binding an abstract Unix socket");
   return exchange;
 }
 

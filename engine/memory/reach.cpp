@@ -13,7 +13,8 @@ namespace {
 constexpr const char* names[] = {"mapped", "xpmem", "cma", "copy-buffers"};
 using Transfer = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long, unsigned long);
 
-Result<void> transfer(Transfer call, const char* what, pid_t pid, void* local, std::uint64_t remote, std::size_t bytes) {
+Result<void> transfer(Transfer call, const char* what, pid_t pid, void* local, std::uint64_t remote,
+                      std::size_t bytes) {
   constexpr std::size_t most = 1u << 30;  // one call moves less than 2 GiB
   auto* at = static_cast<std::byte*>(local);
   while (bytes) {
@@ -86,8 +87,8 @@ Result<Xpmem*> Xpmem::open() {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, symbol));
     return function != nullptr;
   };
-  if (!load("xpmem_make", instance.make_) || !load("xpmem_get", instance.get_) || !load("xpmem_attach", instance.attach_) ||
-      !load("xpmem_detach", instance.detach_))
+  if (!load("xpmem_make", instance.make_) || !load("xpmem_get", instance.get_) ||
+      !load("xpmem_attach", instance.attach_) || !load("xpmem_detach", instance.detach_))
     return Error{"libxpmem lacks a function"};
   constexpr std::size_t everything = ~std::size_t{0};
   constexpr int permit_mode = 1;

@@ -29,7 +29,7 @@ Result<void> cma_probe(pid_t pid, std::uint64_t remote_address, std::uint64_t ex
 // XPMEM through dlopen: no dependency at build time.
 class Xpmem {
  public:
-  static Result<Xpmem*> open();  // one per process
+  static Result<Xpmem*> open();                      // one per process
   std::int64_t segment() const { return segment_; }  // our whole address space, to give to peers
   Result<void*> attach(std::int64_t peer_segment, std::uint64_t address, std::size_t bytes);
   void detach(void* attached) noexcept;

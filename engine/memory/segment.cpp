@@ -62,9 +62,10 @@ Result<void> Segment::reserve(std::size_t offset, std::size_t bytes) {
   do failed = fallocate(fd_, 0, off_t(begin), off_t(end - begin)) ? errno : 0;
   while (failed == EINTR);
   if (failed)
-    return system_error("reserving " + std::to_string(bytes >> 10) +
-                            " KiB of shared memory (is the machine's memory, or the memory limit of this container or job, used up?)",
-                        failed);
+    return system_error(
+        "reserving " + std::to_string(bytes >> 10) +
+            " KiB of shared memory (is the machine's memory, or the memory limit of this container or job, used up?)",
+        failed);
   return {};
 }
 

@@ -15,7 +15,8 @@ class Mapping {
  public:
   Mapping() = default;
   Mapping(std::byte* base, std::size_t size) : base_(base), size_(size) {}
-  Mapping(Mapping&& other) noexcept : base_(std::exchange(other.base_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Mapping(Mapping&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(size_, other.size_);

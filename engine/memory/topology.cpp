@@ -11,7 +11,8 @@ namespace {
 CpuSet to_set(hwloc_const_bitmap_t bitmap) {
   CpuSet set;
   if (!bitmap) return set;
-  for (int cpu = hwloc_bitmap_first(bitmap); cpu >= 0 && cpu < int(set.bits.size()); cpu = hwloc_bitmap_next(bitmap, cpu))
+  for (int cpu = hwloc_bitmap_first(bitmap); cpu >= 0 && cpu < int(set.bits.size());
+       cpu = hwloc_bitmap_next(bitmap, cpu))
     set.bits.set(cpu);
   return set;
 }
@@ -55,7 +56,8 @@ Result<Topology> Topology::load() {
 }
 
 Result<Topology> Topology::synthetic(const std::string& description) {
-  return read("a synthetic description", [&](hwloc_topology_t t) { return hwloc_topology_set_synthetic(t, description.c_str()); });
+  return read("a synthetic description",
+              [&](hwloc_topology_t t) { return hwloc_topology_set_synthetic(t, description.c_str()); });
 }
 
 Result<Topology> Topology::from_xml(const std::string& path) {

@@ -27,8 +27,8 @@ struct Topology {
   int cores = 0, packages = 0;
   std::vector<Cache> caches;
   std::vector<MemoryNode> memory;
-  std::vector<CpuSet> l3_groups;          // cores that share a last-level cache
-  std::size_t l1d = 0, l2 = 0, l3 = 0;    // bytes of one instance
+  std::vector<CpuSet> l3_groups;        // cores that share a last-level cache
+  std::size_t l1d = 0, l2 = 0, l3 = 0;  // bytes of one instance
 
   static Result<Topology> load();
   static Result<Topology> synthetic(const std::string& hwloc_description);  // "pack:2 numa:2 l3:4 core:4 pu:2"

@@ -58,8 +58,8 @@ inline constexpr bool is_logical<Logical<T>> = true;
 template <class T>
 inline constexpr bool is_integer = std::is_integral_v<T>;
 template <class T>
-inline constexpr bool is_real = std::is_floating_point_v<T> || std::is_same_v<T, __float128> || std::is_same_v<T, _Float16> ||
-                                std::is_same_v<T, Bfloat16>;
+inline constexpr bool is_real = std::is_floating_point_v<T> || std::is_same_v<T, __float128> ||
+                                std::is_same_v<T, _Float16> || std::is_same_v<T, Bfloat16>;
 
 template <Op op, class T>
 constexpr bool defined() {
@@ -120,7 +120,8 @@ void kernel(void* const* outs, std::size_t nout, const void* const* ins, std::si
       std::memcpy(&next, static_cast<const std::byte*>(ins[k]) + i * sizeof(T), sizeof(T));
       value = combine<op>(value, next);
     }
-    for (std::size_t o = 0; o < nout; ++o) std::memcpy(static_cast<std::byte*>(outs[o]) + i * sizeof(T), &value, sizeof(T));
+    for (std::size_t o = 0; o < nout; ++o)
+      std::memcpy(static_cast<std::byte*>(outs[o]) + i * sizeof(T), &value, sizeof(T));
   }
 }
 
@@ -206,7 +207,8 @@ FoldFn fold(Op op, Type type) noexcept {
 }
 
 const char* name(Op op) noexcept {
-  static constexpr const char* names[] = {"sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor", "minloc", "maxloc"};
+  static constexpr const char* names[] = {"sum",  "prod", "min", "max",  "land",   "lor",
+                                          "lxor", "band", "bor", "bxor", "minloc", "maxloc"};
   static_assert(sizeof names / sizeof *names == op_count);
   return op < Op::count ? names[std::size_t(op)] : "?";
 }

@@ -55,7 +55,8 @@ std::size_t size_of(Type type) noexcept;  // bytes from one element to the next;
 
 // outs[0..nout) <- ins[0] op ins[1] op ... op ins[nin - 1], from left to right, `count` elements. Any output may be
 // exactly one of the inputs; otherwise nothing overlaps. nin and nout are at least 1. Pointers need no alignment.
-using FoldFn = void (*)(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin, std::size_t count);
+using FoldFn = void (*)(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin,
+                        std::size_t count);
 
 // The kernel, or nullptr where MPI does not define the operator on the type.
 FoldFn fold(Op op, Type type) noexcept;

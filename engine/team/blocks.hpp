@@ -28,22 +28,23 @@ inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 
 struct alignas(line) Slot {
-  std::atomic<std::uint64_t> seq;  // owner; pairs with Team::wait_slot
-  std::uint64_t bytes;             // owner, published by seq: length of the payload
-  std::byte payload[slot_payload]; // owner, published by seq; the first 48 bytes share the line of seq
+  std::atomic<std::uint64_t> seq;   // owner; pairs with Team::wait_slot
+  std::uint64_t bytes;              // owner, published by seq: length of the payload
+  std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
 
 struct MemberBlock {
-  alignas(line) std::atomic<std::uint64_t> posted;   // owner; pairs with Team::wait_posted
-  std::atomic<std::uint64_t> staging;                // owner, published by posted: offset of the staging area
-  std::atomic<std::uint64_t> exposed;                // owner, published by posted: address of the user's buffer
-  std::atomic<std::uint64_t> mapped;                 // owner, published by posted: its offset in the segment, or ~0
-  alignas(line) std::atomic<std::uint64_t> consumed; // owner; pairs with Team::wait_consumed
-  alignas(line) std::atomic<std::uint64_t> slot_done; // owner; pairs with Team::reserve_slot
-  alignas(line) std::atomic<std::uint64_t> doing;    // owner: the call it is in (collectives::pack), 0 outside; reports only
-  std::atomic<std::uint32_t> awaits;                 // owner: rank + 1 of the awaited member, `everybody`, 0 awake
-  std::atomic<std::uint32_t> bell;                   // futex word: any member that wakes the owner
-  alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
+  alignas(line) std::atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
+  std::atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
+  std::atomic<std::uint64_t> exposed;                  // owner, published by posted: address of the user's buffer
+  std::atomic<std::uint64_t> mapped;                   // owner, published by posted: its offset in the segment, or ~0
+  alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
+  alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
+  alignas(
+      line) std::atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
+  std::atomic<std::uint32_t> awaits;           // owner: rank + 1 of the awaited member, `everybody`, 0 awake
+  std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
+  alignas(line) std::atomic<std::uint32_t> closed;  // every other member adds one when it has closed the team
   Slot slot[slots];
 };
 
@@ -59,9 +60,10 @@ struct Plan {
 };
 
 struct LeaderBlock {
-  alignas(line) std::atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
-  alignas(line) std::atomic<std::uint32_t> sleepers;  // members asleep or about to sleep; each adds and takes back its own
-  alignas(line) Plan plan;                            // first member, before creation is agreed
+  alignas(line) std::atomic<std::uint64_t> gate;  // every member adds one per meeting (acq_rel)
+  alignas(
+      line) std::atomic<std::uint32_t> sleepers;  // members asleep or about to sleep; each adds and takes back its own
+  alignas(line) Plan plan;                        // first member, before creation is agreed
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

@@ -8,7 +8,8 @@
 //   5. bootstrap agreement: everybody has everything, or nobody uses the team
 //   6. reads the plan that the first member wrote before step 2
 //
-// Members that live on several nodes, or a failure of anyone, end in an Error on all: the host serves that communicator.
+// Members that live on several nodes, or a failure of anyone, end in an Error on all: the host serves that
+// communicator.
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -86,7 +87,8 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
     }
     std::erase_if(to_receive, [&](int r) { return node.peers.count(key(hellos[r].address)) != 0; });
     if (!moved) {
-      if (waiting::nanoseconds() > limit) return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s";
+      if (waiting::nanoseconds() > limit)
+        return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s";
       // Another thread may be creating another team meanwhile; whoever holds the lock receives for both.
       lock.unlock();
       bootstrap.idle();
@@ -107,7 +109,8 @@ void probe_cma(Node& node, const Hello& hello, Peer& peer) {
   peer.cma = bool(probed);
   if (!probed) {
     peer.cma_why = probed.error().text;
-    log_line(LogLevel::info, "CMA does not reach process %d: %s; copy buffers are used", int(peer.pid), peer.cma_why.c_str());
+    log_line(LogLevel::info, "CMA does not reach process %d: %s; copy buffers are used", int(peer.pid),
+             peer.cma_why.c_str());
   }
 }
 
@@ -158,10 +161,13 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
 
   // Everything that decides whether we go on must be the same on all members, hence come from the hellos alone.
   for (int r = 0; r < size; ++r) {
-    if (!hellos[r].enabled) return Error{"Nearfield is switched off or has no shared memory in rank " + std::to_string(r)};
-    if (hellos[r].protocol != protocol) return Error{"another version of Nearfield is loaded in rank " + std::to_string(r)};
+    if (!hellos[r].enabled)
+      return Error{"Nearfield is switched off or has no shared memory in rank " + std::to_string(r)};
+    if (hellos[r].protocol != protocol)
+      return Error{"another version of Nearfield is loaded in rank " + std::to_string(r)};
     if (hellos[r].node != hellos[0].node) return Error{"the members live on several nodes"};
-    if (!hellos[r].block) return Error{"rank " + std::to_string(r) + " has no shared memory" + (trouble.empty() ? "" : ": " + trouble)};
+    if (!hellos[r].block)
+      return Error{"rank " + std::to_string(r) + " has no shared memory" + (trouble.empty() ? "" : ": " + trouble)};
   }
   for (int r = 0; r < size; ++r)
     for (int s = 0; s < r; ++s)

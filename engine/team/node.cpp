@@ -29,7 +29,8 @@ std::uint64_t identify_node(const Settings& settings) {
   }
   struct stat network {};
   if (stat("/proc/self/ns/net", &network)) network.st_ino = 0;
-  const std::string all = boot + "/" + std::to_string(network.st_ino) + "/" + std::to_string(geteuid()) + "/" + settings.node;
+  const std::string all =
+      boot + "/" + std::to_string(network.st_ino) + "/" + std::to_string(geteuid()) + "/" + settings.node;
   return mix(0xcbf29ce484222325u, all);
 }
 
@@ -71,7 +72,8 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   constexpr std::size_t header_bytes = 4096;
   if (auto reserved = node->segment_.reserve(0, header_bytes); !reserved) return reserved.error();
   auto* header = new (node->segment_.base()) ProcessHeader{};
-  if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe) header->probe = waiting::nanoseconds();
+  if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe)
+    header->probe = waiting::nanoseconds();
   node->arena_ = std::make_unique<memory::Arena>(node->segment_, header_bytes);
   node->cpus_ = memory::available_cpus();
   node->node_id_ = identify_node(settings);

@@ -19,8 +19,8 @@ namespace nearfield::team {
 
 // At offset 0 of every segment.
 struct ProcessHeader {
-  std::uint64_t probe;                 // owner, before the segment is passed on: what a CMA probe must read
-  std::atomic<std::uint32_t> left;     // owner: 1 once it has left MPI in good order
+  std::uint64_t probe;              // owner, before the segment is passed on: what a CMA probe must read
+  std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
 };
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
@@ -31,8 +31,10 @@ struct Peer {
   std::uint64_t probe_address = 0;
   bool cma = false;
   std::string cma_why;
-  bool gone() const;   // the process has ended
-  bool left() const { return reinterpret_cast<const ProcessHeader*>(segment.base())->left.load(std::memory_order_acquire); }
+  bool gone() const;  // the process has ended
+  bool left() const {
+    return reinterpret_cast<const ProcessHeader*>(segment.base())->left.load(std::memory_order_acquire);
+  }
 };
 
 class Node {

@@ -46,7 +46,8 @@ inline void Team::wait(Flag flag, Lacking lacking, std::uint32_t awaited) {
       if (flag()) return;
     }
   }
-  WaitHost host{*this, awaited, [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); }, &lacking};
+  WaitHost host{*this, awaited, [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); },
+                &lacking};
   waiting::wait_slowly(node_.policy(), flag, host);
 }
 
@@ -62,7 +63,8 @@ void Team::close(std::unique_ptr<Team> team) {
   static auto& closing = *new std::list<std::unique_ptr<Team>>;  // never destroyed: may be used by exit handlers
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)
-    if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // pairs with the load below
+    if (r != team->rank_)
+      team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // pairs with the load below
   closing.push_back(std::move(team));
   // Freeing needs no peer's block: only our own count of members that are through with us.
   closing.remove_if([](const std::unique_ptr<Team>& t) {
@@ -156,7 +158,8 @@ void Team::begin_rooted_rounds() {
 void Team::expose(const void* address, std::size_t bytes) {
   mine_->exposed.store(reinterpret_cast<std::uint64_t>(address), std::memory_order_relaxed);
   const auto* at = static_cast<const std::byte*>(address);
-  const bool inside = node_.segment().contains(at, bytes) && !(node_.settings().ways_left_out & 1u << unsigned(memory::Way::mapped));
+  const bool inside =
+      node_.segment().contains(at, bytes) && !(node_.settings().ways_left_out & 1u << unsigned(memory::Way::mapped));
   mine_->mapped.store(inside ? at - node_.segment().base() : ~std::uint64_t{0}, std::memory_order_relaxed);
 }
 
@@ -182,7 +185,8 @@ void Team::consume(std::uint64_t tick) {
 
 void Team::wait_consumed(int member, std::uint64_t tick) {
   const auto& consumed = member_[member]->consumed;
-  wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; }, member + 1);
+  wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
+       member + 1);
 }
 
 void Team::wait_all_consumed(std::uint64_t tick) {
@@ -199,9 +203,9 @@ void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* con
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI in good order is missed only if it still owes us something.
     if (peer_[r]->left() && !lacking(context, r)) continue;
-    throw Broken("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
-                 std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
-                 describe_call(mine_->doing.load(std::memory_order_relaxed)));
+    throw Broken("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
+                 ") of a communicator of " + std::to_string(size_) + " has died; rank " + std::to_string(rank_) +
+                 " was waiting for it " + describe_call(mine_->doing.load(std::memory_order_relaxed)));
   }
   const double limit = node_.settings().stall_seconds;
   if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;
@@ -211,11 +215,12 @@ void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* con
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !lacking(context, r)) continue;
     if (++named > 4) break;
-    whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + "), " +
-            describe_call(member_[r]->doing.load(std::memory_order_relaxed));
+    whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
+            "), " + describe_call(member_[r]->doing.load(std::memory_order_relaxed));
   }
   log_line(LogLevel::error, "rank %d of %d has waited %.0f s %s for %s%s", rank_, size_, double(elapsed) * 1e-9,
-           describe_call(mine_->doing.load(std::memory_order_relaxed)).c_str(), whom.c_str(), named > 4 ? " and others" : "");
+           describe_call(mine_->doing.load(std::memory_order_relaxed)).c_str(), whom.c_str(),
+           named > 4 ? " and others" : "");
 }
 
 namespace {

@@ -29,7 +29,7 @@ struct Bootstrap {
   virtual ~Bootstrap() = default;
   virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;
   virtual std::uint32_t all_and(std::uint32_t bits) = 0;  // bitwise and over the members
-  virtual void idle() = 0;               // called while others are waited for
+  virtual void idle() = 0;                                // called while others are waited for
 };
 
 class Team {
@@ -131,8 +131,8 @@ class Team {
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
-  std::uint64_t seq_ = 0, slots_safe_ = 0;    // every member has read our slots up to slots_safe_
-  std::uint64_t tick_ = 0, ticks_safe_ = 0;   // every member has read our buffers up to ticks_safe_
+  std::uint64_t seq_ = 0, slots_safe_ = 0;   // every member has read our slots up to slots_safe_
+  std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0;
   bool last_rounds_rooted_ = false;
 };

@@ -28,10 +28,10 @@
 namespace nearfield::waiting {
 
 struct Policy {
-  bool crowded = false;         // more ranks than CPUs
+  bool crowded = false;  // more ranks than CPUs
   bool may_sleep = true;
-  std::uint32_t spins = 4000;   // rounds of pause before the first yield
-  std::uint32_t yields = 200;   // fruitless yields before the first sleep
+  std::uint32_t spins = 4000;  // rounds of pause before the first yield
+  std::uint32_t yields = 200;  // fruitless yields before the first sleep
 };
 
 inline std::uint64_t nanoseconds() {

@@ -27,24 +27,22 @@ struct Admission {
   Reason reason = Reason::communicator;
 };
 
-// A revoked communicator belongs to the host, whose calls give the error that the program waits for.
-inline bool revoked(MPI_Comm comm) {
-  int flag = 0;
-  return host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag;
-}
-
 inline Admission admit(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
-  if (!state || !state->team) [[unlikely]] return {nullptr, state, Reason::communicator};
-  if (!state->team->enabled) [[unlikely]] return {nullptr, state, Reason::off};
-  if (revoked(comm)) [[unlikely]] return {nullptr, state, Reason::communicator};
+  if (!state || !state->team) [[unlikely]]
+    return {nullptr, state, Reason::communicator};
+  if (!state->team->enabled) [[unlikely]]
+    return {nullptr, state, Reason::off};
+  if (revoked(comm)) [[unlikely]]
+    return {nullptr, state, Reason::communicator};
   return {state->team.get(), state, Reason::communicator};
 }
 
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   last_algorithm = "host";
-  if (!stats_on) [[likely]] return call();
+  if (!stats_on) [[likely]]
+    return call();
   Tally& t = tally(collective);
   t.calls.fetch_add(1, std::memory_order_relaxed);
   t.host[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed);
@@ -61,10 +59,12 @@ template <class HostCall>
 int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   try {
-    if (team.plan().check) [[unlikely]] team.compare_calls(call);
+    if (team.plan().check) [[unlikely]]
+      team.compare_calls(call);
     if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
     const collectives::Algorithm* const algorithm = choosing::choose(team, call);
-    if (!algorithm) [[unlikely]] return to_host(call.collective, Reason::algorithm, host_call);
+    if (!algorithm) [[unlikely]]
+      return to_host(call.collective, Reason::algorithm, host_call);
     last_algorithm = algorithm->name;
     team.enter(collectives::pack(call));
     algorithm->run(team, call);

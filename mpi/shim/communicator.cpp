@@ -52,7 +52,8 @@ class HostBootstrap : public team::Bootstrap {
   explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
   bool allgather(const void* mine, void* all, std::size_t bytes) override {
     MPI_Request request;
-    return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS && finish(request);
+    return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS &&
+           finish(request);
   }
   std::uint32_t all_and(std::uint32_t bits) override {
     std::uint32_t all = 0;
@@ -65,10 +66,22 @@ class HostBootstrap : public team::Bootstrap {
 
  private:
   bool finish(MPI_Request& request) {
+    const std::uint64_t start = waiting::nanoseconds();
+    const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
+    bool reported = false;
     int done = 0;
     for (int i = 0; !done; ++i) {
       if (host.Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-      if (!done && i > 100) sched_yield();
+      if (done || i <= 100) continue;
+      sched_yield();
+      if (reported || limit <= 0 || double(waiting::nanoseconds() - start) < limit) continue;
+      int rank = 0, size = 0;
+      host.Comm_rank(comm_, &rank);
+      host.Comm_size(comm_, &size);
+      log_line(LogLevel::error,
+               "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join",
+               rank, size, limit * 1e-9);
+      reported = true;
     }
     return true;
   }
@@ -104,10 +117,7 @@ std::unique_ptr<Communicator> create(MPI_Comm comm) {
   state->comm = comm;
   if (host.Comm_is_revoked) {
     state->team->abandoned_context = state.get();
-    state->team->abandoned = [](void* context) {
-      int flag = 0;
-      return host.Comm_is_revoked(static_cast<Communicator*>(context)->comm, &flag) == MPI_SUCCESS && flag;
-    };
+    state->team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
   }
   return state;
 }
@@ -172,6 +182,7 @@ Communicator* communicator_slowly(MPI_Comm comm) {
   if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   auto* state = found ? static_cast<Communicator*>(value) : nullptr;
   if (!state) {
+    if (revoked(comm)) return nullptr;
     creating = true;
     auto created = create(comm);
     creating = false;

@@ -53,9 +53,11 @@ int Allgather_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count
 int Alltoall(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, MPI_Comm c);
 int Alltoall_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, MPI_Comm c);
 int Gather(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, int root, MPI_Comm c);
-int Gather_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root, MPI_Comm c);
+int Gather_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root,
+             MPI_Comm c);
 int Scatter(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, int root, MPI_Comm c);
-int Scatter_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root, MPI_Comm c);
+int Scatter_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root,
+              MPI_Comm c);
 int Reduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c);
 int Reduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c);
 int Allreduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c);

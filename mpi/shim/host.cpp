@@ -23,8 +23,8 @@ void* host_data(const char* symbol) {
 bool bind_host(void* library) {
   host_library = library;
   const char* lacking = nullptr;
-#define F(name)                                                                       \
-  host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));   \
+#define F(name)                                                                     \
+  host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name)); \
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F

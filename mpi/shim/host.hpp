@@ -24,26 +24,27 @@ inline constexpr bool host_accepts_aliases = false;
 #endif
 
 // Functions that every host has.
-#define NEARFIELD_HOST_FUNCTIONS(F)                                                                              \
-  F(Init) F(Init_thread) F(Finalize) F(Barrier) F(Bcast) F(Reduce) F(Allreduce) F(Allgather) F(Alltoall)         \
-  F(Gather) F(Scatter) F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank)            \
-  F(Comm_size) F(Comm_test_inter) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval)    \
-  F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Iprobe) F(Pack) F(Unpack) F(Type_size_x)         \
-  F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic)                                     \
-  F(Type_get_extent) F(Info_get_nkeys) F(Info_get) F(Abort) F(Finalized) F(Initialized)
+#define NEARFIELD_HOST_FUNCTIONS(F)                                                                                   \
+  F(Init)                                                                                                             \
+  F(Init_thread) F(Finalize) F(Barrier) F(Bcast) F(Reduce) F(Allreduce) F(Allgather) F(Alltoall) F(Gather) F(Scatter) \
+      F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank) F(Comm_size) F(Comm_test_inter)  \
+          F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval) F(Comm_call_errhandler)         \
+              F(Iallgather) F(Iallreduce) F(Test) F(Iprobe) F(Pack) F(Unpack) F(Type_size_x) F(Win_create)            \
+                  F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic) F(Type_get_extent) F(Info_get_nkeys)   \
+                      F(Info_get) F(Abort) F(Finalized) F(Initialized)
 
 // Large-count forms; a host of an older standard lacks them.
-#define NEARFIELD_LARGE_FUNCTIONS(F)                                                                             \
-  F(Bcast_c, (void*, MPI_Count, MPI_Datatype, int, MPI_Comm))                                                    \
-  F(Reduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm))                              \
-  F(Allreduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))                                \
-  F(Allgather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))               \
-  F(Alltoall_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))                \
-  F(Gather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))             \
-  F(Scatter_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))            \
-  F(Reduce_scatter_block_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))                     \
-  F(Win_create_c, (void*, MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, MPI_Win*))                                     \
-  F(Win_allocate_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))                                   \
+#define NEARFIELD_LARGE_FUNCTIONS(F)                                                                  \
+  F(Bcast_c, (void*, MPI_Count, MPI_Datatype, int, MPI_Comm))                                         \
+  F(Reduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm))                   \
+  F(Allreduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))                     \
+  F(Allgather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))    \
+  F(Alltoall_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))     \
+  F(Gather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))  \
+  F(Scatter_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm)) \
+  F(Reduce_scatter_block_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))          \
+  F(Win_create_c, (void*, MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, MPI_Win*))                          \
+  F(Win_allocate_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))                        \
   F(Win_allocate_shared_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))
 
 struct Host {

@@ -19,7 +19,8 @@ struct Side {
 
 // Runs a call whose buffers may be of derived types: packs, carries, unpacks.
 template <class HostCall>
-int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* function, Side send, Side recv, HostCall host_call) {
+int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* function, Side send, Side recv,
+                 HostCall host_call) {
   for (Packed* const data : {send.data, recv.data}) {
     if (!data) continue;
     if (data->error()) return to_host(call.collective, Reason::argument, host_call);
@@ -65,7 +66,8 @@ int allgather(const void* send, N send_count, MPI_Datatype send_type, void* recv
     return carry_packed(team, comm, call, "MPI_Allgather", {&out, me * each, each, me * call.bytes}, all, host_call);
   }
   Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  if (in.error() || out.error() || in.bytes() != call.bytes || aliased(send, recv)) return to_host(Collective::allgather, Reason::argument, host_call);
+  if (in.error() || out.error() || in.bytes() != call.bytes || aliased(send, recv))
+    return to_host(Collective::allgather, Reason::argument, host_call);
   return carry_packed(team, comm, call, "MPI_Allgather", {&in, 0, std::size_t(send_count)}, all, host_call);
 }
 
@@ -81,13 +83,14 @@ int alltoall(const void* send, N send_count, MPI_Datatype send_type, void* recv,
   const Side all{&out, 0, std::size_t(recv_count) * p};
   if (send == MPI_IN_PLACE) return carry_packed(team, comm, call, "MPI_Alltoall", all, all, host_call);
   Packed in(const_cast<void*>(send), N(send_count * N(p)), send_type, comm);
-  if (in.error() || out.error() || in.bytes() != out.bytes() || aliased(send, recv)) return to_host(Collective::alltoall, Reason::argument, host_call);
+  if (in.error() || out.error() || in.bytes() != out.bytes() || aliased(send, recv))
+    return to_host(Collective::alltoall, Reason::argument, host_call);
   return carry_packed(team, comm, call, "MPI_Alltoall", {&in, 0, std::size_t(send_count) * p}, all, host_call);
 }
 
 template <class N, class HostCall>
-int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N recv_count, MPI_Datatype recv_type, int root,
-           MPI_Comm comm, HostCall host_call) {
+int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N recv_count, MPI_Datatype recv_type,
+           int root, MPI_Comm comm, HostCall host_call) {
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::gather, admitted.reason, host_call);
   team::Team& team = *admitted.team;
@@ -108,13 +111,14 @@ int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N
     return carry_packed(team, comm, call, "MPI_Gather", {&out, root * each, each, root * call.bytes}, all, host_call);
   }
   Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  if (in.error() || out.error() || in.bytes() != call.bytes || aliased(send, recv)) return to_host(Collective::gather, Reason::argument, host_call);
+  if (in.error() || out.error() || in.bytes() != call.bytes || aliased(send, recv))
+    return to_host(Collective::gather, Reason::argument, host_call);
   return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, all, host_call);
 }
 
 template <class N, class HostCall>
-int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, N recv_count, MPI_Datatype recv_type, int root,
-            MPI_Comm comm, HostCall host_call) {
+int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, N recv_count, MPI_Datatype recv_type,
+            int root, MPI_Comm comm, HostCall host_call) {
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::scatter, admitted.reason, host_call);
   team::Team& team = *admitted.team;
@@ -135,7 +139,8 @@ int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, 
   if (recv == MPI_IN_PLACE)
     return carry_packed(team, comm, call, "MPI_Scatter", all, {&in, 0, 0, root * call.bytes}, host_call);
   Packed out(recv, recv_count, recv_type, comm);
-  if (in.error() || out.error() || out.bytes() != call.bytes || aliased(send, recv)) return to_host(Collective::scatter, Reason::argument, host_call);
+  if (in.error() || out.error() || out.bytes() != call.bytes || aliased(send, recv))
+    return to_host(Collective::scatter, Reason::argument, host_call);
   return carry_packed(team, comm, call, "MPI_Scatter", all, {&out, 0, std::size_t(recv_count)}, host_call);
 }
 
@@ -155,24 +160,27 @@ int Bcast_c(void* b, MPI_Count n, MPI_Datatype t, int root, MPI_Comm c) {
   return bcast(b, n, t, root, c, [&] { return large(host.Bcast_c, host.Bcast, "MPI_Bcast_c", c, b, n, t, root, c); });
 }
 
-#define NEARFIELD_EXCHANGE(Name, implementation)                                                                             \
-  int Name(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, MPI_Comm c) {                          \
-    return implementation(s, ns, ts, r, nr, tr, c, [&] { return host.Name(s, ns, ts, r, nr, tr, c); });                     \
-  }                                                                                                                          \
-  int Name##_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, MPI_Comm c) {          \
-    return implementation(s, ns, ts, r, nr, tr, c,                                                                           \
-                          [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, s, ns, ts, r, nr, tr, c); });  \
+#define NEARFIELD_EXCHANGE(Name, implementation)                                                                   \
+  int Name(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, MPI_Comm c) {                 \
+    return implementation(s, ns, ts, r, nr, tr, c, [&] { return host.Name(s, ns, ts, r, nr, tr, c); });            \
+  }                                                                                                                \
+  int Name##_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, MPI_Comm c) { \
+    return implementation(s, ns, ts, r, nr, tr, c, [&] {                                                           \
+      return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, s, ns, ts, r, nr, tr, c);                       \
+    });                                                                                                            \
   }
 NEARFIELD_EXCHANGE(Allgather, allgather)
 NEARFIELD_EXCHANGE(Alltoall, alltoall)
 
-#define NEARFIELD_ROOTED(Name, implementation)                                                                                     \
-  int Name(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, int root, MPI_Comm c) {                      \
-    return implementation(s, ns, ts, r, nr, tr, root, c, [&] { return host.Name(s, ns, ts, r, nr, tr, root, c); });               \
-  }                                                                                                                                \
-  int Name##_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root, MPI_Comm c) {      \
-    return implementation(s, ns, ts, r, nr, tr, root, c,                                                                           \
-                          [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, s, ns, ts, r, nr, tr, root, c); });  \
+#define NEARFIELD_ROOTED(Name, implementation)                                                                      \
+  int Name(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, int root, MPI_Comm c) {        \
+    return implementation(s, ns, ts, r, nr, tr, root, c, [&] { return host.Name(s, ns, ts, r, nr, tr, root, c); }); \
+  }                                                                                                                 \
+  int Name##_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root,      \
+               MPI_Comm c) {                                                                                        \
+    return implementation(s, ns, ts, r, nr, tr, root, c, [&] {                                                      \
+      return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, s, ns, ts, r, nr, tr, root, c);                  \
+    });                                                                                                             \
   }
 NEARFIELD_ROOTED(Gather, gather)
 NEARFIELD_ROOTED(Scatter, scatter)

@@ -13,7 +13,8 @@ class Packed {
  public:
   // error(): 0, an MPI error code that the host has raised already, or -1 for arguments that the host must judge.
   template <class Count>
-  Packed(void* buffer, Count count, MPI_Datatype type, MPI_Comm comm) : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm) {
+  Packed(void* buffer, Count count, MPI_Datatype type, MPI_Comm comm)
+      : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm) {
     if (count < 0) {
       error_ = -1;
       return;

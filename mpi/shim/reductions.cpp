@@ -17,6 +17,9 @@ std::optional<Reason> describe(Call& call, N count, MPI_Datatype type, MPI_Op op
   if (!info) return Reason::type;
   const auto known = find_op(op);
   if (!known) return Reason::op;
+  using reducing::Op;
+  const bool logical = *known == Op::land || *known == Op::lor || *known == Op::lxor;
+  if (logical && info->fortran_integer) return Reason::type;
   call.fold = reducing::fold(*known, info->type);
   if (!call.fold) return Reason::type;
   call.type = info->type;
@@ -35,17 +38,21 @@ int refuse(team::Team& team, MPI_Comm comm, const Call& call, const char* functi
 }
 
 // Buffers that a host would complain about; where it does not, equal addresses mean in place.
-bool wrong_buffers(const void* send, const void* recv) { return !send || !recv || (!host_accepts_aliases && send == recv); }
+bool wrong_buffers(const void* send, const void* recv) {
+  return !send || !recv || (!host_accepts_aliases && send == recv);
+}
 
 template <class N, class HostCall>
-int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, HostCall host_call) {
+int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+           HostCall host_call) {
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::reduce, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   Call call{Collective::reduce};
   call.root = root;
   if (root < 0 || root >= team.size()) return to_host(Collective::reduce, Reason::argument, host_call);
-  if (const auto reason = describe(call, count, type, op)) return refuse(team, comm, call, "MPI_Reduce", *reason, host_call);
+  if (const auto reason = describe(call, count, type, op))
+    return refuse(team, comm, call, "MPI_Reduce", *reason, host_call);
   const bool is_root = team.rank() == root, in_place = send == MPI_IN_PLACE;
   if (call.bytes && (is_root ? (in_place ? !recv : wrong_buffers(send, recv)) : in_place || !send))
     return to_host(Collective::reduce, Reason::argument, host_call);
@@ -55,15 +62,17 @@ int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, 
 }
 
 template <class N, class HostCall>
-int reduce_all(Collective collective, const char* function, const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op,
-               MPI_Comm comm, HostCall host_call) {
+int reduce_all(Collective collective, const char* function, const void* send, void* recv, N count, MPI_Datatype type,
+               MPI_Op op, MPI_Comm comm, HostCall host_call) {
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(collective, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   Call call{collective};
-  if (const auto reason = describe(call, count, type, op)) return refuse(team, comm, call, function, *reason, host_call);
+  if (const auto reason = describe(call, count, type, op))
+    return refuse(team, comm, call, function, *reason, host_call);
   const bool in_place = send == MPI_IN_PLACE;
-  if (call.bytes && (in_place ? !recv : wrong_buffers(send, recv))) return to_host(collective, Reason::argument, host_call);
+  if (call.bytes && (in_place ? !recv : wrong_buffers(send, recv)))
+    return to_host(collective, Reason::argument, host_call);
   call.send = in_place ? recv : send;
   call.recv = recv;
   return carry(team, comm, call, function, host_call);
@@ -84,10 +93,12 @@ int Reduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, int root, M
   return reduce(s, r, n, t, op, root, c, [&] { return host.Reduce(s, r, n, t, op, root, c); });
 }
 int Reduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, int root, MPI_Comm c) {
-  return reduce(s, r, n, t, op, root, c, [&] { return large(host.Reduce_c, host.Reduce, "MPI_Reduce_c", c, s, r, n, t, op, root, c); });
+  return reduce(s, r, n, t, op, root, c,
+                [&] { return large(host.Reduce_c, host.Reduce, "MPI_Reduce_c", c, s, r, n, t, op, root, c); });
 }
 int Allreduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {
-  return reduce_all(Collective::allreduce, "MPI_Allreduce", s, r, n, t, op, c, [&] { return host.Allreduce(s, r, n, t, op, c); });
+  return reduce_all(Collective::allreduce, "MPI_Allreduce", s, r, n, t, op, c,
+                    [&] { return host.Allreduce(s, r, n, t, op, c); });
 }
 int Allreduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {
   return reduce_all(Collective::allreduce, "MPI_Allreduce", s, r, n, t, op, c,
@@ -99,7 +110,8 @@ int Reduce_scatter_block(const void* s, void* r, int n, MPI_Datatype t, MPI_Op o
 }
 int Reduce_scatter_block_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, MPI_Comm c) {
   return reduce_all(Collective::reduce_scatter_block, "MPI_Reduce_scatter_block", s, r, n, t, op, c, [&] {
-    return large(host.Reduce_scatter_block_c, host.Reduce_scatter_block, "MPI_Reduce_scatter_block_c", c, s, r, n, t, op, c);
+    return large(host.Reduce_scatter_block_c, host.Reduce_scatter_block, "MPI_Reduce_scatter_block_c", c, s, r, n, t,
+                 op, c);
   });
 }
 

@@ -85,7 +85,8 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
     const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm");
     if (!on.empty() || !algorithm.empty()) {
       Communicator* const state = communicator_of(comm);
-      if (!on.empty() && on != "on" && on != "off") return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
+      if (!on.empty() && on != "on" && on != "off")
+        return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
       if (const std::string wrong = choosing::complain_about(algorithm); !wrong.empty())
         return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
       if (state && state->team) {
@@ -104,7 +105,9 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
 
 extern "C" {
 
-__attribute__((visibility("default"))) int nearfield_shim_attach(void* library) { return nearfield::mpi::bind_host(library); }
+__attribute__((visibility("default"))) int nearfield_shim_attach(void* library) {
+  return nearfield::mpi::bind_host(library);
+}
 
 // The shim's version of MPI_`name`; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
@@ -115,5 +118,7 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
   return nullptr;
 }
 
-__attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() { return nearfield::mpi::last_algorithm; }
+__attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
+  return nearfield::mpi::last_algorithm;
+}
 }

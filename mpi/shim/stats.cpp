@@ -14,8 +14,8 @@ Tally tallies[collectives::collective_count];
 }
 
 const char* name(Reason reason) {
-  static constexpr const char* names[] = {"communicator not on one node", "switched off",         "argument",
-                                          "datatype",                     "user-defined operator", "no algorithm"};
+  static constexpr const char* names[] = {"communicator not on one node", "switched off", "argument", "datatype",
+                                          "user-defined operator",        "no algorithm"};
   static_assert(sizeof names / sizeof *names == std::size_t(Reason::count));
   return names[std::size_t(reason)];
 }
@@ -24,8 +24,8 @@ Tally& tally(collectives::Collective collective) { return tallies[std::size_t(co
 
 void print_stats(int rank, int size) {
   char line[512];
-  std::snprintf(line, sizeof line, "nearfield: rank %d of %d\n  %-22s %12s %14s %12s %12s  %s\n", rank, size, "operation", "calls",
-                "bytes", "seconds", "to the host", "why");
+  std::snprintf(line, sizeof line, "nearfield: rank %d of %d\n  %-22s %12s %14s %12s %12s  %s\n", rank, size,
+                "operation", "calls", "bytes", "seconds", "to the host", "why");
   std::string text = line;
   for (std::size_t c = 0; c < collectives::collective_count; ++c) {
     const Tally& t = tallies[c];
@@ -38,9 +38,11 @@ void print_stats(int rank, int size) {
       why += (why.empty() ? "" : ", ") + std::string(name(Reason(r))) + " " + std::to_string(n);
     }
     if (!t.calls.load(std::memory_order_relaxed)) continue;
-    std::snprintf(line, sizeof line, "  %-22s %12llu %14llu %12.6f %12llu  %s\n", collectives::name(collectives::Collective(c)),
-                  (unsigned long long)t.calls.load(std::memory_order_relaxed), (unsigned long long)t.bytes.load(std::memory_order_relaxed),
-                  double(t.nanoseconds.load(std::memory_order_relaxed)) * 1e-9, (unsigned long long)to_host, why.c_str());
+    std::snprintf(
+        line, sizeof line, "  %-22s %12llu %14llu %12.6f %12llu  %s\n", collectives::name(collectives::Collective(c)),
+        (unsigned long long)t.calls.load(std::memory_order_relaxed),
+        (unsigned long long)t.bytes.load(std::memory_order_relaxed),
+        double(t.nanoseconds.load(std::memory_order_relaxed)) * 1e-9, (unsigned long long)to_host, why.c_str());
     text += line;
   }
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;

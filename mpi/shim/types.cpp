@@ -43,7 +43,7 @@ class HandleTable {
 HandleTable<MPI_Datatype, TypeInfo, 512> types;
 HandleTable<MPI_Op, Op, 64> ops;
 
-void add(MPI_Datatype handle, Type type) {
+void add(MPI_Datatype handle, Type type, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
   MPI_Count bytes = 0;
   if (host.Type_size_x(handle, &bytes) != MPI_SUCCESS || bytes <= 0) return;
@@ -51,7 +51,7 @@ void add(MPI_Datatype handle, Type type) {
   host.Type_get_extent(handle, &low, &extent);
   // A host may be built with other sizes than we expect (long double, Fortran kinds): such a type is only moved.
   if (std::size_t(extent) != reducing::size_of(type)) type = Type::none;
-  types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes});
+  types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes, fortran_integer});
 }
 
 constexpr Type signed_type(std::size_t bytes) {
@@ -62,11 +62,11 @@ constexpr Type unsigned_type(std::size_t bytes) {
 }
 
 // Fortran's kinds follow the host's own sizes.
-void add_sized(MPI_Datatype handle, Type of4, Type of8, Type of16 = Type::none) {
+void add_sized(MPI_Datatype handle, Type of4, Type of8, Type of16 = Type::none, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
   MPI_Count bytes = 0;
   if (host.Type_size_x(handle, &bytes) != MPI_SUCCESS) return;
-  add(handle, bytes == 4 ? of4 : bytes == 8 ? of8 : bytes == 16 ? of16 : Type::none);
+  add(handle, bytes == 4 ? of4 : bytes == 8 ? of8 : bytes == 16 ? of16 : Type::none, fortran_integer);
 }
 
 }  // namespace
@@ -117,16 +117,16 @@ void bind_types() {
   add(MPI_LONG_DOUBLE_INT, Type::f80_i32);
   // Fortran.
   add(MPI_CHARACTER, Type::character);
-  add_sized(MPI_INTEGER, Type::i32, Type::i64);
+  add_sized(MPI_INTEGER, Type::i32, Type::i64, Type::none, true);
   add_sized(MPI_REAL, Type::f32, Type::f64);
   add_sized(MPI_DOUBLE_PRECISION, Type::f32, Type::f64, Type::f128);
   add_sized(MPI_COMPLEX, Type::none, Type::c32, Type::c64);
   add_sized(MPI_DOUBLE_COMPLEX, Type::none, Type::c32, Type::c64);
   add_sized(MPI_LOGICAL, Type::logical4, Type::logical8);
-  add(MPI_INTEGER1, Type::i8);
-  add(MPI_INTEGER2, Type::i16);
-  add(MPI_INTEGER4, Type::i32);
-  add(MPI_INTEGER8, Type::i64);
+  add(MPI_INTEGER1, Type::i8, true);
+  add(MPI_INTEGER2, Type::i16, true);
+  add(MPI_INTEGER4, Type::i32, true);
+  add(MPI_INTEGER8, Type::i64, true);
   add(MPI_REAL4, Type::f32);
   add(MPI_REAL8, Type::f64);
   add(MPI_COMPLEX8, Type::c32);

@@ -9,9 +9,10 @@
 namespace nearfield::mpi {
 
 struct TypeInfo {
-  reducing::Type type;  // none: not reducible here
-  std::uint32_t bytes;  // size of the type signature
-  bool dense;           // an array of them has no gaps and needs no packing
+  reducing::Type type;   // none: not reducible here
+  std::uint32_t bytes;   // size of the type signature
+  bool dense;            // an array of them has no gaps and needs no packing
+  bool fortran_integer;  // logical operators are not defined on it; what a host makes of them is its business
 };
 
 // Builds the tables; call once, before any look-up.

@@ -13,7 +13,8 @@ int noted(int code) {
   return code;
 }
 
-constexpr const char* no_large_form = "this MPI library has no large-count form and the displacement unit exceeds an int";
+constexpr const char* no_large_form =
+    "this MPI library has no large-count form and the displacement unit exceeds an int";
 
 }  // namespace
 

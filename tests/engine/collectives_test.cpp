@@ -19,7 +19,9 @@ using testing::PageBootstrap;
 using testing::run_processes;
 
 // What rank `r` contributes in round `round` at position `i`.
-std::uint32_t value(int r, int round, std::size_t i) { return std::uint32_t(r * 2654435761u + unsigned(round) * 40503u + i * 97u); }
+std::uint32_t value(int r, int round, std::size_t i) {
+  return std::uint32_t(r * 2654435761u + unsigned(round) * 40503u + i * 97u);
+}
 
 std::uint32_t sum(int size, int round, std::size_t i) {
   std::uint32_t total = 0;
@@ -57,16 +59,16 @@ bool call_and_check(Team& team, const Algorithm& algorithm, int round, std::size
         break;
       case Collective::bcast:
       case Collective::barrier: break;
-      default:
-        call.recv = result = send.data();
+      default: call.recv = result = send.data();
     }
   }
   if (!algorithm.applies(team, call)) return true;
   algorithm.run(team, call);
   auto expect = [&](std::size_t i, std::uint32_t want) {
     if (result[i] == want) return true;
-    std::fprintf(stderr, "%s:%s rank %d of %d, count %zu, root %d%s: element %zu is %u, not %u\n", name(algorithm.collective),
-                 algorithm.name, me, p, count, root, in_place ? ", in place" : "", i, result[i], want);
+    std::fprintf(stderr, "%s:%s rank %d of %d, count %zu, root %d%s: element %zu is %u, not %u\n",
+                 name(algorithm.collective), algorithm.name, me, p, count, root, in_place ? ", in place" : "", i,
+                 result[i], want);
     return false;
   };
   bool good = true;
@@ -160,7 +162,9 @@ TEST(Association, IsFixed) {
               if (!team) return false;
               bool good = true;
               for (const std::size_t count : {3, 500, 3000, 30000}) {
-                auto input = [](int r, std::size_t i) { return 1.0 / double(r * 1000 + int(i % 997) + 1) * (r % 2 ? 1e9 : 1); };
+                auto input = [](int r, std::size_t i) {
+                  return 1.0 / double(r * 1000 + int(i % 997) + 1) * (r % 2 ? 1e9 : 1);
+                };
                 std::vector<double> send(count), recv(count), expected(count);
                 for (std::size_t i = 0; i < count; ++i) {
                   send[i] = input(rank, i);

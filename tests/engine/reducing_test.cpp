@@ -19,7 +19,8 @@ std::vector<std::byte> random_bytes(std::size_t bytes, std::uint32_t seed) {
   return data;
 }
 
-void compare(Op op, Type type, FoldFn tested, std::size_t count, std::size_t nin, std::size_t nout, int in_place, std::size_t shift) {
+void compare(Op op, Type type, FoldFn tested, std::size_t count, std::size_t nin, std::size_t nout, int in_place,
+             std::size_t shift) {
   const std::size_t bytes = count * size_of(type);
   std::vector<std::vector<std::byte>> inputs, outputs(nout, std::vector<std::byte>(bytes + shift + 8, std::byte{0x5a}));
   for (std::size_t k = 0; k < nin; ++k) inputs.push_back(random_bytes(bytes + shift, std::uint32_t(k * 7 + count)));
@@ -34,7 +35,8 @@ void compare(Op op, Type type, FoldFn tested, std::size_t count, std::size_t nin
   tested(out.data(), nout, in.data(), nin, count);
   for (std::size_t o = 0; o < nout; ++o) {
     ASSERT_TRUE(bytes == 0 || std::memcmp(out[o], expected.data(), bytes) == 0)
-        << name(op) << " " << name(type) << " count " << count << " inputs " << nin << " outputs " << nout << " output " << o;
+        << name(op) << " " << name(type) << " count " << count << " inputs " << nin << " outputs " << nout << " output "
+        << o;
     if (o > 0 || in_place < 0) {
       ASSERT_EQ(outputs[o][shift + bytes], std::byte{0x5a}) << "written past the end";
     }
@@ -56,7 +58,8 @@ TEST(Fold, VectorKernelsEqualPlainOnes) {
         for (const std::size_t count : {0, 1, 7, 8, 17, 63, 64, 300, 1025})
           for (const std::size_t nin : {1, 2, 3, 8, 12})
             for (const std::size_t nout : {1, 3})
-              for (int in_place = -1; in_place < int(nin); in_place += 3) compare(Op(o), Type(t), simd, count, nin, nout, in_place, count % 4);
+              for (int in_place = -1; in_place < int(nin); in_place += 3)
+                compare(Op(o), Type(t), simd, count, nin, nout, in_place, count % 4);
       }
     }
     EXPECT_GT(compared, 50);

@@ -57,9 +57,11 @@ class PageBootstrap : public team::Bootstrap {
 
 // Runs `body` in `size` forked processes; the number of those that failed. A process fails by returning false, by a
 // signal, or by outliving `seconds`.
-inline int run_processes(int size, int seconds, const std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>& body,
+inline int run_processes(int size, int seconds,
+                         const std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>& body,
                          Settings settings = {}) {
-  auto* page = static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* page =
+      static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     std::fflush(nullptr);

@@ -10,7 +10,18 @@ SUITE = ROOT / ".hosts/mpi4py-tests/test"
 # Spawning is the host's alone, and needs a launcher that some hosts do not offer here.
 OPTIONS = ["-v", "-e", "spawn", "-e", "dynproc"]
 # At 5 ranks on few cores point-to-point tests take minutes on a plain host; these modules make collective calls.
-COLLECTIVE_MODULES = ["cco_buf", "cco_buf_inter", "cco_obj", "cco_vec", "comm", "comm_topo", "comm_inter", "errhandler", "win", "io"]
+COLLECTIVE_MODULES = [
+    "cco_buf",
+    "cco_buf_inter",
+    "cco_obj",
+    "cco_vec",
+    "comm",
+    "comm_topo",
+    "comm_inter",
+    "errhandler",
+    "win",
+    "io",
+]
 
 
 def failures(job: Completed) -> set[str]:

@@ -9,9 +9,17 @@ import numpy as np
 from mpi4py import MPI
 
 WORLD = MPI.COMM_WORLD
-OPERATIONS = (
-    "barrier bcast reduce allreduce allgather alltoall gather scatter reduce_scatter_block".split()
-)
+OPERATIONS = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "allgather",
+    "alltoall",
+    "gather",
+    "scatter",
+    "reduce_scatter_block",
+]
 ALGORITHMS = {
     "bcast": ["slots", "pipeline"],
     "reduce": ["slots", "pipeline", "partitioned"],
@@ -90,7 +98,9 @@ class Buffer:
         outside = np.concatenate([self.raw[:start], self.raw[start + self.data.size :]])
         gaps = np.frombuffer(self.data.tobytes(), f"V{self.dtype.itemsize}")
         pattern = bytes([0xA5]) * self.dtype.itemsize
-        return bool((outside == 0xA5).all()) and (self.stride == 1 or all(g.tobytes() == pattern for g in gaps[1::2]))
+        return bool((outside == 0xA5).all()) and (
+            self.stride == 1 or all(g.tobytes() == pattern for g in gaps[1::2])
+        )
 
     def free(self) -> None:
         """Releases datatype and memory."""
@@ -211,7 +221,9 @@ def case(draw: random.Random, own: random.Random, comms: list[MPI.Intracomm], se
         else:
             if in_place:
                 recv.put(values)
-            comm.Reduce_scatter_block(MPI.IN_PLACE if in_place else send.spec(count), recv.spec(count), operation)
+            comm.Reduce_scatter_block(
+                MPI.IN_PLACE if in_place else send.spec(count), recv.spec(count), operation
+            )
         result = recv.get()
         return result[:count] if name == "reduce_scatter_block" else result
 
@@ -234,7 +246,9 @@ def case(draw: random.Random, own: random.Random, comms: list[MPI.Intracomm], se
             assert again.tobytes() == got.tobytes(), f"{what}: differs from call to call"
     else:
         where = np.flatnonzero(got != expected)[:5]
-        assert got.tobytes() == expected.tobytes(), f"{what}: differs at {where}: {got[where]} {expected[where]}"
+        assert got.tobytes() == expected.tobytes(), (
+            f"{what}: differs at {where}: {got[where]} {expected[where]}"
+        )
     hint(comm, nearfield_algorithm=" ")
     send.free()
     recv.free()

@@ -141,6 +141,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "inter")) good = intercommunicator();
   if (!strcmp(what, "different")) different(argv[2]);
   if (!strcmp(what, "stall")) {
+    allreduce_works(MPI_COMM_WORLD);
     if (rank == 0) sleep(3);
     MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -1,0 +1,98 @@
+"""The nearfield command."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from nearfield.bench import pairs, parse_sizes
+from tests.mpi.jobs import ROOT, hosts
+
+COMMAND = str(ROOT / ".venv/bin/nearfield")
+
+
+def nearfield(*arguments: str, **env: str) -> subprocess.CompletedProcess:
+    """Runs the command."""
+    return subprocess.run(
+        [COMMAND, *arguments], env={**os.environ, **env}, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_run_reaches_the_ranks(host: str) -> None:
+    python = ROOT / (".hosts/openmpi" if host == "openmpi" else ".venv") / "bin/python"
+    script = "from mpi4py import MPI; print('sum', MPI.COMM_WORLD.allreduce(1)); MPI.COMM_WORLD.Barrier()"
+    options = ["--oversubscribe"] if host == "openmpi" else []
+    done = nearfield(
+        "run", "--stats", "--host", host, "mpiexec", *options, "-n", "2", str(python), "-c", script
+    )
+    assert done.stdout.count("sum 2") == 2, done.stderr
+    assert "barrier" in done.stderr
+
+
+def test_run_starts_at_once() -> None:
+    def fastest(command: list[str]) -> float:
+        times = []
+        for _ in range(5):
+            start = time.monotonic()
+            subprocess.run(command, check=True)
+            times.append(time.monotonic() - start)
+        return min(times)
+
+    bare = fastest([str(ROOT / ".venv/bin/python"), "-c", "pass"])
+    assert fastest([COMMAND, "run", "true"]) < bare + 0.15
+
+
+def test_run_says_what_is_missing() -> None:
+    done = nearfield("run", "true", NEARFIELD_LIBDIR="/nowhere")
+    assert done.returncode == 2 and "make build" in done.stderr
+    assert nearfield("run").returncode == 2
+    assert nearfield("run", "--host", "nobody", "true").returncode == 2
+    assert nearfield("run", "/nonexistent/launcher").returncode == 2
+
+
+def test_info_is_valid_json_and_tells_why() -> None:
+    found = json.loads(nearfield("info", "--json").stdout)
+    ways = {way["name"]: way for way in found["reach"]}
+    assert ways["mapped"]["works"] and ways["xpmem"]["why"]
+    assert {"slots", "partitioned"} <= {row["name"] for row in found["algorithms"]["allreduce"]}
+    assert "NEARFIELD_ALGORITHM" in nearfield("info").stdout
+
+
+def test_bench_writes_rows_and_a_report(tmp_path) -> None:
+    rows_file, report = tmp_path / "rows.json", tmp_path / "report.html"
+    arguments = ["--op", "allreduce", "--sizes", "8,64K", "--seconds", "0.1"]
+    done = nearfield("bench", *arguments, "--json", str(rows_file), "--report", str(report))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(rows_file.read_text())
+    keys = [
+        "op",
+        "bytes",
+        "ranks",
+        "host",
+        "version",
+        "mode",
+        "algorithm",
+        "buffers",
+        "state",
+        "median",
+        "lower",
+        "upper",
+        "iterations",
+    ]
+    assert all(sorted(row) == sorted(keys) for row in rows)
+    assert {row["bytes"] for row in rows} == {8, 65536} and {row["mode"] for row in rows} == {
+        "plain",
+        "nearfield",
+    }
+    assert "<svg" in report.read_text()
+    assert pairs(rows)
+
+
+def test_sizes() -> None:
+    assert parse_sizes("8:64") == [8, 16, 32, 64]
+    assert parse_sizes("8,1K,4M") == [8, 1024, 4 << 20]
+    with pytest.raises(ValueError):
+        parse_sizes("64:8")

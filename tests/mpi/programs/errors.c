@@ -1,0 +1,59 @@
+/* Wrong arguments, one line each: what was wrong, the error class returned, whether the error handler saw it. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static int seen;
+static void handler(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  seen = 1;
+}
+
+static void report(const char* what, int code) {
+  int class = MPI_SUCCESS, rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  if (rank == 0) printf("%s: class %d, handler %s\n", what, class, seen ? "called" : "not called");
+  seen = 0;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Errhandler errhandler;
+  MPI_Comm comm;
+  int size;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_create_errhandler(handler, &errhandler);
+  MPI_Comm_set_errhandler(comm, errhandler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, errhandler);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, errhandler);
+  double a[64] = {0}, b[64] = {0};
+  int sum = 0, one = 1;
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  report("root too large", MPI_Bcast(a, 1, MPI_DOUBLE, size, comm));
+  report("root negative", MPI_Bcast(a, 1, MPI_DOUBLE, -5, comm));
+  report("reduce root", MPI_Reduce(a, b, 1, MPI_DOUBLE, MPI_SUM, size + 3, comm));
+  report("gather root", MPI_Gather(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, size, comm));
+  report("scatter root", MPI_Scatter(a, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, -9, comm));
+  report("bcast count", MPI_Bcast(a, -1, MPI_DOUBLE, 0, comm));
+  report("allreduce count", MPI_Allreduce(a, b, -1, MPI_DOUBLE, MPI_SUM, comm));
+  report("allgather count", MPI_Allgather(a, -1, MPI_DOUBLE, b, -1, MPI_DOUBLE, comm));
+  report("alltoall count", MPI_Alltoall(a, -1, MPI_DOUBLE, b, -1, MPI_DOUBLE, comm));
+  report("null communicator", MPI_Barrier(MPI_COMM_NULL));
+  report("null communicator, allreduce", MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL));
+  report("null datatype", MPI_Bcast(a, 1, MPI_DATATYPE_NULL, 0, comm));
+  report("null datatype, allreduce", MPI_Allreduce(a, b, 1, MPI_DATATYPE_NULL, MPI_SUM, comm));
+  report("null operator", MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_OP_NULL, comm));
+  report("bitwise and of doubles", MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_BAND, comm));
+  report("minloc of doubles", MPI_Reduce(a, b, 1, MPI_DOUBLE, MPI_MINLOC, 0, comm));
+  report("sum of characters", MPI_Allreduce(a, b, 1, MPI_CHAR, MPI_SUM, comm));
+  report("sum of bytes", MPI_Allreduce(a, b, 1, MPI_BYTE, MPI_SUM, comm));
+  MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  report(sum == size ? "works afterwards" : "broken afterwards", MPI_SUCCESS);
+  MPI_Errhandler_free(&errhandler);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}
