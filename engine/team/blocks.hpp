@@ -23,7 +23,7 @@
 namespace nearfield::team {
 
 inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
-inline constexpr unsigned slots = 4;
+inline constexpr unsigned slots = 8;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 

@@ -1,5 +1,6 @@
 #include "engine/team/team.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 
@@ -89,12 +90,16 @@ inline void Team::ring_bells(std::uint32_t awaited) {
 std::byte* Team::reserve_slot(std::uint64_t seq) {
   if (seq > slots && seq - slots > slots_safe_) {
     const std::uint64_t needed = seq - slots;
+    std::uint64_t least = seq;
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
       const auto& done = member_[r]->slot_done;
-      wait([&] { return done.load(std::memory_order_acquire) >= needed; }, [&](int m) { return m == r; }, r + 1);
+      std::uint64_t seen = 0;
+      wait([&] { return (seen = done.load(std::memory_order_acquire)) >= needed; }, [&](int m) { return m == r; },
+           r + 1);
+      least = std::min(least, seen);
     }
-    slots_safe_ = needed;
+    slots_safe_ = least;  // often ahead of what is needed now, which saves the next looks
   }
   return mine_->slot[seq % slots].payload;
 }
@@ -124,7 +129,7 @@ void Team::meet_slots(std::uint64_t seq) {
   } else {
     for (int i = 1; i < size_; ++i) wait_slot(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, seq);
   }
-  slots_safe_ = seq - 1;  // who has published seq has read all of seq - 1
+  slots_safe_ = std::max(slots_safe_, seq - 1);  // who has published seq has read all of seq - 1
 }
 
 void Team::finish_rooted_slot(std::uint64_t seq) {
