@@ -36,8 +36,6 @@ struct alignas(line) Slot {
 struct MemberBlock {
   alignas(line) std::atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
   std::atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
-  std::atomic<std::uint64_t> exposed;                  // owner, published by posted: address of the user's buffer
-  std::atomic<std::uint64_t> mapped;                   // owner, published by posted: its offset in the segment, or ~0
   alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
   alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
   alignas(

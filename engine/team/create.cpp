@@ -175,7 +175,6 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
         return Error{"two members are one process"};
 
   trouble = swap_segments(node, hellos, rank, bootstrap);
-  team->all_cma_ = true;
   if (trouble.empty()) {
     const std::lock_guard lock(node.peers_mutex);
     for (int r = 0; r < size; ++r) {
@@ -184,7 +183,6 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
       } else {
         Peer& peer = *node.peers.at(key(hellos[r].address));
         probe_cma(node, hellos[r], peer);
-        team->all_cma_ &= peer.cma;
         team->peer_[r] = &peer;
         team->base_[r] = peer.segment.base();
       }
@@ -199,10 +197,9 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
       plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
     }
   }
-  constexpr std::uint32_t complete = 1, cma = 2;
-  const std::uint32_t agreed = bootstrap.all_and((trouble.empty() ? complete : 0) | (team->all_cma_ ? cma : 0));
+  constexpr std::uint32_t complete = 1;
+  const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
-  team->all_cma_ = agreed & cma;
   team->gated_ = team->leader_->plan.gate;
   team->algorithm_text = team->leader_->plan.algorithm;
   return team;

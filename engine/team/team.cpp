@@ -160,14 +160,6 @@ void Team::begin_rooted_rounds() {
   last_rounds_rooted_ = true;
 }
 
-void Team::expose(const void* address, std::size_t bytes) {
-  mine_->exposed.store(reinterpret_cast<std::uint64_t>(address), std::memory_order_relaxed);
-  const auto* at = static_cast<const std::byte*>(address);
-  const bool inside =
-      node_.segment().contains(at, bytes) && !(node_.settings().ways_left_out & 1u << unsigned(memory::Way::mapped));
-  mine_->mapped.store(inside ? at - node_.segment().base() : ~std::uint64_t{0}, std::memory_order_relaxed);
-}
-
 void Team::post(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
   ring_bells(rank_ + 1);

@@ -47,7 +47,6 @@ class Team {
   Node& node() { return node_; }
   const Plan& plan() const { return leader_->plan; }
   bool crowded() const { return gated_; }
-  bool all_cma() const { return all_cma_; }
 
   // ---- small operations
   // Starts the next small operation: returns its sequence number.
@@ -73,7 +72,6 @@ class Team {
   const std::byte* buffer(int member, std::uint64_t tick) const {
     return base_[member] + member_[member]->staging.load(std::memory_order_relaxed) + (tick % buffers) * buffer_bytes();
   }
-  void expose(const void* address, std::size_t bytes);  // before post: how own user buffer can be reached
   void post(std::uint64_t tick);
   void wait_posted(int member, std::uint64_t tick);
   void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
@@ -84,14 +82,6 @@ class Team {
   void wait_buffer_free(std::uint64_t tick) {
     if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
   }
-
-  // A member's exposed user buffer as mapped memory, or nullptr.
-  std::byte* mapped(int member) const {
-    const std::uint64_t at = member_[member]->mapped.load(std::memory_order_relaxed);
-    return at == ~std::uint64_t{0} ? nullptr : base_[member] + at;
-  }
-  std::uint64_t exposed(int member) const { return member_[member]->exposed.load(std::memory_order_relaxed); }
-  pid_t pid(int member) const { return peer_[member] ? peer_[member]->pid : 0; }
 
   // ---- reports and checks
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
@@ -121,7 +111,7 @@ class Team {
 
   Node& node_;
   const int rank_, size_;
-  bool gated_ = false, all_cma_ = false, stall_reported_ = false;
+  bool gated_ = false, stall_reported_ = false;
   MemberBlock* mine_ = nullptr;
   LeaderBlock* leader_ = nullptr;
   std::vector<MemberBlock*> member_;
