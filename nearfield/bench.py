@@ -165,11 +165,15 @@ def show_table(rows: list[Row]) -> None:
         console.print(table)
 
 
-def save(rows: list[Row], json_path: Path | None, report_path: Path | None) -> None:
-    """Writes the rows as JSON and the plots as HTML, where asked for."""
+def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_path: Path | None) -> None:
+    """Writes the rows as JSON, the report as HTML and a plot as SVG, where asked for."""
     if json_path:
         json_path.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
     if report_path:
         from nearfield.plots import write_report
 
         write_report(rows, report_path)
+    if svg_path:
+        from nearfield.plots import plot
+
+        svg_path.write_text(plot(pairs(rows)))

@@ -52,6 +52,7 @@ def bench(
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
 ) -> None:
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
     from nearfield.bench import parse_sizes, run_bench, save, show_table
@@ -67,7 +68,7 @@ def bench(
             algorithm,
         )
         show_table(rows)
-        save(rows, json, report)
+        save(rows, json, report, svg)
 
     _guard(work)
 

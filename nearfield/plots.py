@@ -42,7 +42,7 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
                 ]
                 if chosen:
                     body.append(
-                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2>{_plots(chosen)}{_table(chosen)}"
+                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2><figure>{plot(chosen)}</figure>{_table(chosen)}"
                     )
     text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(
         body
@@ -60,8 +60,8 @@ def describe_machine() -> str:
     return f"{model}, {len(os.sched_getaffinity(0))} CPUs, {platform.system()} {platform.release()}"
 
 
-def _plots(cells: list) -> str:
-    """Time against size and ratio against size, one panel per operation."""
+def plot(cells: list) -> str:
+    """An SVG of time against size and ratio against size, one panel per operation, out of `pairs(rows)`."""
     cells = [cell for cell in cells if cell[0]["bytes"]]
     operations = list(dict.fromkeys(cell[0]["op"] for cell in cells))
     if not operations:
@@ -103,7 +103,7 @@ def _plots(cells: list) -> str:
     figure.savefig(buffer, format="svg")
     plt.close(figure)
     svg = buffer.getvalue()
-    return f"<figure>{svg[svg.index('<svg') :]}</figure>"
+    return svg[svg.index("<svg") :]
 
 
 def _table(cells: list) -> str:

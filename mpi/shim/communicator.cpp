@@ -139,6 +139,9 @@ void leave_host_init() {
 void start_node() {
   const std::lock_guard lock(start_mutex);
   if (phase.load(std::memory_order_acquire) != Phase::before) return;
+  // Programs that use sessions alone have no world to progress the host by: the host serves them.
+  int initialized = 0;
+  if (host.Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
   std::string complaints;
   const Settings settings = read_settings(complaints);
   if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
@@ -174,7 +177,7 @@ void finalize_node() {
 
 Communicator* communicator_slowly(MPI_Comm comm) {
   if (comm == host.comm_null || creating) return nullptr;
-  if (phase.load(std::memory_order_acquire) == Phase::before) start_node();  // sessions do not call MPI_Init
+  if (phase.load(std::memory_order_acquire) == Phase::before) start_node();  // a wrapper of MPI_Init may bypass ours
   if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;
   void* value = nullptr;
   int found = 0;

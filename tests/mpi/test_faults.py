@@ -27,10 +27,10 @@ BOTH = hosts("mpich", "openmpi")
 
 
 def left_behind() -> set[str]:
-    """Files in /dev/shm and /tmp, except for the hosts' own."""
-    own = re.compile(r"mpich_shm|hydra|vader|sm_segment|ompi|prte|psm|\.lock|pmix|tmp\w{8}")
-    found = [*Path("/dev/shm").iterdir(), *Path("/tmp").iterdir()]
-    return {str(path) for path in found if not own.search(path.name)}
+    """Files in /dev/shm except for the hosts' own, and anything in /tmp that bears our name."""
+    own = re.compile(r"mpich_shm|vader|sm_segment|ompi|prte|psm")
+    found = [path for path in Path("/dev/shm").iterdir() if not own.search(path.name)]
+    return {str(path) for path in [*found, *Path("/tmp").glob("*nearfield*")]}
 
 
 def alive(pid: int) -> bool:
