@@ -1,5 +1,7 @@
 // The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI,
 // memory, and the run-time switch.
+#include <unistd.h>
+
 #include <cstring>
 
 #include "mpi/shim/carry.hpp"
@@ -11,6 +13,8 @@ thread_local const char* last_algorithm = "host";
 
 int raise(MPI_Comm comm, const char* function, const char* text) {
   log_line(LogLevel::error, "%s: %s", function, text);
+  // Most error handlers abort the job, and launchers then drop what they have not forwarded yet: the reason.
+  usleep(100'000);
   host.Comm_call_errhandler(comm, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
 }

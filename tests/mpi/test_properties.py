@@ -7,6 +7,17 @@ import pytest
 from tests.mpi.jobs import carried, hosts, launch, python_of
 
 WORKER = str(Path(__file__).with_name("worker_properties.py"))
+OPERATIONS = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "allgather",
+    "alltoall",
+    "gather",
+    "scatter",
+    "reduce_scatter_block",
+]
 # Plain hosts take tens of milliseconds a call when ranks outnumber CPUs.
 CASES = {1: 100, 2: 600, 3: 200, 4: 120, 5: 80, 7: 50, 8: 40, 9: 40}
 
@@ -25,4 +36,4 @@ def test_random_collectives_equal_the_hosts(host: str, ranks: int) -> None:
     assert job.returncode == 0, job.text[-3000:]
     assert f"{CASES[ranks]} cases" in job.stdout
     if ranks > 1:
-        assert carried(job, "allreduce") > 0 and carried(job, "bcast") > 0
+        assert sum(carried(job, name) for name in OPERATIONS) > CASES[ranks] / 4
