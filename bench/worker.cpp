@@ -8,8 +8,10 @@
 // two ranks is probed before and after each block ("near" below 120 ns one way, else "far"), and blocks during which
 // it changed are dropped. A block's time is the slowest rank's; medians and quartiles are over blocks.
 //
-// Buffers: warm, the same again; modified, the send buffer is rewritten before each call (the time of writing is
-// measured alone and subtracted); cold, a ring of buffers larger than the last-level cache.
+// Buffers: warm, the same again; modified, what a rank sends is rewritten before each call (the time of writing is
+// measured alone and subtracted); cold, places all over 128 MiB a rank, none used again before all others were.
+//
+// Before a cell is measured, both must have given the same result, byte for byte, on data that differ by place.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -19,6 +21,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +30,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -72,7 +77,7 @@ void share_probe_words() {
   const std::string path = "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
   const int fd = open(path.c_str(), O_RDWR);
   void* page = fd < 0 ? MAP_FAILED : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  int good = page != MAP_FAILED, all_good = 0;
+  int good = pinned && page != MAP_FAILED, all_good = 0;
   MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
   if (!all_good) pinned = false;  // no probing then
   else probe_words = static_cast<std::atomic<std::uint64_t>*>(page);
@@ -108,8 +113,20 @@ void hint(const char* key, const char* value) {
   MPI_Info_free(&info);
 }
 
+// Places for `longest` bytes to send and to receive: one, or as many as 64 MiB hold, used in a scattered order that
+// prefetchers do not follow and in which each is used once before any is used again.
 struct Buffers {
-  std::vector<std::vector<double>> send, recv;
+  std::vector<double> send, recv;
+  std::size_t stride, places = 1, next = 0;
+
+  Buffers(std::size_t longest, bool cold) : stride((longest + 63) / 64 * 8) {
+    constexpr std::size_t beyond_cache = 64u << 20;
+    if (cold) places = std::bit_floor(std::max<std::size_t>(beyond_cache / (stride * 8), 2));
+    send.resize(stride * places);
+    recv.resize(stride * places);
+  }
+
+  std::size_t step() { return (next++ * 0x9E3779B1u & (places - 1)) * stride; }  // odd factor: a permutation
 };
 
 using Operation = std::function<void(double* send, double* recv)>;
@@ -154,25 +171,47 @@ void rewrite(std::vector<double>& buffer, std::size_t bytes, double value) {
   std::fill_n(buffer.begin(), (bytes + 7) / 8, value);
 }
 
+// Bytes that this rank sends in one call.
+std::size_t sent_bytes(const Cell& cell) {
+  if (cell.op == "alltoall" || cell.op == "reduce_scatter_block") return cell.bytes * std::size_t(size);
+  if (cell.op == "scatter") return rank == 0 ? cell.bytes * std::size_t(size) : 0;
+  if (cell.op == "bcast") return rank == 0 ? cell.bytes : 0;
+  return cell.bytes;
+}
+
+// Values that differ by place and rank, and whose sums are exact.
+void fill(double* where, std::size_t bytes, MPI_Datatype type) {
+  auto put = [&](auto* to, std::size_t modulus) {
+    for (std::size_t i = 0; i < bytes / sizeof *to; ++i)
+      to[i] = std::remove_reference_t<decltype(*to)>((i * 31 + (i >> 8) * 7 + std::size_t(rank) * 17) % modulus);
+  };
+  if (type == MPI_DOUBLE) put(where, 1009);
+  else if (type == MPI_INT) put(reinterpret_cast<int*>(where), 1009);
+  else put(reinterpret_cast<unsigned char*>(where), 251);
+}
+
 double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long iterations) {
   MPI_Barrier(comm);
-  const std::size_t ring = buffers.send.size(), written = cell.bytes * (cell.op == "alltoall" ? size : 1);
+  const std::size_t written = sent_bytes(cell);
   const double start = MPI_Wtime();
   if (cell.buffers == "modified") {
     for (long i = 0; i < iterations; ++i) {
-      rewrite(buffers.send[0], written, double(i & 7));
-      call(buffers.send[0].data(), buffers.recv[0].data());
+      rewrite(buffers.send, written, double(i & 7));
+      call(buffers.send.data(), buffers.recv.data());
     }
   } else if (cell.buffers == "cold") {
-    for (long i = 0; i < iterations; ++i) call(buffers.send[i % ring].data(), buffers.recv[i % ring].data());
+    for (long i = 0; i < iterations; ++i) {
+      const std::size_t place = buffers.step();
+      call(buffers.send.data() + place, buffers.recv.data() + place);
+    }
   } else {
-    for (long i = 0; i < iterations; ++i) call(buffers.send[0].data(), buffers.recv[0].data());
+    for (long i = 0; i < iterations; ++i) call(buffers.send.data(), buffers.recv.data());
   }
   double elapsed = MPI_Wtime() - start;
   if (cell.buffers == "modified") {
     const double again = MPI_Wtime();
     for (long i = 0; i < iterations; ++i) {
-      rewrite(buffers.send[0], written, double(i & 7));
+      rewrite(buffers.send, written, double(i & 7));
       asm volatile("" ::: "memory");
     }
     elapsed -= MPI_Wtime() - again;
@@ -201,36 +240,40 @@ void measure(const Cell& cell, double seconds, bool loaded) {
   const MPI_Datatype type = reduction ? (cell.bytes % 8 ? MPI_INT : MPI_DOUBLE) : MPI_BYTE;
   const int count = int(reduction ? cell.bytes / (cell.bytes % 8 ? 4 : 8) : cell.bytes);
   const Operation call = operation(cell.op, count, type);
-  const std::size_t longest = (cell.bytes * std::size_t(size) + 15) / 8;
-  constexpr std::size_t beyond_cache = 128u << 20;
-  const std::size_t ring = cell.buffers == "cold" ? std::clamp<std::size_t>(beyond_cache / (longest * 16), 2, 4096) : 1;
-  Buffers buffers;
-  for (std::size_t i = 0; i < ring; ++i) {
-    buffers.send.emplace_back(longest, double(rank + 1));
-    buffers.recv.emplace_back(longest, 0.0);
+  if (reduction && cell.bytes % 4) {
+    if (rank == 0) std::fprintf(stderr, "%s: %zu bytes are no whole number of elements\n", cell.op.c_str(), cell.bytes);
+    MPI_Abort(MPI_COMM_WORLD, 2);
   }
+  const std::size_t longest = std::max<std::size_t>(cell.bytes * std::size_t(size), 8);
+  Buffers buffers(longest, cell.buffers == "cold");
+  for (std::size_t place = 0; place < buffers.places; ++place)
+    fill(buffers.send.data() + place * buffers.stride, longest, type);
 
   // Both must give the same result; also warms up, and tells how long a call takes.
   // Ranks that share CPUs start a block time slices apart: longer blocks there.
   const double block_us = pinned ? 3000 : 30000;
-  double each[2];
+  double each[2] = {0, 0};
   std::vector<double> results[2];
   const char* algorithm = "host";
   const auto last = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
-  for (const int nearfield : {0, 1}) {
-    hint("nearfield", nearfield ? "on" : "off");
-    std::fill(buffers.recv[0].begin(), buffers.recv[0].end(), 0.0);
-    call(buffers.send[0].data(), buffers.recv[0].data());
-    if (nearfield && last) algorithm = last();
-    results[nearfield] = cell.op == "bcast" ? buffers.send[0] : buffers.recv[0];
-    if (cell.op == "bcast") std::fill(buffers.send[0].begin(), buffers.send[0].end(), double(rank + 1));
+  const int modes = loaded ? 2 : 1;
+  for (int mode = 0; mode < modes; ++mode) {
+    hint("nearfield", mode ? "on" : "off");
+    std::vector<double> send(buffers.stride), &result = results[mode];
+    result.resize(buffers.stride);
+    fill(send.data(), longest, type);
+    call(send.data(), result.data());
+    if (mode && last) algorithm = last();
+    if (cell.op == "bcast") result = send;
     long n = 1;
     for (;; n *= 4) {
-      each[nearfield] = run_block(cell, call, buffers, n);
-      if (each[nearfield] * double(n) > block_us / 2 || n >= 4096) break;  // both are equal on all ranks
+      each[mode] = run_block(cell, call, buffers, n);
+      if (each[mode] * double(n) > block_us / 2 || n >= 4096) break;  // both are equal on all ranks
     }
+    // Once more, lest one interruption make all blocks too short.
+    if (pinned) each[mode] = std::min(each[mode], run_block(cell, call, buffers, n));
   }
-  int same = results[0] == results[1], all_same = 0;
+  int same = modes == 1 || !std::memcmp(results[0].data(), results[1].data(), longest), all_same = 0;
   MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
   if (!all_same) {
     if (rank == 0) std::fprintf(stderr, "%s of %zu bytes: host and Nearfield differ\n", cell.op.c_str(), cell.bytes);
@@ -239,7 +282,7 @@ void measure(const Cell& cell, double seconds, bool loaded) {
 
   // Blocks of the same length in time.
   long iterations[2];
-  for (const int mode : {0, 1}) iterations[mode] = std::max(1L, long(block_us / std::max(each[mode], 0.01)));
+  for (int mode = 0; mode < 2; ++mode) iterations[mode] = std::max(1L, long(block_us / std::max(each[mode], 0.01)));
   MPI_Bcast(iterations, 2, MPI_LONG, 0, MPI_COMM_WORLD);
   std::vector<Block> blocks;
   const double start = MPI_Wtime();

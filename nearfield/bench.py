@@ -6,11 +6,15 @@ state (near, far, any), median, lower, upper (microseconds) and iterations.
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -66,47 +70,93 @@ def run_bench(
     jobs = [(op, n, found[name]) for op in operations for n in ranks for name in hosts]
     rows: list[Row] = []
     console = Console(stderr=True)
-    columns = TextColumn("{task.description:44}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+    columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
+    cells = len(sizes) * len(buffers)
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=len(jobs))
+        task = progress.add_task("", total=sum(1 if op == "barrier" else cells for op, _, _ in jobs))
+        done = 0
         for op, count, host in jobs:
             description = f"{op}, {count} ranks, {host.name}"
             progress.update(task, description=description)
             if not console.is_terminal:
                 print(description, file=sys.stderr, flush=True)
-            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm)
-            progress.advance(task)
+            seen: set[tuple[int, str]] = set()
+
+            def arrived(row: Row, seen=seen, before=done, description=description) -> None:
+                seen.add((row["bytes"], row["buffers"]))
+                text = f"{description}, {row['bytes']} B {row['buffers']}"
+                progress.update(task, completed=before + len(seen), description=text)
+
+            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, arrived)
+            done += 1 if op == "barrier" else cells
+            progress.update(task, completed=done)
     return rows
 
 
 def _run_job(
-    host: Host, op: str, ranks: int, sizes: list[int], buffers: list[str], seconds: float, algorithm: str
+    host: Host,
+    op: str,
+    ranks: int,
+    sizes: list[int],
+    buffers: list[str],
+    seconds: float,
+    algorithm: str,
+    arrived: Callable[[Row], None],
 ) -> list[Row]:
+    """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
     arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
-    if algorithm and algorithm.startswith(op):
+    if algorithm:
         arguments.append(algorithm)
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
+    origin = {"host": host.name, "version": host_version(host)}
+    rows: list[Row] = []
+    late = threading.Event()
     with tempfile.TemporaryFile("w+") as errors:
-        job = subprocess.run(
+        job = subprocess.Popen(
             launch_command(host, ranks, worker),
             env=launcher_environment(host, nearfield=True),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            timeout=limit,
+            start_new_session=True,
         )
-        if job.returncode:
+        timer = threading.Timer(limit, lambda: (late.set(), _stop(job)))
+        timer.start()
+        try:
+            assert job.stdout is not None
+            for line in job.stdout:
+                if line.startswith("{"):
+                    rows.append(origin | json.loads(line))
+                    arrived(rows[-1])
+            job.wait()
+        finally:
+            timer.cancel()
+            _stop(job)
+        if job.returncode or late.is_set():
             errors.seek(0)
-            raise ValueError(f"{op} on {ranks} ranks of {host.name} failed:\n{errors.read()[-2000:]}")
-    rows = [json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
-    return [{"host": host.name, "version": host_version(host), **row} for row in rows]
+            why = f"did not end within {limit:.0f} s" if late.is_set() else "failed"
+            raise ValueError(f"{op} on {ranks} ranks of {host.name} {why}:\n{errors.read()[-2000:]}")
+    return rows
 
 
+def _stop(job: subprocess.Popen) -> None:
+    """Ends a job that still runs: the launcher takes its ranks with it, or else all of its group goes."""
+    if job.poll() is not None:
+        return
+    job.terminate()
+    try:
+        job.wait(5)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.wait()
+
+
+@functools.cache
 def host_version(host: Host) -> str:
     """The host's own word for its version, one line."""
     flag = "-V" if host.name == "impi" else "--version"

@@ -41,8 +41,10 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
                     if (c[0]["ranks"], c[0]["host"], c[0]["buffers"]) == (ranks, host, buffers)
                 ]
                 if chosen:
+                    version = html.escape(chosen[0][0]["version"])
                     body.append(
-                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2><figure>{plot(chosen)}</figure>{_table(chosen)}"
+                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2><p>{version}</p>"
+                        f"<figure>{plot(chosen)}</figure>{_table(chosen)}"
                     )
     text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(
         body

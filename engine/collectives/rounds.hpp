@@ -21,9 +21,9 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
   if (to != from && bytes) copying::copy(to, from, bytes, store);
 }
 
-// Streaming pays where what is written will not be read again out of the cache.
+// Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
 inline copying::Store store_for(const Team& team, std::size_t working_set) {
-  return copying::choose_store(working_set, team.plan().l3_share);
+  return copying::choose_store(working_set, team.plan().l3);
 }
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }

@@ -53,7 +53,7 @@ struct Plan {
   std::uint32_t gate;          // all-to-all waits meet at the gate
   std::uint32_t check;         // compare the calls of all members before each one
   std::uint64_t buffer_bytes;  // one staging buffer
-  std::uint64_t l3_share;      // bytes of last-level cache that a member may count on
+  std::uint64_t l3;            // bytes of last-level cache that the members share
   char algorithm[512];         // NEARFIELD_ALGORITHM of the first member
 };
 

@@ -145,7 +145,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     leader->plan.check = node.settings().check;
     const std::string& text = node.settings().algorithm;
     std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
-    leader->plan.l3_share = node.l3_bytes() / std::max(1.0, std::min<double>(size, node.cpus().available()));
+    leader->plan.l3 = node.l3_bytes();
   }
   mine.address = node.exchange().address();
   mine.node = node.node_id();
