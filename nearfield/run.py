@@ -14,14 +14,18 @@ Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its M
   --check           compare the calls of all ranks; report which differ instead of hanging
   --log LEVEL       off, error, warn, info or debug
   --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
+  --heap WHICH      shared: large allocations of the program lie where peers reach them; off
   --host NAME       put an installed host's launcher and library first: mpich, openmpi or impi
 """
+
+
+DEFAULT_HEAP = "off"
 
 
 def main(arguments: list[str]) -> int:
     """Replaces this process by the launcher; returns an exit status only when that fails."""
     env = dict(os.environ)
-    settings = {"--log": "NEARFIELD_LOG", "--algorithm": "NEARFIELD_ALGORITHM"}
+    settings = {"--log": "NEARFIELD_LOG", "--algorithm": "NEARFIELD_ALGORITHM", "--heap": "NEARFIELD_HEAP"}
     switches = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -59,7 +63,12 @@ def main(arguments: list[str]) -> int:
         libraries = library_directory()
     except NotBuilt as error:
         return _fail(str(error))
+    heap = env.get("NEARFIELD_HEAP") or DEFAULT_HEAP
+    if heap not in ("shared", "off"):
+        return _fail(f"--heap (or NEARFIELD_HEAP) is {heap}; there are shared and off")
     preload = [str(libraries / "libnearfield.so"), *env.get("LD_PRELOAD", "").split()]
+    if heap == "shared":
+        preload.insert(1, str(libraries / "libnearfield-heap.so"))
     env["LD_PRELOAD"] = " ".join(preload)
     env["NEARFIELD_LIBDIR"] = str(libraries)
     try:

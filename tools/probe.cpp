@@ -102,7 +102,7 @@ Result<void> try_mapped() {
     _exit(4);
   }
   memory::Address address;
-  if (read(ready[0], &address, sizeof address) == sizeof address) (void)!exchange->send(address, segment->fd());
+  if (read(ready[0], &address, sizeof address) == sizeof address) (void)!exchange->send(address, segment->fd(), 0);
   int status = 0;
   waitpid(child, &status, 0);
   close(ready[0]);

@@ -82,22 +82,25 @@ std::string complain_about(std::string_view override_text) {
   return {};
 }
 
-const Algorithm* choose_slowly(team::Team& team, const collectives::Call& call) {
-  const Algorithm* best = nullptr;
-  int best_standing = -1;
-  double best_cost = 0;
+bool choose_slowly(team::Team& team, const collectives::Call& call, team::Team::Choice& choice) {
+  struct Best {
+    const Algorithm* algorithm = nullptr;
+    int standing = -1;
+    double cost = 0;
+    void consider(const Algorithm& row, int its_standing, double its_cost) {
+      if (its_standing < standing || (its_standing == standing && its_cost >= cost)) return;
+      *this = {&row, its_standing, its_cost};
+    }
+  } best, best_staged;
   for (const auto& row : collectives::algorithms(call.collective)) {
     if (!row.applies(team, call)) continue;
     const int rank = standing(team.algorithm_text, row);
     const double cost = row.cost(team, call);
-    if (rank > best_standing || (rank == best_standing && cost < best_cost)) {
-      best = &row;
-      best_standing = rank;
-      best_cost = cost;
-    }
+    best.consider(row, rank, cost);
+    if (row.reach == collectives::staged) best_staged.consider(row, rank, cost);
   }
-  if (best) team.chosen[std::size_t(call.collective)][size_class(call.bytes)] = best;
-  return best;
+  choice = {best.algorithm, best_staged.algorithm, 0, 0};
+  return best.algorithm != nullptr;
 }
 
 }  // namespace nearfield::choosing

@@ -15,16 +15,37 @@ namespace nearfield::choosing {
 // Empty when the text can be honoured, else what is wrong and which names there are.
 std::string complain_about(std::string_view override_text);
 
-const collectives::Algorithm* choose_slowly(team::Team& team, const collectives::Call& call);
+// Fills the team's choice for the call; false where no algorithm applies.
+bool choose_slowly(team::Team& team, const collectives::Call& call, team::Team::Choice& choice);
 
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
 
-inline const collectives::Algorithm* choose(team::Team& team, const collectives::Call& call) {
-  const auto* known = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
-  if (known && known->applies(team, call)) [[likely]]
-    return known;
-  return choose_slowly(team, call);
+inline team::Team::Choice* choose(team::Team& team, const collectives::Call& call) {
+  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
+  if (choice.algorithm && choice.algorithm->applies(team, call)) [[likely]]
+    return &choice;
+  return choose_slowly(team, call, choice) ? &choice : nullptr;
+}
+
+// Chooses and runs; nullptr where no algorithm applies, on all members alike. Buffers of one size that were out of
+// reach will be so again: after each failure the next calls, twice as many each time, do not even ask.
+inline const collectives::Algorithm* perform(team::Team& team, const collectives::Call& call) {
+  team::Team::Choice* const choice = choose(team, call);
+  if (!choice) [[unlikely]]
+    return nullptr;
+  if (choice->skip == 0) [[likely]] {
+    if (collectives::run(team, *choice->algorithm, call)) {
+      choice->failures = 0;
+      return choice->algorithm;
+    }
+    choice->skip = 1u << std::min(++choice->failures, 6u);
+  } else {
+    --choice->skip;
+  }
+  if (!choice->staged) return nullptr;
+  choice->staged->run(team, call);
+  return choice->staged;
 }
 
 }  // namespace nearfield::choosing

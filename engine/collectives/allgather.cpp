@@ -1,5 +1,5 @@
 // Allgather.
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -34,9 +34,32 @@ void rounds(Team& team, const Call& call) {
       });
 }
 
+// Every rank copies out of all send buffers; receive buffers may be anywhere.
+void direct(Team& team, const Call& call) {
+  auto* out = static_cast<std::byte*>(call.recv);
+  const int p = team.size(), me = team.rank();
+  const auto store = store_for(team, call.bytes * std::size_t(p) * std::size_t(p + 1));
+  for (int i = 1; i <= p; ++i) {
+    const int r = (me + i) % p;
+    put(out + r * call.bytes, team.send_of(r), call.bytes, store);
+  }
+  finish_direct(team);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
+double rounds_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * (team.size() + 1)) +
+         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+}
+double direct_row_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
-    {"slots", Collective::allgather, block_fits_slot, cheap, slots, "payload in every rank's slot, up to 4 KiB"},
-    {"rounds", Collective::allgather, always, dear, rounds, "chunks through everybody's copy buffers"},
+    {"slots", Collective::allgather, block_fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
+    {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
+    {"direct", Collective::allgather, always, direct_row_cost, direct,
+     "between user buffers: every rank fetches, rotated", send_buffers},
 };
 
 }  // namespace

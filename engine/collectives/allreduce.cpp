@@ -1,5 +1,6 @@
 // Allreduce. Operands are combined from left to right in rank order by every algorithm, so that the same input gives
 // the same bits whatever the path.
+#include "engine/collectives/direct.hpp"
 #include "engine/collectives/partitioned.hpp"
 
 namespace nearfield::collectives {
@@ -31,6 +32,29 @@ void oneshot(Team& team, const Call& call) {
       });
 }
 
+// Every rank reduces its share of all send buffers in registers and stores the result into all receive buffers: every
+// byte is loaded once and stored once, 2ps of traffic, the lower bound.
+void direct(Team& team, const Call& call) {
+  reduce_direct(team, call, 0, team.size());
+  finish_direct(team);
+}
+
+// The same with fewer streams of stores: every rank stores its share into its own buffer, then fetches the others'.
+void direct_pull(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t element = call.bytes / call.count;
+  reduce_direct(team, call, me, me + 1);
+  finish_direct(team);  // so far: everybody's share is in place
+  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+  for (int i = 1; i < p; ++i) {
+    const int r = (me + i) % p;
+    const Range theirs = line_share(call.count, element, p, r);
+    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, team.recv_of(r) + theirs.begin * element,
+        theirs.size() * element, store);
+  }
+  finish_direct(team);
+}
+
 void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, true); }
 
 bool fits_buffer(const Team& team, const Call& call) { return call.bytes <= team.buffer_bytes(); }
@@ -47,6 +71,11 @@ double partitioned_cost(const Team& team, const Call& call) {
   return rounds * 2 * (wait_cost(team) + round_overhead) + copy_per_byte * double(call.bytes) * per_byte;
 }
 
+double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
+double direct_pull_cost(const Team& team, const Call& call) {
+  return direct_cost(team, 3.0 * double(call.bytes)) + wait_cost(team);
+}
+
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, block_fits_slot, slots_cost, slots,
      "payload in slots, everybody reduces everything; up to 4 KiB"},
@@ -54,6 +83,10 @@ constexpr Algorithm rows[] = {
      "one round of copy buffers, everybody reduces everything"},
     {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
+    {"direct", Collective::allreduce, always, direct_row_cost, direct,
+     "between user buffers: reduce own share, store it to everybody", all_buffers},
+    {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
+     "between user buffers: reduce own share, fetch the others'", all_buffers},
 };
 
 }  // namespace

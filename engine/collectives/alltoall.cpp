@@ -1,5 +1,5 @@
 // Alltoall.
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -44,13 +44,59 @@ void rounds(Team& team, const Call& call) {
       });
 }
 
+// Two members exchange `bytes` bytes at a and b, by way of a block that stays in the first-level cache.
+void swap(std::byte* a, std::byte* b, std::size_t bytes) {
+  alignas(64) std::byte block[4096];
+  for (std::size_t at = 0; at < bytes; at += sizeof block) {
+    const std::size_t n = std::min(sizeof block, bytes - at);
+    put(block, a + at, n);
+    put(a + at, b + at, n);
+    put(b + at, block, n);
+  }
+}
+
+// Every rank fetches its blocks, rotated. In place, the two ranks of each pair exchange half of their blocks each.
+void direct(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t n = call.bytes;
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  const auto store = store_for(team, 2 * n * std::size_t(p) * std::size_t(p));
+  if (in == out) {
+    for (int i = 1; i < p; ++i) {
+      const int r = (me + p - i) % p;
+      const auto half = divide(n, 2);
+      const bool first = me < r;
+      const std::size_t at = first ? 0 : half.first;
+      swap(out + r * n + at, team.recv_of(r) + me * n + at, first ? half.first : half.rest);
+    }
+  } else {
+    for (int i = 0; i < p; ++i) {
+      const int r = (me + p - i) % p;
+      put(out + r * n, r == me ? in + me * n : team.send_of(r) + me * n, n, store);
+    }
+  }
+  finish_direct(team);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
+double rounds_cost(const Team& team, const Call& call) {
+  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
+  return direct_cost(team, 2.2 * double(call.bytes) * team.size()) + rounds * round_overhead;
+}
+double direct_row_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * team.size());
+}
+
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::alltoall, all_blocks_fit_slot, cheap, slots,
+    {"slots", Collective::alltoall, all_blocks_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
-    {"rounds", Collective::alltoall, buffer_has_places, dear, rounds,
+    {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
+    {"direct", Collective::alltoall, always, direct_row_cost, direct,
+     "between user buffers: every rank fetches, rotated; in place pairs swap", all_buffers},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // pipeline:  root    copy in chunk c -> buffer, post(c) ............ wait until everybody consumed c - 4
 //            others  wait posted(c), copy out, consume(c)
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -40,9 +40,46 @@ void pipeline(Team& team, const Call& call) {
   if (team.rank() == call.root) team.consume(team.tick());
 }
 
+// Root and receivers share the work: every receiver copies all but 1/p of the data, the root copies the rest to each.
+void direct(Team& team, const Call& call) {
+  const int p = team.size();
+  const auto part = divide(call.bytes, std::size_t(p));
+  const auto store = store_for(team, call.bytes * std::size_t(p));
+  if (team.rank() == call.root) {
+    for (int i = 1; i < p; ++i) {
+      const int r = (call.root + i) % p;
+      put(team.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
+    }
+  } else {
+    put(call.recv, team.send_of(call.root), part.first, store);
+  }
+  finish_direct(team, call.root);
+}
+
+// Every receiver copies: receive buffers may be anywhere.
+void direct_pull(Team& team, const Call& call) {
+  if (team.rank() != call.root)
+    put(call.recv, team.send_of(call.root), call.bytes, store_for(team, call.bytes * std::size_t(team.size())));
+  finish_direct(team, call.root);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
+double pipeline_cost(const Team& team, const Call& call) {
+  return direct_cost(team, 1.6 * double(call.bytes)) +
+         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+}
+double direct_row_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * (team.size() - 1) / team.size());
+}
+double direct_pull_cost(const Team& team, const Call& call) { return direct_cost(team, 1.1 * double(call.bytes)); }
+
 constexpr Algorithm rows[] = {
-    {"slots", Collective::bcast, block_fits_slot, cheap, slots, "payload in the root's slot, up to 4 KiB"},
-    {"pipeline", Collective::bcast, always, dear, pipeline, "chunks through the root's copy buffers"},
+    {"slots", Collective::bcast, block_fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
+    {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
+    {"direct", Collective::bcast, always, direct_row_cost, direct,
+     "between user buffers: root and receivers share the copies", all_buffers},
+    {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
+     send_buffers},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
 //            root     for each sender: wait posted(c), copy out; then consume(c)
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -54,9 +54,37 @@ void pipeline(Team& team, const Call& call) {
   if (team.rank() != call.root) team.consume(team.tick());
 }
 
+// Root and senders share the work: the root fetches a part of each block where it has no copy of its
+// own to make.
+void direct(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const auto part = root_share(team, call);
+  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+  if (me == call.root) {
+    auto* out = static_cast<std::byte*>(call.recv);
+    put(out + me * call.bytes, call.send, call.bytes, store);
+    for (int i = 1; i < p; ++i) {
+      const int r = (me + i) % p;
+      put(out + r * call.bytes + part.first, team.send_of(r) + part.first, part.rest, store);
+    }
+  } else {
+    put(team.recv_of(call.root) + me * call.bytes, call.send, part.first, store);
+  }
+  finish_direct(team, call.root);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
+double pipeline_cost(const Team& team, const Call& call) {
+  return direct_cost(team, 1.6 * double(call.bytes) * team.size()) +
+         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+}
+double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
+
 constexpr Algorithm rows[] = {
-    {"slots", Collective::gather, block_fits_slot, cheap, slots, "payload in every sender's slot, up to 4 KiB"},
-    {"pipeline", Collective::gather, always, dear, pipeline, "chunks through the senders' copy buffers"},
+    {"slots", Collective::gather, block_fits_slot, slots_cost, slots, "payload in every sender's slot, up to 4 KiB"},
+    {"pipeline", Collective::gather, always, pipeline_cost, pipeline, "chunks through the senders' copy buffers"},
+    {"direct", Collective::gather, always, direct_row_cost, direct,
+     "between user buffers: root and senders share the copies", all_buffers},
 };
 
 }  // namespace

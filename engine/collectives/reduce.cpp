@@ -2,6 +2,7 @@
 //
 // pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
 //            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
+#include "engine/collectives/direct.hpp"
 #include "engine/collectives/partitioned.hpp"
 
 namespace nearfield::collectives {
@@ -54,6 +55,14 @@ void pipeline(Team& team, const Call& call) {
 
 void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, team.rank() == call.root); }
 
+// Every rank reduces its share out of all send buffers and stores it to the root.
+void direct(Team& team, const Call& call) {
+  reduce_direct(team, call, call.root, call.root + 1);
+  // The others' send buffers are read by everybody, so that everybody waits for everybody.
+  finish_direct(team);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
 double pipeline_cost(const Team& team, const Call& call) {
   return wait_cost(team) + round_overhead + copy_per_byte * double(call.bytes) * team.size();
 }
@@ -63,11 +72,18 @@ double partitioned_cost(const Team& team, const Call& call) {
   return rounds * 2 * (wait_cost(team) + round_overhead) + copy_per_byte * double(call.bytes) * per_byte;
 }
 
+double direct_row_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * (team.size() + 1) / team.size());
+}
+
 constexpr Algorithm rows[] = {
-    {"slots", Collective::reduce, block_fits_slot, cheap, slots, "payload in slots, the root reduces; up to 4 KiB"},
+    {"slots", Collective::reduce, block_fits_slot, slots_cost, slots,
+     "payload in slots, the root reduces; up to 4 KiB"},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
+    {"direct", Collective::reduce, always, direct_row_cost, direct,
+     "between user buffers: reduce own share, store it to the root", all_buffers},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Reduce_scatter_block. Operands are combined from left to right in rank order by every algorithm.
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
+#include "engine/memory/temporaries.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -44,13 +45,43 @@ void rounds(Team& team, const Call& call) {
       });
 }
 
+// Every rank reduces its own block out of all send buffers. In place, its result belongs where rank 0 still reads, and
+// waits in a temporary until all have read.
+void direct(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  auto inputs = team.inputs();
+  for (int r = 0; r < p; ++r) inputs[r] = team.send_of(r) + me * call.bytes;
+  if (call.send != call.recv) {
+    void* out = call.recv;
+    call.fold(&out, 1, inputs.data(), p, call.count);
+    return finish_direct(team);
+  }
+  const memory::Temporary temporary(call.bytes);
+  if (!temporary.data()) throw std::bad_alloc();
+  void* out = temporary.data();
+  call.fold(&out, 1, inputs.data(), p, call.count);
+  finish_direct(team);
+  put(call.recv, out, call.bytes);
+}
+
+double direct_row_cost(const Team& team, const Call& call) {
+  return direct_cost(team, double(call.bytes) * (team.size() + 1));
+}
+double slots_cost(const Team&, const Call&) { return 0; }
+double rounds_cost(const Team& team, const Call& call) {
+  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
+  return direct_cost(team, 2.2 * double(call.bytes) * (team.size() + 1)) + rounds * round_overhead;
+}
+
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, cheap, slots,
+    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
-    {"rounds", Collective::reduce_scatter_block, buffer_has_places, dear, rounds,
+    {"rounds", Collective::reduce_scatter_block, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers"},
+    {"direct", Collective::reduce_scatter_block, always, direct_row_cost, direct,
+     "between user buffers: every rank reduces its block", send_buffers},
 };
 
 }  // namespace

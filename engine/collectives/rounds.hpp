@@ -76,7 +76,11 @@ inline bool block_fits_slot(const Team&, const Call& call) { return fits_slot(ca
 inline bool all_blocks_fit_slot(const Team& team, const Call& call) {
   return call.bytes <= team::slot_payload && call.bytes * team.size() <= team::slot_payload;
 }
+// Estimates for rows that work on the users' buffers, by the bytes that one member moves.
+inline double direct_cost(const Team& team, double bytes) {
+  return 2 * (wait_cost(team) + round_overhead / 2) + copy_per_byte * bytes * team.plan().ranks_per_cpu;
+}
+
 inline double cheap(const Team&, const Call&) { return 1; }
-inline double dear(const Team&, const Call&) { return 2; }
 
 }  // namespace nearfield::collectives

@@ -2,7 +2,7 @@
 //
 // pipeline:  root    wait until everybody consumed c - 4, copy in a piece for each rank, post(c)
 //            others  wait posted(c), copy out their piece, consume(c)
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/direct.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -50,13 +50,41 @@ void pipeline(Team& team, const Call& call) {
   if (me == call.root) team.consume(team.tick());
 }
 
+// Root and receivers share the work: the root stores a part of each block where it has no copy of
+// its own to make.
+void direct(Team& team, const Call& call) {
+  const int p = team.size(), me = team.rank();
+  const auto part = root_share(team, call);
+  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+  if (me == call.root) {
+    const auto* in = static_cast<const std::byte*>(call.send);
+    for (int i = 1; i < p; ++i) {
+      const int r = (me + i) % p;
+      put(team.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
+    }
+    put(call.recv, in + me * call.bytes, call.bytes, store);
+  } else {
+    put(call.recv, team.send_of(call.root) + me * call.bytes, part.first, store);
+  }
+  finish_direct(team, call.root);
+}
+
+double slots_cost(const Team&, const Call&) { return 0; }
+double pipeline_cost(const Team& team, const Call& call) {
+  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
+  return direct_cost(team, 1.6 * double(call.bytes) * team.size()) + rounds * round_overhead;
+}
+double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
+
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::scatter, all_blocks_fit_slot, cheap, slots,
+    {"slots", Collective::scatter, all_blocks_fit_slot, slots_cost, slots,
      "all blocks in the root's slot, up to 4 KiB together"},
-    {"pipeline", Collective::scatter, buffer_has_places, dear, pipeline,
+    {"pipeline", Collective::scatter, buffer_has_places, pipeline_cost, pipeline,
      "a piece of every block through the root's copy buffers"},
+    {"direct", Collective::scatter, always, direct_row_cost, direct,
+     "between user buffers: root and receivers share the copies", all_buffers},
 };
 
 }  // namespace

@@ -8,14 +8,21 @@
 
 namespace nearfield::collectives {
 
+// What every member's peers must be able to load and store.
+enum Reach : std::uint8_t { staged = 0, send_buffers = 1, recv_buffers = 2, all_buffers = 3 };
+
 struct Algorithm {
   const char* name;
   Collective collective;
   bool (*applies)(const team::Team&, const Call&);  // from facts that are equal on all members
   double (*cost)(const team::Team&, const Call&);   // estimated nanoseconds, equal on all members
-  void (*run)(team::Team&, const Call&);
+  void (*run)(team::Team&, const Call&);            // through collectives::run
   const char* about;
+  Reach reach = staged;
 };
+
+// Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.
+bool run(team::Team& team, const Algorithm& algorithm, const Call& call);
 
 // All rows of one collective, in the order in which ties are decided.
 std::span<const Algorithm> algorithms(Collective collective);

@@ -16,6 +16,7 @@ constexpr std::uint32_t magic = 0x4e656172;
 struct Letter {
   std::uint32_t magic;
   Address from;
+  std::uint64_t what;
 };
 
 socklen_t fill(sockaddr_un& socket_address, const Address& address) {
@@ -52,9 +53,9 @@ Result<Exchange> Exchange::open() {
   return exchange;
 }
 
-Result<Exchange::Sent> Exchange::send(const Address& to, int fd) {
+Result<Exchange::Sent> Exchange::send(const Address& to, int fd, std::uint64_t what) {
   sockaddr_un name;
-  Letter letter{magic, address_};
+  Letter letter{magic, address_, what};
   iovec data{&letter, sizeof letter};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -103,7 +104,7 @@ Result<std::optional<Exchange::Arrived>> Exchange::receive() {
     }
     const bool good = got == sizeof letter && letter.magic == magic && count == 1 && sender.uid == geteuid() &&
                       !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC));
-    if (good) return std::optional<Arrived>(Arrived{letter.from, fds[0], sender.pid});
+    if (good) return std::optional<Arrived>(Arrived{letter.from, letter.what, fds[0], sender.pid});
     for (int i = 0; i < count; ++i) close(fds[i]);
     ++refused_;
   }

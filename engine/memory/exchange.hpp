@@ -27,10 +27,12 @@ class Exchange {
   const Address& address() const { return address_; }
 
   enum class Sent { yes, again };  // again: the peer's queue is full at the moment
-  Result<Sent> send(const Address& to, int fd);
+  // `what` the descriptor is, told to the receiver: 0 the sender's segment, else a generation of its shared heap.
+  Result<Sent> send(const Address& to, int fd, std::uint64_t what);
 
   struct Arrived {
     Address from;
+    std::uint64_t what;
     int fd;     // the receiver's to close
     pid_t pid;  // as the kernel says, in our pid namespace; 0 where it is not visible
   };

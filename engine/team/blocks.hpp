@@ -13,6 +13,10 @@
 // its staging area and stores `posted = tick` (release); a reader stores `consumed = tick` when it has read all
 // buffers of that tick (rooted operations: every tick, others: the last one).
 //
+// Buffers of the user. A member that exposes its buffers writes two places into exposure[n % 2] and posts; whoever has
+// met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
+// read exposure n, and n + 2 goes where n was.
+//
 // Crowded teams (more ranks than CPUs) also meet at the leader's gate: one counter to look at instead of p lines,
 // and only the last to arrive wakes the sleepers.
 #pragma once
@@ -33,9 +37,21 @@ struct alignas(line) Slot {
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
 
+// Where a buffer lies: generation of the owner's memory << 48 | offset. Generation 0 is its segment, the others are
+// those of its shared heap.
+using Place = std::uint64_t;
+inline constexpr Place out_of_reach = 0, nothing = 1;  // offsets of the segment's header, never of a buffer
+
+struct Exposure {
+  Place send, recv;
+  std::uint64_t note;     // what else the peers must know for their shares; the algorithm's own
+  std::uint64_t verdict;  // 1: the owner has mapped every heap that this exposure brought up
+};
+
 struct MemberBlock {
   alignas(line) std::atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
   std::atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
+  Exposure exposure[2];                                // owner, published by posted
   alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
   alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
   alignas(
@@ -51,6 +67,7 @@ inline constexpr std::uint32_t everybody = ~0u;
 // Decided by the first member, read by the others after creation.
 struct Plan {
   std::uint32_t gate;          // all-to-all waits meet at the gate
+  double ranks_per_cpu;        // 1 where every member has a CPU of its own
   std::uint32_t check;         // compare the calls of all members before each one
   std::uint64_t buffer_bytes;  // one staging buffer
   std::uint64_t l3;            // bytes of last-level cache that the members share

@@ -11,7 +11,6 @@
 // Members that live on several nodes, or a failure of anyone, end in an Error on all: the host serves that
 // communicator.
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 1;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 2;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
@@ -64,7 +63,7 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
     std::erase_if(to_send, [&](int r) { return node.sent.count(key(hellos[r].address)) != 0; });
     for (std::size_t i = 0; i < to_send.size();) {
       const auto& address = hellos[to_send[i]].address;
-      auto sent = node.exchange().send(address, node.segment().fd());
+      auto sent = node.exchange().send(address, node.segment().fd(), 0);
       if (!sent) return sent.error().text;
       if (*sent == memory::Exchange::Sent::again) {
         ++i;
@@ -74,17 +73,9 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
       to_send.erase(to_send.begin() + i);
       moved = true;
     }
-    for (;;) {
-      auto arrived = node.exchange().receive();
-      if (!arrived) return arrived.error().text;
-      if (!*arrived) break;
-      moved = true;
-      auto segment = memory::PeerSegment::map((*arrived)->fd);
-      if (!segment) return segment.error().text;
-      auto peer = std::make_unique<Peer>(Peer{std::move(*segment), (*arrived)->pid, -1, 0, false, {}});
-      if (peer->pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, peer->pid, 0));
-      node.peers[key((*arrived)->from)] = std::move(peer);
-    }
+    auto came = node.collect();
+    if (!came) return came.error().text;
+    moved |= *came;
     std::erase_if(to_receive, [&](int r) { return node.peers.count(key(hellos[r].address)) != 0; });
     if (!moved) {
       if (waiting::nanoseconds() > limit)
@@ -194,6 +185,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     if (rank == 0) {
       auto& plan = team->leader_->plan;
       plan.gate = node.policy().crowded || size > 8;
+      plan.ranks_per_cpu = node.policy().crowded ? std::max(1.01, shared / node.cpus().available()) : 1;
       plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
     }
   }

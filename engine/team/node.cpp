@@ -3,11 +3,14 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+
+#include "engine/team/team.hpp"
 
 namespace nearfield::team {
 namespace {
@@ -49,7 +52,22 @@ std::uint64_t last_level_cache() {
   return largest ? largest : 8u << 20;
 }
 
+// The one process-wide pointer that a fork handler needs.
+std::atomic<Node*> forking_node{nullptr};
+
 }  // namespace
+
+void Node::watch_forks() {
+  heap_ = memory::SharedHeap::find();
+  if (!heap_) return;
+  forking_node.store(this, std::memory_order_release);  // pairs with the load in the handler
+  heap_->on_fork([](memory::SharedHeap::Keep keep, void* context) {
+    Node* const node = forking_node.load(std::memory_order_acquire);
+    if (!node) return;
+    const std::lock_guard lock(node->teams_mutex);
+    for (Team* const team : node->teams) team->visit_exposed(keep, context);
+  });
+}
 
 bool Peer::gone() const {
   if (pidfd >= 0) {
@@ -78,11 +96,48 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   node->cpus_ = memory::available_cpus();
   node->node_id_ = identify_node(settings);
   node->l3_bytes_ = last_level_cache();
+  node->watch_forks();
   node->tune(1);
   return node;
 }
 
+Result<bool> Node::collect() {
+  bool came = false;
+  for (;;) {
+    auto arrived = exchange_.receive();
+    if (!arrived) return arrived.error();
+    if (!*arrived) return came;
+    came = true;
+    auto mapped = memory::PeerSegment::map((*arrived)->fd);
+    if (!mapped) return mapped.error();
+    const std::string who((*arrived)->from.name, sizeof(*arrived)->from.name);
+    if ((*arrived)->what == 0) {
+      auto peer = std::make_unique<Peer>(std::move(*mapped), (*arrived)->pid);
+      peer->address = (*arrived)->from;
+      if (peer->pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, peer->pid, 0));
+      peers[who] = std::move(peer);
+    } else if (const auto peer = peers.find(who); peer != peers.end()) {
+      peer->second->heap = std::make_shared<memory::PeerSegment>(std::move(*mapped));
+      peer->second->heap_generation = (*arrived)->what;
+    }
+  }
+}
+
+std::uint64_t Node::place_of(const void* buffer, std::size_t bytes) const {
+  if (bytes == 0) return nothing;
+  if (settings_.ways_left_out & 1u << unsigned(memory::Way::mapped)) return out_of_reach;
+  const auto* at = static_cast<const std::byte*>(buffer);
+  if (segment_.contains(buffer, bytes)) return std::uint64_t(at - segment_.base());
+  if (!heap_ || !heap_->contains(buffer)) return out_of_reach;
+  const auto view = heap_->current();
+  if (view.generation == 0 || view.generation > 0xffff || at < view.base || at + bytes > view.base + view.size)
+    return out_of_reach;
+  return view.generation << 48 | std::uint64_t(at - view.base);
+}
+
 Node::~Node() {
+  Node* self = this;
+  forking_node.compare_exchange_strong(self, nullptr);
   for (auto& [name, peer] : peers)
     if (peer->pidfd >= 0) close(peer->pidfd);
 }

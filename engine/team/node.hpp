@@ -11,11 +11,14 @@
 #include "engine/memory/exchange.hpp"
 #include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
+#include "engine/memory/shared_heap.hpp"
 #include "engine/result.hpp"
 #include "engine/settings.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::team {
+
+class Team;
 
 // At offset 0 of every segment.
 struct ProcessHeader {
@@ -28,10 +31,15 @@ struct Peer {
   memory::PeerSegment segment;
   pid_t pid = 0;  // 0: not visible from our pid namespace
   int pidfd = -1;
+  memory::Address address{};
   std::uint64_t probe_address = 0;
   bool cma = false;
   std::string cma_why;
-  bool gone() const;  // the process has ended
+  // The newest shared heap that the peer has passed to us; what it lies in stays mapped until nobody uses it.
+  std::shared_ptr<memory::PeerSegment> heap;
+  std::uint64_t heap_generation = 0;
+  std::uint64_t heap_sent = 0;  // generation of our heap that the peer has been given
+  bool gone() const;            // the process has ended
   bool left() const {
     return reinterpret_cast<const ProcessHeader*>(segment.base())->left.load(std::memory_order_acquire);
   }
@@ -61,6 +69,17 @@ class Node {
   std::unordered_map<std::string, bool> sent;  // who has our segment already
   std::mutex peers_mutex;
 
+  // Takes in what peers have passed to us: segments and shared heaps; whether anything came. Under peers_mutex.
+  Result<bool> collect();
+
+  // Where peers find a buffer of ours; `exposed_` must tell about it already (Team::meet_exposed).
+  std::uint64_t place_of(const void* buffer, std::size_t bytes) const;
+  const memory::SharedHeap* heap() const { return heap_; }
+
+  // Teams whose buffers a fork must look at.
+  std::vector<Team*> teams;
+  std::mutex teams_mutex;
+
   // The wait policy, once it is known how many ranks of this node share our CPUs.
   void tune(int sharing_ranks);
 
@@ -71,6 +90,8 @@ class Node {
   std::unique_ptr<memory::Arena> arena_;
   memory::Exchange exchange_;
   memory::Cpus cpus_;
+  void watch_forks();
+  const memory::SharedHeap* heap_ = nullptr;
   std::uint64_t node_id_ = 0, l3_bytes_ = 0;
   waiting::Policy policy_;
   int sharing_ranks_ = 0;

@@ -53,9 +53,29 @@ inline void Team::wait(Flag flag, Lacking lacking, std::uint32_t awaited) {
 }
 
 Team::Team(Node& node, int rank, int size)
-    : node_(node), rank_(rank), size_(size), member_(size), base_(size), peer_(size), inputs_(size) {}
+    : node_(node),
+      rank_(rank),
+      size_(size),
+      member_(size),
+      base_(size),
+      peer_(size),
+      inputs_(size),
+      outputs_(size),
+      exposed_send_(size),
+      exposed_recv_(size),
+      heap_told_(size),
+      heap_settled_(size),
+      heap_refused_(size),
+      heap_(size) {
+  const std::lock_guard lock(node.teams_mutex);
+  node.teams.push_back(this);
+}
 
 Team::~Team() {
+  {
+    const std::lock_guard lock(node_.teams_mutex);
+    std::erase(node_.teams, this);
+  }
   if (staging_) node_.arena().free(staging_offset_);
   if (block_allocation_) node_.arena().free(block_allocation_);
 }
@@ -165,14 +185,30 @@ void Team::post(std::uint64_t tick) {
   ring_bells(rank_ + 1);
 }
 
+// Whoever posts it between calls, or in one that has no buffers, has read all there were.
+void Team::post_empty() {
+  mine_->consumed.store(++tick_, std::memory_order_release);  // pairs with wait_consumed
+  post(tick_);
+}
+
 void Team::wait_posted(int member, std::uint64_t tick) {
   const auto& posted = member_[member]->posted;
   wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; }, member + 1);
 }
 
 void Team::meet(std::uint64_t tick) {
-  for (int i = 1; i < size_; ++i) wait_posted(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, tick);
-  if (tick > 2) ticks_safe_ = tick - 2;
+  if (gated_) {
+    gate_target_ += size_;
+    const std::uint64_t target = gate_target_;
+    // acq_rel: our buffers are published to whoever sees the sum, and all buffers to whoever completes it.
+    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_bells(everybody);
+    else
+      wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
+           [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick; }, everybody);
+  } else {
+    for (int i = 1; i < size_; ++i) wait_posted(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, tick);
+  }
+  if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
 }
 
 void Team::consume(std::uint64_t tick) {

@@ -46,7 +46,8 @@ class Team {
   int size() const { return size_; }
   Node& node() { return node_; }
   const Plan& plan() const { return leader_->plan; }
-  bool crowded() const { return gated_; }
+  bool gated() const { return gated_; }
+  bool crowded() const { return leader_->plan.ranks_per_cpu > 1; }
 
   // ---- small operations
   // Starts the next small operation: returns its sequence number.
@@ -73,6 +74,7 @@ class Team {
     return base_[member] + member_[member]->staging.load(std::memory_order_relaxed) + (tick % buffers) * buffer_bytes();
   }
   void post(std::uint64_t tick);
+  void post_empty();  // the next tick, which carries no buffer
   void wait_posted(int member, std::uint64_t tick);
   void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
   void consume(std::uint64_t tick);
@@ -83,6 +85,20 @@ class Team {
     if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
   }
 
+  // ---- the user's own buffers (exposure.cpp)
+  struct Buffer {
+    void* address = nullptr;
+    std::size_t bytes = 0;  // 0: nothing that peers need
+  };
+  // Collective, takes one tick or two. Whether everybody's buffers can be reached, the same answer on all members; if
+  // so, they may be used until end_exposure().
+  bool meet_exposed(Buffer send, Buffer recv, std::uint64_t note);
+  void end_exposure();
+  const std::byte* send_of(int member) const { return exposed_send_[member]; }
+  std::byte* recv_of(int member) const { return exposed_recv_[member]; }
+  std::uint64_t note_of(int member) const { return member_[member]->exposure[exposures_ % 2].note; }
+  void visit_exposed(memory::SharedHeap::Keep keep, void* context) const;
+
   // ---- reports and checks
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
@@ -91,9 +107,15 @@ class Team {
 
   // Scratch for the collectives: `size` pointers each.
   std::span<const void*> inputs() { return inputs_; }
+  std::span<void*> outputs() { return outputs_; }
 
   // The algorithm last chosen per collective and size class (choosing/choose.cpp).
-  const collectives::Algorithm* chosen[collectives::collective_count][64] = {};
+  struct Choice {
+    const collectives::Algorithm* algorithm = nullptr;
+    const collectives::Algorithm* staged = nullptr;  // when buffers are out of reach
+    std::uint32_t skip = 0, failures = 0;            // calls that take `staged` at once; how often reach has failed
+  };
+  Choice chosen[collectives::collective_count][64];
   std::string algorithm_text;  // the override in force (choosing/override.hpp)
   bool enabled = true;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
@@ -107,6 +129,10 @@ class Team {
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, std::uint32_t awaited);
   struct WaitHost;
+  bool reachable(int member, Place place) const;
+  std::byte* resolve(int member, Place place) const;
+  void settle_heaps();
+  std::string swap_heaps();
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Node& node_;
@@ -118,6 +144,7 @@ class Team {
   std::vector<std::byte*> base_;  // segment of each member
   std::vector<Peer*> peer_;       // nullptr for ourselves
   std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
@@ -125,6 +152,24 @@ class Team {
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0;
   bool last_rounds_rooted_ = false;
+
+  // What a fork in another thread must leave shared. Written by the thread in the call, read by the one that forks.
+  struct Noted {
+    std::atomic<std::size_t> bytes{0};
+    std::atomic<void*> address{nullptr};
+    void store(std::size_t length, void* at) {
+      bytes.store(0, std::memory_order_relaxed);
+      address.store(at, std::memory_order_relaxed);
+      bytes.store(length, std::memory_order_release);
+    }
+  };
+  Noted noted_[2];
+  std::uint64_t exposures_ = 0;
+  std::vector<std::byte*> exposed_send_, exposed_recv_;
+  // Per member: the heap of the present exposure, the last one agreed upon, whether it was refused, its mapping.
+  std::vector<std::uint64_t> heap_told_, heap_settled_;
+  std::vector<char> heap_refused_;
+  std::vector<std::shared_ptr<memory::PeerSegment>> heap_;
 };
 
 }  // namespace nearfield::team

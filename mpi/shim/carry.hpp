@@ -62,13 +62,12 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     if (team.plan().check) [[unlikely]]
       team.compare_calls(call);
     if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
-    const collectives::Algorithm* const algorithm = choosing::choose(team, call);
+    team.enter(collectives::pack(call));
+    const collectives::Algorithm* const algorithm = choosing::perform(team, call);
+    team.leave();
     if (!algorithm) [[unlikely]]
       return to_host(call.collective, Reason::algorithm, host_call);
     last_algorithm = algorithm->name;
-    team.enter(collectives::pack(call));
-    algorithm->run(team, call);
-    team.leave();
   } catch (const team::Broken& broken) {
     team.leave();
     if (revoked(comm)) return to_host(call.collective, Reason::communicator, host_call);

@@ -2,6 +2,7 @@
 // memory, and the run-time switch.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "mpi/shim/carry.hpp"
@@ -97,7 +98,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
         if (!on.empty()) state->team->enabled = on == "on";
         if (!algorithm.empty()) {
           state->team->algorithm_text = algorithm;
-          std::memset(state->team->chosen, 0, sizeof state->team->chosen);
+          for (auto& of_collective : state->team->chosen) std::ranges::fill(of_collective, team::Team::Choice{});
         }
       }
     }

@@ -93,7 +93,7 @@ TEST(Exchange, PassesASegmentToAnotherProcess) {
     auto segment = Segment::create(16 << 20);
     if (!own || !segment || !segment->reserve(0, 4096)) _exit(1);
     std::strcpy(reinterpret_cast<char*>(segment->base()), "hello");
-    auto sent = own->send(parent, segment->fd());
+    auto sent = own->send(parent, segment->fd(), 0);
     _exit(sent && *sent == Exchange::Sent::yes ? 0 : 2);
   }
   int status = 0;
@@ -121,7 +121,7 @@ TEST(Exchange, DropsAnotherUsersSegment) {
     auto own = Exchange::open();
     auto segment = Segment::create(16 << 20);
     if (!own || !segment) _exit(2);
-    auto sent = own->send(parent, segment->fd());
+    auto sent = own->send(parent, segment->fd(), 0);
     _exit(sent ? 0 : 3);
   }
   int status = 0;
@@ -140,7 +140,7 @@ TEST(Exchange, SaysAgainWhenTheQueueIsFull) {
   int sent = 0;
   bool full = false;
   while (sent < 5000 && !full) {
-    auto result = writer->send(reader->address(), segment->fd());
+    auto result = writer->send(reader->address(), segment->fd(), 0);
     ASSERT_TRUE(result) << result.error().text;
     if (*result == Exchange::Sent::again) full = true;
     else ++sent;

@@ -16,6 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "build" / "release" / "lib" / "libnearfield.so"
+HEAP = LIBRARY.parent / "libnearfield-heap.so"
 PROGRAMS = Path(__file__).parent / "programs"
 SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
 
@@ -106,7 +107,7 @@ def environment(host: str, nearfield: bool, extra: dict[str, str] | None = None)
     if host == "impi":
         env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(ROOT / ".hosts/impi")}
     if nearfield:
-        env["LD_PRELOAD"] = str(LIBRARY)
+        env["LD_PRELOAD"] = f"{LIBRARY}:{HEAP}"  # NEARFIELD_HEAP=off in `extra` switches the heap off
     return env | (extra or {})
 
 

@@ -1,0 +1,33 @@
+// The shared heap as the engine sees it: libnearfield-heap.so, found at run time where it is loaded (heap/heap.h).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace nearfield::memory {
+
+class SharedHeap {
+ public:
+  // nullptr where the library is not loaded or is switched off. One per process.
+  static const SharedHeap* find();
+
+  struct View {
+    std::byte* base = nullptr;
+    std::size_t size = 0;
+    int fd = -1;
+    std::uint64_t generation = 0;  // 0: there is no region
+  };
+  View current() const;
+  // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
+  bool contains(const void* address) const { return contains_(address) != 0; }
+  // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
+  using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
+  void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
+
+ private:
+  SharedHeap() = default;
+  int (*current_)(void* view) = nullptr;
+  int (*contains_)(const void*) = nullptr;
+  void (*on_fork_)(void (*)(Keep, void*)) = nullptr;
+};
+
+}  // namespace nearfield::memory

@@ -1,0 +1,288 @@
+#include "heap/blocks.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+namespace nearfield::heap {
+namespace {
+
+std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
+
+void* map_private(std::size_t bytes) {
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
+// Huge pages take memory before the program touches it: large blocks get them only while there is plenty.
+constexpr std::size_t sure = 16 << 20;
+bool plenty(std::size_t bytes) {
+  char text[512] = {};
+  const int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  const char* const available = got > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
+  return available && std::strtoull(available + 13, nullptr, 10) * 1024 / 8 > bytes;
+}
+
+}  // namespace
+
+bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
+  rlimit files;
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
+    bytes = std::min<std::size_t>(bytes, files.rlim_cur);
+  constexpr std::size_t smallest = 1u << 30;
+  for (bytes = bytes / extent * extent; bytes >= smallest; bytes = bytes / 2 / extent * extent) {
+    const int fd = memfd_create("nearfield-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0) return false;
+    // An extent more than needed of address space, to begin at a multiple of an extent.
+    auto* const at = static_cast<std::byte*>(mmap(nullptr, bytes + extent, PROT_NONE,
+                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    const bool placed = at != MAP_FAILED;
+    std::byte* const aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(at), extent));
+    if (placed && ftruncate(fd, off_t(bytes)) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
+        mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
+      auto* const entries = static_cast<Entry*>(map_private(bytes / page * sizeof(Entry)));
+      auto* const huge = static_cast<std::uint8_t*>(map_private(bytes / extent));
+      if (entries && huge) {
+        forget();
+        base_ = aligned;
+        size_ = bytes;
+        fd_ = fd;
+        generation_ = generation;
+        entry_ = entries;
+        huge_ = huge;
+        return true;
+      }
+    }
+    if (placed) munmap(at, bytes + extent);
+    close(fd);
+  }
+  return false;
+}
+
+void Blocks::forget() { std::memset(static_cast<void*>(this), 0, sizeof *this), fd_ = -1; }
+
+// Lengths up to 64 pages have bins of their own, longer ones eight to every power of two.
+unsigned Blocks::bin_of(std::uint32_t pages) {
+  if (pages <= 64) return pages - 1;
+  const unsigned log = 31 - unsigned(__builtin_clz(pages));
+  return 64 + (log - 6) * 8 + (pages >> (log - 3) & 7);
+}
+
+void Blocks::mark(std::uint32_t at, std::uint32_t pages, State state) {
+  const std::uint8_t free_run = state != used;
+  entry_[at].pages = entry_[at + pages - 1].pages = pages;
+  entry_[at].free_run = entry_[at + pages - 1].free_run = free_run;
+  entry_[at].state = state;
+}
+
+void Blocks::link(std::uint32_t at, std::uint32_t pages, State state) {
+  mark(at, pages, state);
+  const unsigned bin = bin_of(pages);
+  entry_[at].prev = 0;
+  entry_[at].next = bin_[bin];
+  if (bin_[bin]) entry_[bin_[bin] - 1].prev = at + 1;
+  bin_[bin] = at + 1;
+  filled_[bin / 64] |= std::uint64_t{1} << bin % 64;
+  if (state == dirty) statistics_.kept += std::size_t(pages) * page;
+}
+
+void Blocks::unlink(std::uint32_t at) {
+  Entry& entry = entry_[at];
+  const unsigned bin = bin_of(entry.pages);
+  if (entry.prev) entry_[entry.prev - 1].next = entry.next;
+  else bin_[bin] = entry.next;
+  if (entry.next) entry_[entry.next - 1].prev = entry.prev;
+  if (!bin_[bin]) filled_[bin / 64] &= ~(std::uint64_t{1} << bin % 64);
+  if (entry.state == dirty) statistics_.kept -= std::size_t(entry.pages) * page;
+}
+
+// A free run that holds `pages` pages at a multiple of `align_pages` (counted from the region's base, which is a
+// multiple of an extent); its first page + 1, and the place in it. 0: none.
+std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place) {
+  unsigned bin = bin_of(pages);
+  while (bin < bins) {
+    const std::uint64_t here = filled_[bin / 64] >> bin % 64;
+    if (!here) {
+      bin = (bin / 64 + 1) * 64;
+      continue;
+    }
+    bin += unsigned(__builtin_ctzll(here));
+    int looked = 0;
+    for (std::uint32_t run = bin_[bin]; run && looked < 16; run = entry_[run - 1].next, ++looked) {
+      const std::uint32_t at = run - 1;
+      place = std::uint32_t(round_up(at, align_pages));
+      if (place + pages <= at + entry_[at].pages) return run;
+    }
+    ++bin;
+  }
+  return 0;
+}
+
+void Blocks::make_huge(std::size_t begin, std::size_t end) {
+  if (no_huge_) return;
+  bool asked = false;
+  // The region's first extent holds small programs' blocks: page by page. An extent counts when half of it is ours.
+  for (std::size_t e = begin / extent; e * extent < end; ++e) {
+    const std::size_t from = std::max(begin, e * extent), to = std::min(end, (e + 1) * extent);
+    if (e == 0 || huge_[e]) continue;
+    if (to - from < extent / 2 && to != end) continue;
+    if (!asked && end - begin >= sure && !plenty(end - begin)) return;
+    asked = true;
+    huge_[e] = 1;
+    std::byte* const at = base_ + e * extent;
+    *reinterpret_cast<volatile char*>(at) = *reinterpret_cast<volatile char*>(at);  // collapsing needs one page
+    if (madvise(at, extent, MADV_COLLAPSE) == 0) {
+      ++statistics_.huge_extents;
+    } else if (errno == EINVAL) {
+      no_huge_ = true;  // a kernel before 6.1, or huge pages switched off
+      return;
+    }
+  }
+}
+
+void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) {
+  if (bytes > size_ / 4 || alignment > size_ / 4) return nullptr;
+  // Large blocks begin at an extent, and end there where that wastes little.
+  if (bytes >= extent * 3 / 4) alignment = std::max(alignment, extent);
+  std::size_t length = round_up(std::max<std::size_t>(bytes, 1), page);
+  if (round_up(length, extent) - length < length / 8 && bytes >= extent * 3 / 4) length = round_up(length, extent);
+  const auto pages = std::uint32_t(length / page);
+  const auto align_pages = std::uint32_t(std::max<std::size_t>(alignment / page, 1));
+  std::uint32_t place = 0;
+  is_zero = true;
+  if (const std::uint32_t run = find(pages, align_pages, place)) {
+    const std::uint32_t at = run - 1, end = at + entry_[at].pages;
+    const State state = entry_[at].state;
+    unlink(at);
+    if (place > at) link(at, place - at, state);
+    if (end > place + pages) link(place + pages, end - place - pages, state);
+    is_zero = state == clean;
+  } else {
+    place = std::uint32_t(round_up(top_, align_pages));
+    if ((std::size_t(place) + pages) * page > size_) return nullptr;
+    if (place > top_) link(top_, place - top_, clean);
+    top_ = place + pages;
+  }
+  mark(place, pages, used);
+  ++statistics_.allocations;
+  statistics_.in_use += length;
+  statistics_.highest = std::max(statistics_.highest, statistics_.in_use + statistics_.kept);
+  const std::size_t begin = std::size_t(place) * page;
+  make_huge(begin, begin + length);
+  return base_ + begin;
+}
+
+std::size_t Blocks::length(const void* p) const {
+  const std::size_t offset = std::size_t(static_cast<const std::byte*>(p) - base_);
+  const std::size_t at = offset / page;
+  if (offset % page || at >= top_ || entry_[at].state != used) return 0;
+  return std::size_t(entry_[at].pages) * page;
+}
+
+void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
+  const std::size_t begin = std::size_t(at) * page, bytes = std::size_t(pages) * page;
+  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes))) return;
+  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) huge_[e] = 0;
+  unlink(at);
+  while (at > 0 && entry_[at - 1].free_run && entry_[at - entry_[at - 1].pages].state == clean) {
+    at -= entry_[at - 1].pages;
+    pages += entry_[at].pages;
+    unlink(at);
+  }
+  if (at + pages < top_ && entry_[at + pages].free_run && entry_[at + pages].state == clean) {
+    const std::uint32_t after = at + pages;
+    pages += entry_[after].pages;
+    unlink(after);
+  }
+  link(at, pages, clean);
+}
+
+void Blocks::free(void* p, std::size_t keep_at_most) {
+  auto at = std::uint32_t(std::size_t(static_cast<std::byte*>(p) - base_) / page);
+  std::uint32_t pages = entry_[at].pages;
+  statistics_.in_use -= std::size_t(pages) * page;
+  entry_[at].state = unknown;
+  // Clean neighbours stay apart: what is known to be zero must not be lost.
+  if (at > 0 && entry_[at - 1].free_run) {
+    const std::uint32_t before = at - entry_[at - 1].pages;
+    if (entry_[before].state == dirty) {
+      unlink(before);
+      pages += entry_[before].pages;
+      at = before;
+    }
+  }
+  const std::uint32_t after = at + pages;
+  if (after < top_ && entry_[after].free_run && entry_[after].state == dirty) {
+    unlink(after);
+    pages += entry_[after].pages;
+    entry_[after].state = unknown;
+  }
+  link(at, pages, dirty);
+  if (statistics_.kept > keep_at_most) give_back(at, pages);
+}
+
+bool Blocks::resize(void* p, std::size_t bytes) {
+  const auto at = std::uint32_t(std::size_t(static_cast<std::byte*>(p) - base_) / page);
+  const std::uint32_t pages = entry_[at].pages;
+  const auto wanted = std::uint32_t(round_up(bytes, page) / page);
+  if (wanted <= pages) return wanted > pages / 2;  // otherwise moving saves memory
+  const std::uint32_t more = wanted - pages, after = at + pages;
+  if (after == top_) {
+    if (std::size_t(after + more) * page > size_) return false;
+    top_ += more;
+  } else {
+    if (!entry_[after].free_run || entry_[after].pages < more) return false;
+    const std::uint32_t length = entry_[after].pages;
+    const State state = entry_[after].state;
+    unlink(after);
+    entry_[after].state = unknown;
+    entry_[after].free_run = 0;
+    if (length > more) link(after + more, length - more, state);
+  }
+  entry_[at + pages - 1].free_run = 0;
+  mark(at, wanted, used);
+  statistics_.in_use += std::size_t(more) * page;
+  statistics_.highest = std::max(statistics_.highest, statistics_.in_use + statistics_.kept);
+  make_huge(std::size_t(at) * page, std::size_t(at + wanted) * page);
+  return true;
+}
+
+void Blocks::drop(void* p) {
+  const std::size_t bytes = length(p);
+  statistics_.in_use -= bytes;
+  entry_[std::size_t(static_cast<std::byte*>(p) - base_) / page].state = unknown;
+  mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void Blocks::close_file() {
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+void Blocks::unmap_beyond_top() {
+  munmap(base_ + top_bytes(), size_ - top_bytes());
+}
+
+void Blocks::unmap() {
+  munmap(base_, size_);
+  munmap(entry_, size_ / page * sizeof(Entry));
+  munmap(huge_, size_ / extent);
+  close_file();
+  forget();
+}
+
+}  // namespace nearfield::heap

@@ -1,0 +1,91 @@
+// The allocator of the shared heap: blocks of whole pages in one sparse memfd, a region.
+//
+// Bookkeeping lies in a private table with one entry per page, so that nothing a peer writes can break it and no
+// header disturbs the alignment of blocks. The first and the last page of a run, free or used, hold its length, so
+// that neighbours merge on free. Free runs hang in bins by length; a bitmap finds the next bin that has one.
+//
+//   base .. top             runs, free or used
+//   top .. end of region    never used: zero, no memory behind it
+//
+// Nothing here calls malloc. All functions expect the caller to hold the heap's lock.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace nearfield::heap {
+
+inline constexpr std::size_t page = 4096, extent = 2 << 20;
+
+struct Statistics {
+  std::uint64_t allocations, in_use, kept, highest, huge_extents;
+};
+
+class Blocks {
+ public:
+  // Creates the memfd, at most `bytes` long; false where the system refuses.
+  bool create(std::size_t bytes, std::uint64_t generation);
+  // Leaves the mapping alone and forgets everything.
+  void forget();
+
+  bool exists() const { return base_ != nullptr; }
+  std::byte* base() const { return base_; }
+  std::size_t size() const { return size_; }
+  std::size_t used_bytes() const { return statistics_.in_use; }
+  std::size_t top_bytes() const { return std::size_t(top_) * page; }
+  int fd() const { return fd_; }
+  std::uint64_t generation() const { return generation_; }
+  const Statistics& statistics() const { return statistics_; }
+  bool contains(const void* p) const {
+    return std::size_t(static_cast<const std::byte*>(p) - base_) < size_ && base_ != nullptr;
+  }
+
+  // `alignment`: a power of two. `is_zero` tells whether nobody has written there before. nullptr: no room.
+  void* allocate(std::size_t bytes, std::size_t alignment, bool& is_zero);
+  // The whole pages of the block that begins at p; 0 when none does.
+  std::size_t length(const void* p) const;
+  void free(void* p, std::size_t keep_at_most);
+  bool resize(void* p, std::size_t bytes);  // in place
+
+  // Calls visit(offset, bytes) for every block in use.
+  template <class Visit>
+  void each_used(Visit visit) const {
+    for (std::uint32_t at = 0; at < top_; at += entry_[at].pages)
+      if (entry_[at].state == used) visit(std::size_t(at) * page, std::size_t(entry_[at].pages) * page);
+  }
+  // After a fork the region is a snapshot: a block's pages go as soon as it is freed.
+  void drop(void* p);
+  void close_file();
+  void unmap_beyond_top();
+  void unmap();
+
+ private:
+  enum State : std::uint8_t { unknown, used, dirty, clean };
+  struct Entry {
+    std::uint32_t pages;       // of the run; at its last page too
+    std::uint32_t next, prev;  // in the bin, + 1; 0: none
+    State state;               // at the first page
+    std::uint8_t free_run;     // 1 at the first and last page of a free run
+  };
+  static constexpr unsigned bins = 256;
+  static unsigned bin_of(std::uint32_t pages);
+  void link(std::uint32_t at, std::uint32_t pages, State state);
+  void unlink(std::uint32_t at);
+  void mark(std::uint32_t at, std::uint32_t pages, State state);
+  std::uint32_t find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place);
+  void make_huge(std::size_t begin, std::size_t end);
+  void give_back(std::uint32_t at, std::uint32_t pages);
+
+  std::byte* base_;
+  std::size_t size_;
+  int fd_;
+  std::uint64_t generation_;
+  Entry* entry_;
+  std::uint8_t* huge_;  // per extent: 1 once collapsed
+  std::uint32_t top_;   // pages
+  bool no_huge_;
+  std::uint32_t bin_[bins];
+  std::uint64_t filled_[bins / 64];
+  Statistics statistics_;
+};
+
+}  // namespace nearfield::heap

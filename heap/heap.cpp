@@ -1,0 +1,130 @@
+#include "heap/heap.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "heap/heap.h"
+
+namespace nearfield::heap {
+
+Heap heap = {};
+
+namespace {
+
+void read_settings() {
+  heap.asked = true;
+  const char* const text = std::getenv("NEARFIELD_HEAP");
+  heap.off = text && !std::strcmp(text, "off");
+  const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+  heap.region_bytes = memory;
+  heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
+  if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP")) heap.keep = std::strtoull(keep, nullptr, 10);
+  if (!heap.off) watch_forks();
+}
+
+bool begin_region() {
+  if (!heap.asked) read_settings();
+  if (heap.off) return false;
+  if (heap.retired_count == most_retired || !heap.blocks.create(heap.region_bytes, heap.generation + 1)) {
+    heap.off = true;
+    return false;
+  }
+  ++heap.generation;
+  heap.any.store(true, std::memory_order_relaxed);
+  heap.shared.store(true, std::memory_order_release);  // pairs with nearfield_heap_contains
+  return true;
+}
+
+Blocks* owner(const void* p) {
+  if (heap.blocks.contains(p)) return &heap.blocks;
+  for (int i = 0; i < heap.retired_count; ++i)
+    if (heap.retired[i].contains(p)) return &heap.retired[i];
+  return nullptr;
+}
+
+}  // namespace
+
+void* allocate(std::size_t bytes, std::size_t alignment, bool zero) {
+  if (bytes < threshold || bytes > PTRDIFF_MAX) return nullptr;
+  bool is_zero = false;
+  void* block;
+  {
+    const Lock lock;
+    if (!heap.blocks.exists() && (heap.off || !begin_region())) return nullptr;
+    block = heap.blocks.allocate(bytes, alignment, is_zero);
+  }
+  if (block && zero && !is_zero) std::memset(block, 0, bytes);
+  return block;
+}
+
+std::size_t length(const void* p) {
+  if (!heap.any.load(std::memory_order_relaxed)) return 0;
+  const Lock lock;
+  const Blocks* const blocks = owner(p);
+  return blocks ? blocks->length(p) : 0;
+}
+
+bool free(void* p) {
+  if (!heap.any.load(std::memory_order_relaxed)) return false;
+  // Blocks are page-aligned; the next allocator's large ones never are, its small ones seldom.
+  if (reinterpret_cast<std::uintptr_t>(p) % page) return false;
+  const Lock lock;
+  Blocks* const blocks = owner(p);
+  if (!blocks || !blocks->length(p)) return false;
+  if (blocks == &heap.blocks) {
+    blocks->free(p, heap.keep);
+    return true;
+  }
+  blocks->drop(p);
+  if (blocks->used_bytes() == 0) {
+    blocks->unmap();
+    *blocks = heap.retired[--heap.retired_count];
+    heap.retired[heap.retired_count].forget();
+  }
+  return true;
+}
+
+bool resize(void* p, std::size_t bytes) {
+  const Lock lock;
+  return heap.blocks.contains(p) && bytes >= threshold && heap.blocks.resize(p, bytes);
+}
+
+}  // namespace nearfield::heap
+
+using nearfield::heap::heap;
+using nearfield::heap::Lock;
+
+extern "C" {
+
+__attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap_view* view) {
+  const Lock lock;
+  *view = {};
+  view->fd = -1;
+  if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed)) return -1;
+  view->base = heap.blocks.base();
+  view->size = heap.blocks.size();
+  view->fd = heap.blocks.fd();
+  view->generation = heap.blocks.generation();
+  return 0;
+}
+
+__attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {
+  return heap.shared.load(std::memory_order_acquire) && heap.blocks.contains(address);
+}
+
+__attribute__((visibility("default"))) void nearfield_heap_on_fork(
+    void (*visit)(void (*)(const void*, std::size_t, void*), void*)) {
+  const Lock lock;
+  heap.visit = visit;
+}
+
+__attribute__((visibility("default"))) void nearfield_heap_stats(nearfield_heap_statistics* out) {
+  const Lock lock;
+  const auto& now = heap.blocks.statistics();
+  *out = {now.allocations, now.in_use, now.kept, now.highest, now.huge_extents, heap.forks};
+  for (int i = 0; i < heap.retired_count; ++i) out->bytes_in_use += heap.retired[i].used_bytes();
+}
+}

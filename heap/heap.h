@@ -1,0 +1,43 @@
+/* What libnearfield-heap.so offers to the engine, which looks the functions up at run time. */
+#ifndef NEARFIELD_HEAP_H
+#define NEARFIELD_HEAP_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The region that new allocations come from; generation 0: there is none. A fork begins another generation. */
+struct nearfield_heap_view {
+  void* base;
+  size_t size; /* bytes of address space, not of memory */
+  int fd;      /* the sealed memfd behind it; stays the heap's */
+  uint64_t generation;
+};
+
+/* Fills `view`; 0, or -1 with errno set when there is no region. */
+int nearfield_heap_current(struct nearfield_heap_view* view);
+
+/* 1 when `address` lies in the current region and peers may map it. */
+int nearfield_heap_contains(const void* address);
+
+/* `visit` is called in a process that is about to fork, after its region has been taken out of reach: it calls
+   `keep` for every range that peers may be reading or writing now. Such blocks stay shared in the parent. */
+void nearfield_heap_on_fork(void (*visit)(void (*keep)(const void* begin, size_t bytes, void* context),
+                                          void* context));
+
+struct nearfield_heap_statistics {
+  uint64_t allocations;    /* served from regions so far */
+  uint64_t bytes_in_use;   /* handed out now */
+  uint64_t bytes_kept;     /* freed and kept for reuse */
+  uint64_t bytes_highest;  /* in use and kept, at most so far */
+  uint64_t huge_extents;   /* 2 MiB pages made */
+  uint64_t forks;          /* that had to take a snapshot */
+};
+void nearfield_heap_stats(struct nearfield_heap_statistics* statistics);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

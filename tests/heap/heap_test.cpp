@@ -1,0 +1,285 @@
+// The shared heap under this very program: its allocation functions are linked in, so gtest runs on it as well.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <malloc.h>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "heap/heap.h"
+#include "heap/heap.hpp"
+
+namespace {
+
+nearfield_heap_statistics statistics() {
+  nearfield_heap_statistics now;
+  nearfield_heap_stats(&now);
+  return now;
+}
+
+std::uint64_t pattern(std::uint64_t seed, std::size_t i) { return (seed + i) * 0x9E3779B97F4A7C15u; }
+
+void paint(void* p, std::size_t bytes, std::uint64_t seed) {
+  auto* words = static_cast<std::uint64_t*>(p);
+  for (std::size_t i = 0; i < bytes / 8; i += 64) words[i] = pattern(seed, i);
+  if (bytes >= 8) words[bytes / 8 - 1] = pattern(seed, bytes / 8 - 1);
+}
+
+bool painted(const void* p, std::size_t bytes, std::uint64_t seed) {
+  const auto* words = static_cast<const std::uint64_t*>(p);
+  for (std::size_t i = 0; i < bytes / 8; i += 64)
+    if (words[i] != pattern(seed, i) && i != bytes / 8 - 1) return false;
+  return bytes < 8 || words[bytes / 8 - 1] == pattern(seed, bytes / 8 - 1);
+}
+
+bool all_zero(const void* p, std::size_t bytes) {
+  const auto* at = static_cast<const char*>(p);
+  for (std::size_t i = 0; i < bytes; ++i)
+    if (at[i]) return false;
+  return true;
+}
+
+std::atomic<bool> forking = false;  // then a block may leave the peers' reach at any time
+
+// Random calls of every function, with a pattern in every block; false at the first block that is not what it was.
+bool random_calls(unsigned seed, int rounds) {
+  struct Held {
+    void* p;
+    std::size_t bytes;
+    std::uint64_t seed;
+  };
+  std::vector<Held> held;
+  std::mt19937 random(seed);
+  constexpr std::size_t edges[] = {1, 4096, 32767, 32768, 65536, 262144, 1 << 20, 3 << 19, 2 << 20, 4 << 20};
+  for (int round = 0; round < rounds; ++round) {
+    std::size_t bytes = edges[random() % 10];
+    if (random() % 3) bytes += random() % 9000;
+    const unsigned what = random() % 8;
+    if (what < 3 && !held.empty()) {
+      const std::size_t i = random() % held.size();
+      if (!painted(held[i].p, held[i].bytes, held[i].seed)) return false;
+      std::free(held[i].p);
+      held[i] = held.back();
+      held.pop_back();
+    } else if (what == 3 && !held.empty()) {
+      Held& h = held[random() % held.size()];
+      h.p = std::realloc(h.p, bytes);
+      const std::size_t kept = std::min(h.bytes, bytes) / 8 * 8;
+      const auto* words = static_cast<const std::uint64_t*>(h.p);
+      for (std::size_t i = 0; i < kept / 8; i += 64)
+        if (words[i] != pattern(h.seed, i) && i != h.bytes / 8 - 1) return false;
+      h.bytes = bytes;
+      paint(h.p, bytes, h.seed);
+    } else {
+      void* p = nullptr;
+      const std::size_t alignment = std::size_t{16} << random() % 18;
+      switch (what) {
+        case 4: p = std::calloc(1, bytes); break;
+        case 5: p = std::aligned_alloc(alignment, bytes); break;
+        case 6:
+          if (posix_memalign(&p, alignment, bytes)) return false;
+          break;
+        default: p = std::malloc(bytes);
+      }
+      if (!p || (what == 4 && !all_zero(p, bytes)) || malloc_usable_size(p) < bytes) return false;
+      if ((what == 5 || what == 6) && reinterpret_cast<std::uintptr_t>(p) % alignment) return false;
+      if (!forking && bytes >= nearfield::heap::threshold && !nearfield_heap_contains(p)) return false;
+      const std::uint64_t own = random();
+      paint(p, bytes, own);
+      held.push_back({p, bytes, own});
+      if (held.size() > 40) {
+        std::free(held.front().p);
+        held.erase(held.begin());
+      }
+    }
+  }
+  for (const Held& h : held) {
+    if (!painted(h.p, h.bytes, h.seed)) return false;
+    std::free(h.p);
+  }
+  return true;
+}
+
+// Runs `body` in a forked child; whether it returned true.
+template <class Body>
+bool child_succeeds(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+std::size_t open_files() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  return count;
+}
+
+TEST(Heap, KeepsEveryBlockApart) { EXPECT_TRUE(random_calls(1, 4000)); }
+
+TEST(Heap, KeepsEveryBlockApartWhenItKeepsNothing) {
+  const std::size_t before = std::exchange(nearfield::heap::heap.keep, 1 << 20);
+  EXPECT_TRUE(random_calls(2, 4000));
+  EXPECT_LE(statistics().bytes_kept, 1u << 20);
+  nearfield::heap::heap.keep = before;
+}
+
+TEST(Heap, ServesThreads) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (unsigned t = 0; t < 4; ++t) threads.emplace_back([&, t] { good += random_calls(10 + t, 1500); });
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(good, 4);
+}
+
+TEST(Heap, RefusesWhatNobodyCanHave) {
+  volatile std::size_t much = PTRDIFF_MAX;
+  EXPECT_EQ(std::malloc(much), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(std::calloc(much, 16), nullptr);
+  EXPECT_EQ(std::aligned_alloc(24, 1 << 20), nullptr);
+}
+
+TEST(Heap, FreeKeepsErrno) {
+  void* const p = std::malloc(8 << 20);
+  errno = 77;
+  std::free(p);
+  EXPECT_EQ(errno, 77);
+}
+
+TEST(Heap, SharesWhatItHandsOut) {
+  auto* const p = static_cast<char*>(std::malloc(1 << 20));
+  std::memset(p, 7, 1 << 20);
+  nearfield_heap_view view;
+  ASSERT_EQ(nearfield_heap_current(&view), 0);
+  void* const other = mmap(nullptr, view.size, PROT_READ, MAP_SHARED | MAP_NORESERVE, view.fd, 0);
+  ASSERT_NE(other, MAP_FAILED);
+  const auto offset = p - static_cast<char*>(view.base);
+  const volatile char& seen = static_cast<char*>(other)[offset + 12345];
+  EXPECT_EQ(seen, 7);
+  const_cast<volatile char*>(p)[12345] = 8;
+  EXPECT_EQ(seen, 8);
+  munmap(other, view.size);
+  std::free(p);
+}
+
+TEST(Fork, KeepsParentAndChildApart) {
+  constexpr std::size_t bytes = 6 << 20;
+  auto* const a = static_cast<char*>(std::malloc(bytes));
+  auto* const b = static_cast<char*>(std::malloc(40000));
+  std::memset(a, 1, bytes);
+  std::memset(b, 1, 40000);
+  int go[2], done[2];
+  ASSERT_EQ(pipe(go) | pipe(done), 0);
+  const pid_t child = fork();
+  char token = 0;
+  if (child == 0) {
+    (void)!read(go[0], &token, 1);  // the parent has written
+    bool good = true;
+    for (std::size_t i = 0; i < bytes; ++i) good &= a[i] == 1;
+    good &= b[39999] == 1;
+    std::memset(a, 3, bytes);
+    void* const c = std::malloc(bytes);  // the child goes on allocating
+    std::memset(c, 4, bytes);
+    good &= nearfield_heap_contains(a) == 0 && child_succeeds([&] { return a[5] == 3 && static_cast<char*>(c)[5] == 4; });
+    std::free(a);
+    std::free(c);
+    (void)!write(done[1], "x", 1);
+    _exit(good ? 0 : 1);
+  }
+  std::memset(a, 2, bytes);
+  std::memset(b, 2, 40000);
+  EXPECT_FALSE(nearfield_heap_contains(a));
+  (void)!write(go[1], "x", 1);
+  (void)!read(done[0], &token, 1);
+  bool good = true;
+  for (std::size_t i = 0; i < bytes; ++i) good &= a[i] == 2;
+  EXPECT_TRUE(good);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  void* const later = std::malloc(bytes);
+  EXPECT_TRUE(nearfield_heap_contains(later));
+  for (const int fd : {go[0], go[1], done[0], done[1]}) close(fd);
+  auto* const grown = static_cast<char*>(std::realloc(a, 2 * bytes));
+  EXPECT_EQ(grown[bytes - 1], 2);
+  std::free(grown);
+  std::free(b);
+  std::free(later);
+}
+
+TEST(Fork, LeavesWhatPeersUseShared) {
+  constexpr std::size_t bytes = 1 << 20;
+  static char* block;
+  block = static_cast<char*>(std::malloc(bytes));
+  std::memset(block, 1, bytes);
+  nearfield_heap_view view;
+  ASSERT_EQ(nearfield_heap_current(&view), 0);
+  auto* const peer =
+      static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, view.fd, 0));
+  const auto offset = block - static_cast<char*>(view.base);
+  nearfield_heap_on_fork([](void (*keep)(const void*, std::size_t, void*), void* context) {
+    keep(block + 5000, 100000, context);
+  });
+  int go[2], ready[2];
+  ASSERT_EQ(pipe(go) | pipe(ready), 0);
+  const pid_t child = fork();
+  char token = 0;
+  if (child == 0) {
+    (void)!write(ready[1], "x", 1);
+    (void)!read(go[0], &token, 1);
+    _exit(block[50000] == 1 && block[500000] == 1 ? 0 : 1);
+  }
+  nearfield_heap_on_fork(nullptr);
+  (void)!read(ready[0], &token, 1);
+  peer[offset + 50000] = 9;  // a transfer that was under way
+  EXPECT_EQ(block[50000], 9);
+  (void)!write(go[1], "x", 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  munmap(peer, view.size);
+  std::free(block);
+  for (const int fd : {go[0], go[1], ready[0], ready[1]}) close(fd);
+}
+
+TEST(Fork, LeaksNothing) {
+  void* held[3] = {};
+  const std::size_t before = open_files();
+  for (int i = 0; i < 200; ++i) {
+    void*& p = held[i % 3];
+    std::free(p);
+    p = std::malloc(100000 + std::size_t(i));
+    paint(p, 100000, std::uint64_t(i));
+    EXPECT_TRUE(child_succeeds([&] { return painted(p, 100000, std::uint64_t(i)); }));
+  }
+  EXPECT_LE(open_files(), before + 1);
+  for (void* p : held) std::free(p);
+  EXPECT_LE(nearfield::heap::heap.retired_count, 4);
+}
+
+TEST(Fork, WorksWhileThreadsAllocate) {
+  forking = true;
+  std::atomic<bool> stop = false;
+  std::atomic<int> bad = 0;
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      for (unsigned i = 0; !stop; ++i) bad += !random_calls(t * 1000 + i, 50);
+    });
+  for (int i = 0; i < 30; ++i) EXPECT_TRUE(child_succeeds([&] { return random_calls(unsigned(i), 50); }));
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(bad, 0);
+  forking = false;
+}
+
+}  // namespace
