@@ -47,8 +47,8 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
     const int fd = memfd_create("nearfield-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return false;
     // An extent more than needed of address space, to begin at a multiple of an extent.
-    auto* const at = static_cast<std::byte*>(mmap(nullptr, bytes + extent, PROT_NONE,
-                                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    auto* const at = static_cast<std::byte*>(
+        mmap(nullptr, bytes + extent, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     const bool placed = at != MAP_FAILED;
     std::byte* const aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(at), extent));
     if (placed && ftruncate(fd, off_t(bytes)) == 0 &&
@@ -273,9 +273,7 @@ void Blocks::close_file() {
   fd_ = -1;
 }
 
-void Blocks::unmap_beyond_top() {
-  munmap(base_ + top_bytes(), size_ - top_bytes());
-}
+void Blocks::unmap_beyond_top() { munmap(base_ + top_bytes(), size_ - top_bytes()); }
 
 void Blocks::unmap() {
   munmap(base_, size_);

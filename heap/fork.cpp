@@ -54,8 +54,7 @@ void prepare() {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in Team::meet_exposed
   if (heap.visit) heap.visit(note, nullptr);
   const int in_use = heap.to_copy_count;
-  std::sort(heap.to_copy, heap.to_copy + in_use,
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::sort(heap.to_copy, heap.to_copy + in_use, [](const Range& a, const Range& b) { return a.begin < b.begin; });
   std::size_t done = 0;
   for (int i = 0; i < in_use; ++i) {
     const auto begin = std::size_t(heap.to_copy[i].begin - heap.blocks.base());

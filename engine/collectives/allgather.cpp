@@ -35,14 +35,19 @@ void rounds(Team& team, const Call& call) {
 }
 
 // Every rank copies out of all send buffers; receive buffers may be anywhere.
-void direct(Team& team, const Call& call) {
-  auto* out = static_cast<std::byte*>(call.recv);
-  const int p = team.size(), me = team.rank();
+void shares(Team& team, const Call& call, int first, int last) {
+  const int p = team.size();
   const auto store = store_for(team, call.bytes * std::size_t(p) * std::size_t(p + 1));
-  for (int i = 1; i <= p; ++i) {
-    const int r = (me + i) % p;
-    put(out + r * call.bytes, team.send_of(r), call.bytes, store);
+  for (int to = first; to < last; ++to) {
+    for (int i = 1; i <= p; ++i) {
+      const int r = (to + i) % p;
+      put(team.recv_of(to) + r * call.bytes, team.send_of(r), call.bytes, store);
+    }
   }
+}
+
+void direct(Team& team, const Call& call) {
+  shares(team, call, team.rank(), team.rank() + 1);
   finish_direct(team);
 }
 
@@ -55,11 +60,17 @@ double direct_row_cost(const Team& team, const Call& call) {
   return direct_cost(team, double(call.bytes) * team.size());
 }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size() * team.size());
+}
+
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, block_fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
     {"direct", Collective::allgather, always, direct_row_cost, direct,
      "between user buffers: every rank fetches, rotated", send_buffers},
+    {"together", Collective::allgather, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
 }  // namespace

@@ -34,8 +34,12 @@ void oneshot(Team& team, const Call& call) {
 
 // Every rank reduces its share of all send buffers in registers and stores the result into all receive buffers: every
 // byte is loaded once and stored once, 2ps of traffic, the lower bound.
+void shares(Team& team, const Call& call, int first, int last) {
+  reduce_direct(team, call, first, last, {0, std::size_t(team.size())});
+}
+
 void direct(Team& team, const Call& call) {
-  reduce_direct(team, call, 0, team.size());
+  shares(team, call, team.rank(), team.rank() + 1);
   finish_direct(team);
 }
 
@@ -43,7 +47,7 @@ void direct(Team& team, const Call& call) {
 void direct_pull(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
   const std::size_t element = call.bytes / call.count;
-  reduce_direct(team, call, me, me + 1);
+  reduce_direct(team, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
   finish_direct(team);  // so far: everybody's share is in place
   const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
   for (int i = 1; i < p; ++i) {
@@ -76,6 +80,10 @@ double direct_pull_cost(const Team& team, const Call& call) {
   return direct_cost(team, 3.0 * double(call.bytes)) + wait_cost(team);
 }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, 2.0 * double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, block_fits_slot, slots_cost, slots,
      "payload in slots, everybody reduces everything; up to 4 KiB"},
@@ -87,6 +95,8 @@ constexpr Algorithm rows[] = {
      "between user buffers: reduce own share, store it to everybody", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},
+    {"together", Collective::allreduce, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 
 }  // namespace

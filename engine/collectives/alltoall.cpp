@@ -56,26 +56,27 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
 }
 
 // Every rank fetches its blocks, rotated. In place, the two ranks of each pair exchange half of their blocks each.
-void direct(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
+void shares(Team& team, const Call& call, int first, int last) {
+  const int p = team.size();
   const std::size_t n = call.bytes;
-  const auto* in = static_cast<const std::byte*>(call.send);
-  auto* out = static_cast<std::byte*>(call.recv);
+  const bool in_place = call.send == call.recv;  // on all ranks alike, as MPI asks
   const auto store = store_for(team, 2 * n * std::size_t(p) * std::size_t(p));
-  if (in == out) {
-    for (int i = 1; i < p; ++i) {
-      const int r = (me + p - i) % p;
-      const auto half = divide(n, 2);
-      const bool first = me < r;
-      const std::size_t at = first ? 0 : half.first;
-      swap(out + r * n + at, team.recv_of(r) + me * n + at, first ? half.first : half.rest);
-    }
-  } else {
+  for (int to = first; to < last; ++to) {
     for (int i = 0; i < p; ++i) {
-      const int r = (me + p - i) % p;
-      put(out + r * n, r == me ? in + me * n : team.send_of(r) + me * n, n, store);
+      const int from = (to + p - i) % p;
+      if (!in_place) {
+        put(team.recv_of(to) + from * n, team.send_of(from) + to * n, n, store);
+      } else if (to != from) {
+        const auto half = divide(n, 2);
+        const std::size_t at = to < from ? 0 : half.first;
+        swap(team.recv_of(to) + from * n + at, team.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
+      }
     }
   }
+}
+
+void direct(Team& team, const Call& call) {
+  shares(team, call, team.rank(), team.rank() + 1);
   finish_direct(team);
 }
 
@@ -90,6 +91,10 @@ double direct_row_cost(const Team& team, const Call& call) {
 
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size() * team.size());
+}
+
 constexpr Algorithm rows[] = {
     {"slots", Collective::alltoall, all_blocks_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
@@ -97,6 +102,8 @@ constexpr Algorithm rows[] = {
      "pieces of every block through copy buffers, rotated"},
     {"direct", Collective::alltoall, always, direct_row_cost, direct,
      "between user buffers: every rank fetches, rotated; in place pairs swap", all_buffers},
+    {"together", Collective::alltoall, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
 }  // namespace

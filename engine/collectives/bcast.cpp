@@ -7,6 +7,17 @@
 namespace nearfield::collectives {
 namespace {
 
+void line(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_line();
+  if (team.rank() == call.root) {
+    put(team.reserve_line(seq), call.send, call.bytes);
+    team.publish_line(seq);
+  } else {
+    put(call.recv, team.wait_line(call.root, seq), call.bytes);
+  }
+  team.finish_line(seq);
+}
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   if (team.rank() == call.root) {
@@ -63,6 +74,12 @@ void direct_pull(Team& team, const Call& call) {
   finish_direct(team, call.root);
 }
 
+void shares(Team& team, const Call& call, int first, int last) {
+  const auto store = store_for(team, call.bytes * std::size_t(team.size()));
+  for (int r = first; r < last; ++r)
+    if (r != call.root) put(team.recv_of(r), team.send_of(call.root), call.bytes, store);
+}
+
 double slots_cost(const Team&, const Call&) { return 0; }
 double pipeline_cost(const Team& team, const Call& call) {
   return direct_cost(team, 1.6 * double(call.bytes)) +
@@ -73,13 +90,20 @@ double direct_row_cost(const Team& team, const Call& call) {
 }
 double direct_pull_cost(const Team& team, const Call& call) { return direct_cost(team, 1.1 * double(call.bytes)); }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
+    {"line", Collective::bcast, fits_line, least, line, "payload in a line of the root's deep ring, up to 120 bytes"},
     {"slots", Collective::bcast, block_fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_row_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
      send_buffers},
+    {"together", Collective::bcast, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
 }  // namespace

@@ -35,18 +35,18 @@ inline Range line_share(std::size_t total, std::size_t unit, std::size_t parts, 
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
-// Own share of the vector, reduced out of all members' send buffers, stored to the receive buffers of members
-// [first, last).
-inline void reduce_direct(Team& team, const Call& call, int first, int last) {
-  const int p = team.size();
+// The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
+inline void reduce_direct(Team& team, const Call& call, int first, int last, Range to) {
+  const auto p = std::size_t(team.size());
   const std::size_t element = call.bytes / call.count;
-  const Range own = line_share(call.count, element, p, team.rank());
-  if (!own.size()) return;
+  const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
+                      line_share(call.count, element, p, std::size_t(last - 1)).end};
+  if (!part.size()) return;
   auto inputs = team.inputs();
   auto outputs = team.outputs();
-  for (int r = 0; r < p; ++r) inputs[r] = team.send_of(r) + own.begin * element;
-  for (int r = first; r < last; ++r) outputs[r - first] = team.recv_of(r) + own.begin * element;
-  call.fold(outputs.data(), last - first, inputs.data(), p, own.size());
+  for (std::size_t r = 0; r < p; ++r) inputs[r] = team.send_of(int(r)) + part.begin * element;
+  for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = team.recv_of(int(r)) + part.begin * element;
+  call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
 }
 
 // How two members divide one copy: all but 1/parts of it, and the rest.

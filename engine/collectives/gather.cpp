@@ -7,6 +7,22 @@
 namespace nearfield::collectives {
 namespace {
 
+void line(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_line();
+  if (team.rank() == call.root) {
+    auto* out = static_cast<std::byte*>(call.recv);
+    put(out + call.root * call.bytes, call.send, call.bytes);
+    for (int i = 1; i < team.size(); ++i) {
+      const int r = (call.root + i) % team.size();
+      put(out + r * call.bytes, team.wait_line(r, seq), call.bytes);
+    }
+  } else {
+    put(team.reserve_line(seq), call.send, call.bytes);
+    team.publish_line(seq);
+  }
+  team.finish_line(seq);
+}
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   if (team.rank() == call.root) {
@@ -73,6 +89,11 @@ void direct(Team& team, const Call& call) {
   finish_direct(team, call.root);
 }
 
+void shares(Team& team, const Call& call, int first, int last) {
+  const auto store = store_for(team, 2 * call.bytes * std::size_t(team.size()));
+  for (int r = first; r < last; ++r) put(team.recv_of(call.root) + r * call.bytes, team.send_of(r), call.bytes, store);
+}
+
 double slots_cost(const Team&, const Call&) { return 0; }
 double pipeline_cost(const Team& team, const Call& call) {
   return direct_cost(team, 1.6 * double(call.bytes) * team.size()) +
@@ -80,11 +101,19 @@ double pipeline_cost(const Team& team, const Call& call) {
 }
 double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
+    {"line", Collective::gather, fits_line, least, line,
+     "payload in lines of the senders' deep rings, up to 120 bytes"},
     {"slots", Collective::gather, block_fits_slot, slots_cost, slots, "payload in every sender's slot, up to 4 KiB"},
     {"pipeline", Collective::gather, always, pipeline_cost, pipeline, "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, direct_row_cost, direct,
      "between user buffers: root and senders share the copies", all_buffers},
+    {"together", Collective::gather, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
 }  // namespace

@@ -8,6 +8,20 @@
 namespace nearfield::collectives {
 namespace {
 
+void line(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_line();
+  if (team.rank() == call.root) {
+    auto inputs = team.inputs();
+    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : team.wait_line(r, seq);
+    void* out = call.recv;
+    call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+  } else {
+    put(team.reserve_line(seq), call.send, call.bytes);
+    team.publish_line(seq);
+  }
+  team.finish_line(seq);
+}
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   if (team.rank() == call.root) {
@@ -56,8 +70,12 @@ void pipeline(Team& team, const Call& call) {
 void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, team.rank() == call.root); }
 
 // Every rank reduces its share out of all send buffers and stores it to the root.
+void shares(Team& team, const Call& call, int first, int last) {
+  reduce_direct(team, call, first, last, {std::size_t(call.root), std::size_t(call.root) + 1});
+}
+
 void direct(Team& team, const Call& call) {
-  reduce_direct(team, call, call.root, call.root + 1);
+  shares(team, call, team.rank(), team.rank() + 1);
   // The others' send buffers are read by everybody, so that everybody waits for everybody.
   finish_direct(team);
 }
@@ -76,7 +94,13 @@ double direct_row_cost(const Team& team, const Call& call) {
   return direct_cost(team, double(call.bytes) * (team.size() + 1) / team.size());
 }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
+    {"line", Collective::reduce, fits_line, least, line,
+     "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
     {"slots", Collective::reduce, block_fits_slot, slots_cost, slots,
      "payload in slots, the root reduces; up to 4 KiB"},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
@@ -84,6 +108,8 @@ constexpr Algorithm rows[] = {
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_row_cost, direct,
      "between user buffers: reduce own share, store it to the root", all_buffers},
+    {"together", Collective::reduce, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 
 }  // namespace

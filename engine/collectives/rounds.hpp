@@ -71,6 +71,11 @@ inline constexpr double line_transfer = 100, copy_per_byte = 0.035, round_overhe
 
 inline bool fits_slot(std::size_t bytes) { return bytes <= team::slot_payload; }
 inline double wait_cost(const Team& team) { return team.crowded() ? 1000.0 * team.size() : line_transfer; }
+inline bool fits_line(const Team&, const Call& call) { return call.bytes <= team::line_payload; }
+inline bool all_fit_line(const Team& team, const Call& call) {
+  return call.bytes <= team::line_payload && call.bytes * std::size_t(team.size()) <= team::line_payload;
+}
+inline double least(const Team&, const Call&) { return -1; }
 inline bool always(const Team&, const Call&) { return true; }
 inline bool block_fits_slot(const Team&, const Call& call) { return fits_slot(call.bytes); }
 inline bool all_blocks_fit_slot(const Team& team, const Call& call) {
@@ -78,7 +83,14 @@ inline bool all_blocks_fit_slot(const Team& team, const Call& call) {
 }
 // Estimates for rows that work on the users' buffers, by the bytes that one member moves.
 inline double direct_cost(const Team& team, double bytes) {
-  return 2 * (wait_cost(team) + round_overhead / 2) + copy_per_byte * bytes * team.plan().ranks_per_cpu;
+  return 2 * wait_cost(team) + round_overhead + copy_per_byte * bytes * team.plan().ranks_per_cpu;
+}
+
+// Estimates for work that whoever runs does for all: one crossing, then `bytes` in all.
+inline double together_cost(const Team& team, double bytes) {
+  if (!team.crowded()) return 1e9 + bytes;  // every member has a CPU: shares of their own are as good
+  const double cpus = team.size() / team.plan().ranks_per_cpu;
+  return wait_cost(team) + round_overhead + copy_per_byte * bytes / (bytes > (128 << 10) ? cpus : 1);
 }
 
 inline double cheap(const Team&, const Call&) { return 1; }

@@ -7,6 +7,19 @@
 namespace nearfield::collectives {
 namespace {
 
+void line(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_line();
+  if (team.rank() == call.root) {
+    const auto* in = static_cast<const std::byte*>(call.send);
+    put(team.reserve_line(seq), in, call.bytes * team.size());
+    team.publish_line(seq);
+    put(call.recv, in + call.root * call.bytes, call.bytes);
+  } else {
+    put(call.recv, team.wait_line(call.root, seq) + team.rank() * call.bytes, call.bytes);
+  }
+  team.finish_line(seq);
+}
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   if (team.rank() == call.root) {
@@ -69,6 +82,11 @@ void direct(Team& team, const Call& call) {
   finish_direct(team, call.root);
 }
 
+void shares(Team& team, const Call& call, int first, int last) {
+  const auto store = store_for(team, 2 * call.bytes * std::size_t(team.size()));
+  for (int r = first; r < last; ++r) put(team.recv_of(r), team.send_of(call.root) + r * call.bytes, call.bytes, store);
+}
+
 double slots_cost(const Team&, const Call&) { return 0; }
 double pipeline_cost(const Team& team, const Call& call) {
   const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
@@ -78,13 +96,21 @@ double direct_row_cost(const Team& team, const Call& call) { return direct_cost(
 
 bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
 
+double together_row_cost(const Team& team, const Call& call) {
+  return together_cost(team, double(call.bytes) * team.size());
+}
+
 constexpr Algorithm rows[] = {
+    {"line", Collective::scatter, all_fit_line, least, line,
+     "all blocks in a line of the root's deep ring, up to 120 bytes together"},
     {"slots", Collective::scatter, all_blocks_fit_slot, slots_cost, slots,
      "all blocks in the root's slot, up to 4 KiB together"},
     {"pipeline", Collective::scatter, buffer_has_places, pipeline_cost, pipeline,
      "a piece of every block through the root's copy buffers"},
     {"direct", Collective::scatter, always, direct_row_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
+    {"together", Collective::scatter, always, together_row_cost, nullptr,
+     "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
 }  // namespace

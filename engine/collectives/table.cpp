@@ -1,4 +1,4 @@
-#include "engine/collectives/table.hpp"
+#include "engine/collectives/rounds.hpp"
 
 namespace nearfield::collectives {
 
@@ -13,27 +13,27 @@ namespace {
 
 using Buffer = team::Team::Buffer;
 
-// What peers may have to load of ours, and to store.
-Buffer sent(const team::Team& team, const Call& call) {
+// What peers may have to load of ours, and to store. `own`: also what only the root itself needs of its own.
+Buffer sent(const team::Team& team, const Call& call, bool own) {
   const bool root = team.rank() == call.root;
   const std::size_t all = call.bytes * std::size_t(team.size());
   void* const at = const_cast<void*>(call.send);
   switch (call.collective) {
     case Collective::bcast: return {at, root ? call.bytes : 0};
     case Collective::scatter: return {at, root ? all : 0};
-    case Collective::gather: return {at, root ? 0 : call.bytes};
+    case Collective::gather: return {at, root && !own ? 0 : call.bytes};
     case Collective::alltoall:
     case Collective::reduce_scatter_block: return {at, all};
     default: return {at, call.bytes};
   }
 }
 
-Buffer received(const team::Team& team, const Call& call) {
+Buffer received(const team::Team& team, const Call& call, bool own) {
   const bool root = team.rank() == call.root;
   const std::size_t all = call.bytes * std::size_t(team.size());
   switch (call.collective) {
-    case Collective::bcast:
-    case Collective::scatter: return {call.recv, root ? 0 : call.bytes};
+    case Collective::bcast: return {call.recv, root ? 0 : call.bytes};
+    case Collective::scatter: return {call.recv, root && !own ? 0 : call.bytes};
     case Collective::gather: return {call.recv, root ? all : 0};
     case Collective::reduce: return {call.recv, root ? call.bytes : 0};
     case Collective::allgather:
@@ -50,6 +50,16 @@ bool in_place_at_root(const team::Team& team, const Call& call) {
   return call.collective == Collective::scatter && call.recv == static_cast<const std::byte*>(call.send) + own;
 }
 
+// Parts worth the trouble of sharing them out, some to every CPU.
+std::size_t parts_of(const team::Team& team, const Call& call) {
+  constexpr std::size_t least = 64 << 10;  // bytes of one part
+  const auto p = std::size_t(team.size());
+  const std::size_t blocks =
+      call.collective == Collective::allgather || call.collective == Collective::alltoall ? p : 1;
+  const auto cpus = std::size_t(double(p) / team.plan().ranks_per_cpu + 0.5);
+  return std::clamp<std::size_t>(call.bytes * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
+}
+
 }  // namespace
 
 bool run(team::Team& team, const Algorithm& algorithm, const Call& call) {
@@ -57,13 +67,20 @@ bool run(team::Team& team, const Algorithm& algorithm, const Call& call) {
     algorithm.run(team, call);
     return true;
   }
-  Buffer send = sent(team, call), recv = received(team, call);
+  Buffer send = sent(team, call, algorithm.share), recv = received(team, call, algorithm.share);
   if (!(algorithm.reach & send_buffers)) send.bytes = 0;
   if (!(algorithm.reach & recv_buffers)) recv.bytes = 0;
   const struct Exposed {
     team::Team& team;
     ~Exposed() { team.end_exposure(); }
   } exposed{team};
+  if (algorithm.share) {
+    const std::size_t parts = parts_of(team, call);
+    return team.work_exposed(send, recv, in_place_at_root(team, call), parts, [&](std::size_t part) {
+      const Range ranks = share(std::size_t(team.size()), parts, part);
+      algorithm.share(team, call, int(ranks.begin), int(ranks.end));
+    });
+  }
   if (!team.meet_exposed(send, recv, in_place_at_root(team, call))) return false;
   algorithm.run(team, call);
   return true;

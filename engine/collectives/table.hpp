@@ -19,6 +19,8 @@ struct Algorithm {
   void (*run)(team::Team&, const Call&);            // through collectives::run
   const char* about;
   Reach reach = staged;
+  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Team::work_together).
+  void (*share)(team::Team&, const Call&, int first, int last) = nullptr;
 };
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.

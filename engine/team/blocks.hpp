@@ -9,6 +9,9 @@
 // acquired `seq` may read the payload. In rooted operations every member stores `slot_done = seq` when it is through;
 // in operations where everybody waits for everybody, the arrival for seq says that seq - 1 has been read.
 //
+// Smallest messages of rooted operations: lines, the same in short and deep. A root that does not wait for anybody
+// may be many operations ahead; it looks at its readers once in half a ring (`line_done`).
+//
 // Large messages: the ring. Every round has a `tick`, equal on all members. A member fills buffer[tick % buffers] of
 // its staging area and stores `posted = tick` (release); a reader stores `consumed = tick` when it has read all
 // buffers of that tick (rooted operations: every tick, others: the last one).
@@ -27,7 +30,7 @@
 namespace nearfield::team {
 
 inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
-inline constexpr unsigned slots = 8;
+inline constexpr unsigned slots = 8, lines = 128;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 
@@ -48,17 +51,26 @@ struct Exposure {
   std::uint64_t verdict;  // 1: the owner has mapped every heap that this exposure brought up
 };
 
+struct alignas(line) Line {
+  std::atomic<std::uint64_t> seq;  // owner; pairs with Team::wait_line
+  std::byte payload[line - 8];     // owner, published by seq
+};
+inline constexpr std::size_t line_payload = sizeof(Line::payload);
+
 struct MemberBlock {
   alignas(line) std::atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
   std::atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
   Exposure exposure[2];                                // owner, published by posted
   alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
   alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
+  alignas(line) std::atomic<std::uint64_t> line_done;  // owner; pairs with Team::reserve_line
   alignas(
       line) std::atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
   std::atomic<std::uint32_t> awaits;           // owner: rank + 1 of the awaited member, `everybody`, 0 awake
   std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
-  alignas(line) std::atomic<std::uint32_t> closed;  // every other member adds one when it has closed the team
+  alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
+  alignas(line) std::atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
+  Line small[lines];
   Slot slot[slots];
 };
 
@@ -75,9 +87,14 @@ struct Plan {
 };
 
 struct LeaderBlock {
-  alignas(line) std::atomic<std::uint64_t> gate;  // every member adds one per meeting (acq_rel)
-  alignas(
-      line) std::atomic<std::uint32_t> sleepers;  // members asleep or about to sleep; each adds and takes back its own
+  alignas(line) std::atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
+  alignas(line) std::atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
+  std::atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
+  // Work that any member may do (Team::work_together): round << 32 | next part. The last to arrive begins a round,
+  // members take parts by compare-and-swap.
+  alignas(line) std::atomic<std::uint64_t> parts;
+  std::atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
+  alignas(line) std::atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
   alignas(line) Plan plan;                        // first member, before creation is agreed
 };
 

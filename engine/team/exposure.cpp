@@ -19,7 +19,7 @@ constexpr std::uint64_t offset(Place place) { return place & 0xffff'ffff'ffff; }
 
 }  // namespace
 
-bool Team::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
+void Team::expose(Buffer send, Buffer recv, std::uint64_t note) {
   // A fork that begins now finds the buffers noted here, or has taken the heap out of reach before we ask for it.
   noted_[0].store(send.bytes, send.address);
   noted_[1].store(recv.bytes, recv.address);
@@ -29,27 +29,58 @@ bool Team::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
   mine.recv = node_.place_of(recv.address, recv.bytes);
   mine.note = note;
   mine.verdict = 0;
+  own_send_ = send;
+  own_recv_ = recv;
   post_empty();
-  meet(tick_);
-  ticks_safe_ = tick_;
-  last_rounds_rooted_ = false;
-  bool news = false;
+}
+
+Team::Verdict Team::look() {
+  bool all = true, news = false;
   for (int r = 0; r < size_; ++r) {
     const Exposure& theirs = member_[r]->exposure[exposures_ % 2];
     heap_told_[r] = std::max(generation(theirs.send), generation(theirs.recv));
     news |= heap_told_[r] > heap_settled_[r];
-  }
-  if (news) [[unlikely]]
-    settle_heaps();
-  bool all = true;
-  for (int r = 0; r < size_; ++r) {
-    const Exposure& theirs = member_[r]->exposure[exposures_ % 2];
-    exposed_send_[r] = r == rank_ ? static_cast<std::byte*>(send.address) : resolve(r, theirs.send);
-    exposed_recv_[r] = r == rank_ ? static_cast<std::byte*>(recv.address) : resolve(r, theirs.recv);
+    exposed_send_[r] = r == rank_ ? static_cast<std::byte*>(own_send_.address) : resolve(r, theirs.send);
+    exposed_recv_[r] = r == rank_ ? static_cast<std::byte*>(own_recv_.address) : resolve(r, theirs.recv);
     all &= reachable(r, theirs.send) && reachable(r, theirs.recv);
   }
-  if (!all) end_exposure();
-  return all;
+  return news ? Verdict::news : all ? Verdict::good : Verdict::out_of_reach;
+}
+
+bool Team::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
+  expose(send, recv, note);
+  meet(tick_);
+  ticks_safe_ = tick_;
+  last_rounds_rooted_ = false;
+  Verdict verdict = look();
+  if (verdict == Verdict::news) [[unlikely]] {
+    settle_heaps();
+    verdict = look();
+  }
+  return verdict == Verdict::good;
+}
+
+bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                        const std::function<void(std::size_t part)>& work) {
+  for (;;) {
+    expose(send, recv, note);
+    bool looked = false;
+    Verdict verdict = Verdict::good;
+    // Only those who do a part look at everybody's exposures, and tell the others if they cannot.
+    work_together(parts, [&](std::size_t part) {
+      if (!looked) verdict = look();
+      looked = true;
+      if (verdict == Verdict::good) work(part);
+      else leader_->verdict.store(rounds_together_ << 2 | std::uint64_t(verdict), std::memory_order_relaxed);
+    });
+    ticks_safe_ = tick_;
+    last_rounds_rooted_ = false;
+    const std::uint64_t told = leader_->verdict.load(std::memory_order_relaxed);  // ordered by `done`
+    if (told >> 2 != rounds_together_) return true;
+    if ((told & 3) == std::uint64_t(Verdict::out_of_reach)) return false;
+    look();
+    settle_heaps();
+  }
 }
 
 void Team::end_exposure() {

@@ -24,14 +24,18 @@ struct Team::WaitHost {
   std::uint32_t awaited;
   bool (*lacking)(void*, int);
   void* context;
+  std::atomic<std::uint32_t>& watchers() {
+    return awaited == everybody ? team.leader_->sleepers : team.member_[awaited - 1]->watched;
+  }
+  bool one_event() const { return awaited == everybody; }
   void progress() { team.node_.progress(); }
-  std::atomic<std::uint32_t>& bell() { return team.mine_->bell; }
+  std::atomic<std::uint32_t>& bell() { return awaited == everybody ? team.leader_->bell : team.mine_->bell; }
   void before_sleep() {
     team.mine_->awaits.store(awaited, std::memory_order_relaxed);
-    team.leader_->sleepers.fetch_add(1, std::memory_order_seq_cst);
+    watchers().fetch_add(1, std::memory_order_seq_cst);
   }
   void after_sleep() {
-    team.leader_->sleepers.fetch_sub(1, std::memory_order_relaxed);
+    watchers().fetch_sub(1, std::memory_order_relaxed);
     team.mine_->awaits.store(0, std::memory_order_relaxed);
   }
   void inspect(std::uint64_t elapsed) { team.inspect(elapsed, lacking, context); }
@@ -95,32 +99,38 @@ void Team::close(std::unique_ptr<Team> team) {
 
 // ---------------------------------------------------------------- waking
 
-inline void Team::ring_bells(std::uint32_t awaited) {
-  if (leader_->sleepers.load(std::memory_order_relaxed) == 0) return;
+inline void Team::ring_bells() {
+  if (mine_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
-    const std::uint32_t who = member_[r]->awaits.load(std::memory_order_relaxed);
-    if (r == rank_ || who != awaited) continue;
+    if (r == rank_ || member_[r]->awaits.load(std::memory_order_relaxed) != std::uint32_t(rank_ + 1)) continue;
     member_[r]->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
     waiting::futex_wake(member_[r]->bell);
   }
 }
 
+inline void Team::ring_everybody() {
+  if (leader_->sleepers.load(std::memory_order_relaxed) == 0) return;
+  leader_->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(leader_->bell);
+}
+
 // ---------------------------------------------------------------- small operations
 
-std::byte* Team::reserve_slot(std::uint64_t seq) {
-  if (seq > slots && seq - slots > slots_safe_) {
-    const std::uint64_t needed = seq - slots;
-    std::uint64_t least = seq;
-    for (int r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      const auto& done = member_[r]->slot_done;
-      std::uint64_t seen = 0;
-      wait([&] { return (seen = done.load(std::memory_order_acquire)) >= needed; }, [&](int m) { return m == r; },
-           r + 1);
-      least = std::min(least, seen);
-    }
-    slots_safe_ = least;  // often ahead of what is needed now, which saves the next looks
+// Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
+std::uint64_t Team::wait_done(std::atomic<std::uint64_t> MemberBlock::*done, std::uint64_t needed) {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    std::uint64_t seen = 0;
+    wait([&] { return (seen = (member_[r]->*done).load(std::memory_order_acquire)) >= needed; },
+         [&](int m) { return m == r; }, r + 1);
+    least = std::min(least, seen);
   }
+  return least;
+}
+
+std::byte* Team::reserve_slot(std::uint64_t seq) {
+  if (seq > slots && seq - slots > slots_safe_) slots_safe_ = wait_done(&MemberBlock::slot_done, seq - slots);
   return mine_->slot[seq % slots].payload;
 }
 
@@ -128,7 +138,7 @@ void Team::publish_slot(std::uint64_t seq, std::size_t bytes) {
   Slot& slot = mine_->slot[seq % slots];
   slot.bytes = bytes;
   slot.seq.store(seq, std::memory_order_release);  // pairs with wait_slot and meet_slots
-  ring_bells(rank_ + 1);
+  ring_bells();
 }
 
 const std::byte* Team::wait_slot(int member, std::uint64_t seq) {
@@ -142,7 +152,7 @@ void Team::meet_slots(std::uint64_t seq) {
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
     // acq_rel: our slot is published to whoever sees the sum, and all slots to whoever completes it.
-    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_bells(everybody);
+    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
     else
       wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
            [&](int m) { return member_[m]->slot[seq % slots].seq.load(std::memory_order_relaxed) < seq; }, everybody);
@@ -154,7 +164,28 @@ void Team::meet_slots(std::uint64_t seq) {
 
 void Team::finish_rooted_slot(std::uint64_t seq) {
   mine_->slot_done.store(seq, std::memory_order_release);  // pairs with reserve_slot
-  ring_bells(rank_ + 1);
+  ring_bells();
+}
+
+std::byte* Team::reserve_line(std::uint64_t seq) {
+  if (seq > lines && seq - lines > lines_safe_) lines_safe_ = wait_done(&MemberBlock::line_done, seq - lines / 2);
+  return mine_->small[seq % lines].payload;
+}
+
+void Team::publish_line(std::uint64_t seq) {
+  mine_->small[seq % lines].seq.store(seq, std::memory_order_release);  // pairs with wait_line
+  ring_bells();
+}
+
+const std::byte* Team::wait_line(int member, std::uint64_t seq) {
+  Line& line = member_[member]->small[seq % lines];
+  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; }, member + 1);
+  return line.payload;
+}
+
+void Team::finish_line(std::uint64_t seq) {
+  mine_->line_done.store(seq, std::memory_order_release);  // pairs with reserve_line
+  ring_bells();
 }
 
 // ---------------------------------------------------------------- large operations
@@ -182,7 +213,38 @@ void Team::begin_rooted_rounds() {
 
 void Team::post(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
-  ring_bells(rank_ + 1);
+  ring_bells();
+}
+
+void Team::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
+  const std::uint64_t round = ++rounds_together_ & 0xffffffff;
+  gate_target_ += size_;
+  done_target_ += parts;
+  const std::uint64_t target = gate_target_, done_target = done_target_;
+  auto& open = leader_->parts;
+  auto& done = leader_->done;
+  if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {
+    open.store(round << 32, std::memory_order_release);  // pairs with the loads below: everybody has arrived
+    if (parts > 1) ring_everybody();
+  }
+  for (;;) {
+    std::uint64_t next = open.load(std::memory_order_acquire);
+    while (next >> 32 == round && (next & 0xffffffff) < parts) {
+      if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      work(next & 0xffffffff);
+      // Pairs with the wait below: what a part has stored is there for whoever sees all parts done.
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) ring_everybody();
+      next = open.load(std::memory_order_acquire);
+    }
+    if (done.load(std::memory_order_acquire) >= done_target) return;
+    wait(
+        [&] {
+          if (done.load(std::memory_order_acquire) >= done_target) return true;
+          const std::uint64_t now = open.load(std::memory_order_acquire);
+          return now >> 32 == round && (now & 0xffffffff) < parts;
+        },
+        [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick_; }, everybody);
+  }
 }
 
 // Whoever posts it between calls, or in one that has no buffers, has read all there were.
@@ -201,7 +263,7 @@ void Team::meet(std::uint64_t tick) {
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
     // acq_rel: our buffers are published to whoever sees the sum, and all buffers to whoever completes it.
-    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_bells(everybody);
+    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
     else
       wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
            [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick; }, everybody);
@@ -213,7 +275,7 @@ void Team::meet(std::uint64_t tick) {
 
 void Team::consume(std::uint64_t tick) {
   mine_->consumed.store(tick, std::memory_order_release);  // pairs with wait_consumed
-  ring_bells(rank_ + 1);
+  ring_bells();
 }
 
 void Team::wait_consumed(int member, std::uint64_t tick) {

@@ -3,6 +3,7 @@
 // blocks.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives are
 // written in terms of these and never touch a word themselves.
 #pragma once
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -62,6 +63,13 @@ class Team {
   const std::byte* slot(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].payload; }
   void finish_rooted_slot(std::uint64_t seq);
 
+  // ---- smallest rooted operations, up to line_payload bytes
+  std::uint64_t next_line() { return ++line_seq_; }
+  std::byte* reserve_line(std::uint64_t seq);
+  void publish_line(std::uint64_t seq);
+  const std::byte* wait_line(int member, std::uint64_t seq);
+  void finish_line(std::uint64_t seq);
+
   // ---- large operations: rounds of buffers
   std::uint64_t tick() const { return tick_; }
   void advance(std::uint64_t ticks) { tick_ += ticks; }
@@ -99,6 +107,13 @@ class Team {
   std::uint64_t note_of(int member) const { return member_[member]->exposure[exposures_ % 2].note; }
   void visit_exposed(memory::SharedHeap::Keep keep, void* context) const;
 
+  // Collective, gated teams: once all members have arrived, whoever runs does parts 0.. of the work until none is
+  // left; everybody leaves when all are done. Members that sleep meanwhile wake once.
+  void work_together(std::size_t parts, const std::function<void(std::size_t part)>& work);
+  // The same on exposed buffers. False as in meet_exposed; then no part has been done.
+  bool work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                    const std::function<void(std::size_t part)>& work);
+
   // ---- reports and checks
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
@@ -125,10 +140,15 @@ class Team {
  private:
   Team(Node& node, int rank, int size);
   void ensure_staging();
-  void ring_bells(std::uint32_t awaited);
+  void ring_bells();  // of those who await us
+  void ring_everybody();
+  std::uint64_t wait_done(std::atomic<std::uint64_t> MemberBlock::*done, std::uint64_t needed);
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, std::uint32_t awaited);
   struct WaitHost;
+  enum class Verdict : std::uint64_t { good, out_of_reach, news };
+  void expose(Buffer send, Buffer recv, std::uint64_t note);
+  Verdict look();  // at everybody's exposures; fills the pointers
   bool reachable(int member, Place place) const;
   std::byte* resolve(int member, Place place) const;
   void settle_heaps();
@@ -148,9 +168,10 @@ class Team {
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
-  std::uint64_t seq_ = 0, slots_safe_ = 0;   // every member has read our slots up to slots_safe_
+  std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
+  std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
-  std::uint64_t gate_target_ = 0;
+  std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
   bool last_rounds_rooted_ = false;
 
   // What a fork in another thread must leave shared. Written by the thread in the call, read by the one that forks.
@@ -165,6 +186,7 @@ class Team {
   };
   Noted noted_[2];
   std::uint64_t exposures_ = 0;
+  Buffer own_send_, own_recv_;
   std::vector<std::byte*> exposed_send_, exposed_recv_;
   // Per member: the heap of the present exposure, the last one agreed upon, whether it was refused, its mapping.
   std::vector<std::uint64_t> heap_told_, heap_settled_;

@@ -30,8 +30,10 @@ namespace nearfield::waiting {
 struct Policy {
   bool crowded = false;  // more ranks than CPUs
   bool may_sleep = true;
-  std::uint32_t spins = 4000;  // rounds of pause before the first yield
-  std::uint32_t yields = 200;  // fruitless yields before the first sleep
+  std::uint32_t spins = 4000;       // rounds of pause before the first yield
+  std::uint32_t yields = 200;       // fruitless yields before the first sleep, which also waits for this time:
+  std::uint64_t awake = 1'000'000;  // nanoseconds
+  bool sleep_at_once = false;       // where everybody waits for one event
 };
 
 inline std::uint64_t nanoseconds() {
@@ -51,6 +53,7 @@ std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 //   progress()              progresses the host MPI
 //   before_sleep() / after_sleep()  announce and take back the sleep
 //   bell()                  the futex word
+//   one_event()             whether all who wait now wait for the same
 //   inspect(elapsed_ns)     looks for dead peers and stalls; may throw
 template <class Flag, class Host>
 [[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, Host&& host) {
@@ -63,7 +66,7 @@ template <class Flag, class Host>
       if ((i & 63) == 63) host.progress();
     }
   }
-  for (std::uint32_t i = 0;; ++i) {
+  for (std::uint32_t i = 0; !policy.sleep_at_once; ++i) {
     sched_yield();
     if (flag()) return;
     if ((i & 15) == 15) {
@@ -76,10 +79,12 @@ template <class Flag, class Host>
         host.inspect(now - start);
         next_inspection = now + 50'000'000;
       }
-      if (policy.may_sleep && i >= policy.yields && now - start > 1'000'000) break;
+      if (policy.may_sleep && i >= policy.yields && now - start > policy.awake) break;
     }
   }
-  std::uint64_t nap = 500'000;
+  // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
+  // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
+  std::uint64_t nap = host.one_event() ? 20'000'000 : 500'000;
   for (;;) {
     const std::uint32_t rung = host.bell().load(std::memory_order_acquire);
     host.before_sleep();

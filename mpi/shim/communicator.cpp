@@ -1,6 +1,7 @@
 #include "mpi/shim/communicator.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <mutex>
@@ -148,6 +149,7 @@ void start_node() {
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
   if (!complaints.empty()) {
     std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
+    usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
     host.Abort(host.world, 1);
   }
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.

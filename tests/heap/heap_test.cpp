@@ -4,11 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <malloc.h>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <malloc.h>
 #include <random>
 #include <thread>
 #include <vector>
@@ -189,7 +189,8 @@ TEST(Fork, KeepsParentAndChildApart) {
     std::memset(a, 3, bytes);
     void* const c = std::malloc(bytes);  // the child goes on allocating
     std::memset(c, 4, bytes);
-    good &= nearfield_heap_contains(a) == 0 && child_succeeds([&] { return a[5] == 3 && static_cast<char*>(c)[5] == 4; });
+    good &=
+        nearfield_heap_contains(a) == 0 && child_succeeds([&] { return a[5] == 3 && static_cast<char*>(c)[5] == 4; });
     std::free(a);
     std::free(c);
     (void)!write(done[1], "x", 1);
@@ -226,9 +227,8 @@ TEST(Fork, LeavesWhatPeersUseShared) {
   auto* const peer =
       static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, view.fd, 0));
   const auto offset = block - static_cast<char*>(view.base);
-  nearfield_heap_on_fork([](void (*keep)(const void*, std::size_t, void*), void* context) {
-    keep(block + 5000, 100000, context);
-  });
+  nearfield_heap_on_fork(
+      [](void (*keep)(const void*, std::size_t, void*), void* context) { keep(block + 5000, 100000, context); });
   int go[2], ready[2];
   ASSERT_EQ(pipe(go) | pipe(ready), 0);
   const pid_t child = fork();

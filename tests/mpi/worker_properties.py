@@ -21,14 +21,14 @@ OPERATIONS = [
     "reduce_scatter_block",
 ]
 ALGORITHMS = {
-    "bcast": ["slots", "pipeline"],
-    "reduce": ["slots", "pipeline", "partitioned"],
-    "allreduce": ["slots", "oneshot", "partitioned"],
-    "allgather": ["slots", "rounds"],
-    "alltoall": ["slots", "rounds"],
-    "gather": ["slots", "pipeline"],
-    "scatter": ["slots", "pipeline"],
-    "reduce_scatter_block": ["slots", "rounds"],
+    "bcast": ["line", "slots", "pipeline", "direct", "direct-pull", "together"],
+    "reduce": ["line", "slots", "pipeline", "partitioned", "direct", "together"],
+    "allreduce": ["slots", "oneshot", "partitioned", "direct", "direct-pull", "together"],
+    "allgather": ["slots", "rounds", "direct", "together"],
+    "alltoall": ["slots", "rounds", "direct", "together"],
+    "gather": ["line", "slots", "pipeline", "direct", "together"],
+    "scatter": ["line", "slots", "pipeline", "direct", "together"],
+    "reduce_scatter_block": ["slots", "rounds", "direct"],
 }
 COUNTS = [0, 1, 2, 3, 6, 7, 48, 100, 511, 512, 513, 1000, 1024, 4096, 4097, 8192, 8193, 20000, 65537, 140000]
 TYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
