@@ -24,6 +24,8 @@ constexpr SettingRow rows[] = {
     {"NEARFIELD_REACH", "", "ways of reaching a peer's memory to leave out, e.g. ^cma,^xpmem"},
     {"NEARFIELD_WAIT", "auto", "auto, spin, yield or sleep: how a rank waits"},
     {"NEARFIELD_NODE", "", "pretend that this process lives on a node of this name (tests)"},
+    {"NEARFIELD_MACHINE", "",
+     "file with the machine's figures; default: what `nearfield model --calibrate` has stored"},
     {"NEARFIELD_LIBDIR", "", "directory of the libnearfield-*.so files; default: beside libnearfield.so"},
 };
 
@@ -53,6 +55,15 @@ void choose(const char* variable, const Choice<T> (&choices)[N], T& into, std::s
 }  // namespace
 
 std::span<const SettingRow> settings_table() { return rows; }
+
+std::string stored_machine() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return (cache && *cache ? std::string(cache) : std::string(home ? home : "") + "/.cache") + "/nearfield/" + host +
+         ".toml";
+}
 
 Settings read_settings(std::string& complaints) {
   Settings s;
@@ -88,6 +99,13 @@ Settings read_settings(std::string& complaints) {
     auto mask = memory::parse_left_out(text);
     if (mask) s.ways_left_out = *mask;
     else complaints += mask.error().text + "\n";
+  }
+  if (const char* text = std::getenv("NEARFIELD_MACHINE"); text && *text) {
+    auto machine = read_machine(text);
+    if (machine) s.machine = *machine;
+    else complaints += "NEARFIELD_MACHINE: " + machine.error().text + "\n";
+  } else if (const std::string path = stored_machine(); access(path.c_str(), R_OK) == 0) {
+    if (auto machine = read_machine(path)) s.machine = *machine;
   }
   set_log_level(s.log);
   return s;

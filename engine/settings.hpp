@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 
+#include "engine/machine.hpp"
+
 namespace nearfield {
 
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
@@ -21,6 +23,7 @@ struct Settings {
   double stall_seconds = 60;  // 0: never report
   std::uint32_t ways_left_out = 0;
   WaitStyle wait = WaitStyle::automatic;
+  Machine machine;   // its figures, for the choice of algorithms
   std::string node;  // pretend to live on a node of this name
 };
 
@@ -30,6 +33,9 @@ struct SettingRow {
   const char* meaning;
 };
 std::span<const SettingRow> settings_table();
+
+// Where the figures of this machine are kept between runs.
+std::string stored_machine();
 
 // Reads the environment. Text that cannot be understood is collected in `complaints` (empty when all is well).
 Settings read_settings(std::string& complaints);

@@ -50,6 +50,20 @@ def parse_sizes(text: str, quick: bool = False) -> list[int]:
     return sizes
 
 
+def parse_ranks(text: str) -> list[int]:
+    """Numbers of ranks out of "2:192" (powers of two, and the end) or "2,3,8"."""
+    if ":" not in text:
+        return [int(word) for word in text.split(",")]
+    first, last = (int(word) for word in text.split(":"))
+    if first < 1 or last < first:
+        raise ValueError(f"ranks {text}: they start at 1 and grow")
+    numbers = []
+    while first < last:
+        numbers.append(first)
+        first *= 2
+    return [*numbers, last]
+
+
 def run_bench(
     operations: list[str],
     ranks: list[int],
@@ -58,6 +72,7 @@ def run_bench(
     buffers: list[str],
     seconds: float,
     algorithm: str = "",
+    heap: str = "shared",
 ) -> list[Row]:
     """Runs one job per operation, rank count and host; jobs of different hosts alternate. Returns all rows.
 
@@ -89,7 +104,7 @@ def run_bench(
                 text = f"{description}, {row['bytes']} B {row['buffers']}"
                 progress.update(task, completed=before + len(seen), description=text)
 
-            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, arrived)
+            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, arrived)
             done += 1 if op == "barrier" else cells
             progress.update(task, completed=done)
     return rows
@@ -103,6 +118,7 @@ def _run_job(
     buffers: list[str],
     seconds: float,
     algorithm: str,
+    heap: str,
     arrived: Callable[[Row], None],
 ) -> list[Row]:
     """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
@@ -112,13 +128,13 @@ def _run_job(
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
-    origin = {"host": host.name, "version": host_version(host)}
+    origin = {"host": host.name, "version": host_version(host), "heap": heap}
     rows: list[Row] = []
     late = threading.Event()
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(
             launch_command(host, ranks, worker),
-            env=launcher_environment(host, nearfield=True),
+            env=launcher_environment(host, nearfield=True, heap=heap),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -195,6 +211,7 @@ def show_table(rows: list[Row]) -> None:
         "ratio",
         "spread",
         "algorithm",
+        "model us",
     )
     for plain, ours in pairs(rows):
         ratio = ours["median"] / plain["median"]
@@ -206,6 +223,7 @@ def show_table(rows: list[Row]) -> None:
             f"{ratio:.2f}",
             spread,
             ours["algorithm"],
+            f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
         ]
         if console.is_terminal:
             table.add_row(*cells, style="red" if ratio > 1.05 else None)

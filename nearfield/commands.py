@@ -50,25 +50,66 @@ def bench(
     seconds: Annotated[float, typer.Option(help="Time per operation, size and kind of buffer.")] = 1.0,
     quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
+    heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
 ) -> None:
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
-    from nearfield.bench import parse_sizes, run_bench, save, show_table
+    from nearfield.bench import parse_ranks, parse_sizes, run_bench, save, show_table
+    from nearfield.model import add_predictions
 
     def work() -> None:
         rows = run_bench(
             op.split(","),
-            [int(n) for n in ranks.split(",")],
+            parse_ranks(ranks),
             parse_sizes(sizes, quick),
             hosts.split(","),
             buffers.split(","),
             0.15 if quick else seconds,
             algorithm,
+            heap,
         )
+        error = add_predictions(rows)
         show_table(rows)
+        if error is not None:
+            typer.echo(f"median error of the model: {error:.0%}", err=True)
         save(rows, json, report, svg)
+
+    _guard(work)
+
+
+@app.command()
+def model(
+    op: Annotated[str, typer.Argument(help="Collectives, separated by commas.")] = "allreduce",
+    ranks: Annotated[
+        str, typer.Option(help="Numbers of ranks: 2:192 (powers of two and the end), or a list.")
+    ] = "2:32",
+    sizes: Annotated[str, typer.Option(help="Bytes: 8:16M, or a list.")] = "8:16M",
+    machine: Annotated[str, typer.Option(help="here, a preset (epyc-2x96, knl-64) or a file.")] = "here",
+    calibrate: Annotated[
+        bool, typer.Option(help="Measure this machine's figures first and store them.")
+    ] = False,
+    json: Annotated[Path | None, typer.Option(help="Write the cells as JSON.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a plot.")] = None,
+) -> None:
+    """What every algorithm is estimated to cost, and which one would be chosen."""
+    from json import dumps
+
+    from nearfield import model as models
+    from nearfield.bench import parse_ranks, parse_sizes
+
+    def work() -> None:
+        if calibrate:
+            typer.echo(f"stored in {models.calibrate()}", err=True)
+        cells = []
+        for name in op.split(","):
+            cells += models.predict(name, parse_ranks(ranks), parse_sizes(sizes), machine)
+        models.show(cells)
+        if json:
+            json.write_text(dumps(cells, indent=1))
+        if svg:
+            models.plot(cells, svg)
 
     _guard(work)
 

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from nearfield.libraries import ROOT, library_directory
+from nearfield.libraries import DEFAULT_HEAP, ROOT, preloaded
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def host_environment(host: Host) -> dict[str, str]:
     return env
 
 
-def launcher_environment(host: Host, nearfield: bool) -> dict[str, str]:
+def launcher_environment(host: Host, nearfield: bool, heap: str = DEFAULT_HEAP) -> dict[str, str]:
     """The whole environment of a job of `host`, with or without Nearfield."""
     env = dict(os.environ) | host_environment(host)
     env.pop("LD_PRELOAD", None)
     if nearfield:
-        env["LD_PRELOAD"] = str(library_directory() / "libnearfield.so")
+        env["LD_PRELOAD"] = " ".join(preloaded(heap))
     return env

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+DEFAULT_HEAP = "shared"  # docs/decisions.md says why
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -25,6 +26,14 @@ def library_directory() -> Path:
             return place
     looked = ", ".join(str(place) for place in places)
     raise NotBuilt(f"libnearfield.so is not in {looked}; run `make build`, or set NEARFIELD_LIBDIR")
+
+
+def preloaded(heap: str) -> list[str]:
+    """The libraries to preload; `heap` is shared or off. Raises ValueError for other words, NotBuilt."""
+    if heap not in ("shared", "off"):
+        raise ValueError(f"the heap is either shared or off, not {heap}")
+    names = ["libnearfield.so", "libnearfield-heap.so"]
+    return [str(library_directory() / name) for name in (names if heap == "shared" else names[:1])]
 
 
 def program(name: str) -> Path:

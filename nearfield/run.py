@@ -14,12 +14,10 @@ Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its M
   --check           compare the calls of all ranks; report which differ instead of hanging
   --log LEVEL       off, error, warn, info or debug
   --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
-  --heap WHICH      shared: large allocations of the program lie where peers reach them; off
+  --heap WHICH      shared: large allocations of the program lie where peers
+                    reach them (the default); off: the C library's own heap
   --host NAME       put an installed host's launcher and library first: mpich, openmpi or impi
 """
-
-
-DEFAULT_HEAP = "off"
 
 
 def main(arguments: list[str]) -> int:
@@ -57,19 +55,14 @@ def main(arguments: list[str]) -> int:
     if not rest:
         return _fail(USAGE)
 
-    from nearfield.libraries import NotBuilt, library_directory
+    from nearfield.libraries import DEFAULT_HEAP, NotBuilt, library_directory, preloaded
 
     try:
         libraries = library_directory()
-    except NotBuilt as error:
+        ours = preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+    except (NotBuilt, ValueError) as error:
         return _fail(str(error))
-    heap = env.get("NEARFIELD_HEAP") or DEFAULT_HEAP
-    if heap not in ("shared", "off"):
-        return _fail(f"--heap (or NEARFIELD_HEAP) is {heap}; there are shared and off")
-    preload = [str(libraries / "libnearfield.so"), *env.get("LD_PRELOAD", "").split()]
-    if heap == "shared":
-        preload.insert(1, str(libraries / "libnearfield-heap.so"))
-    env["LD_PRELOAD"] = " ".join(preload)
+    env["LD_PRELOAD"] = " ".join([*ours, *env.get("LD_PRELOAD", "").split()])
     env["NEARFIELD_LIBDIR"] = str(libraries)
     try:
         os.execvpe(rest[0], rest, env)

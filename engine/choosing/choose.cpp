@@ -93,9 +93,9 @@ bool choose_slowly(team::Team& team, const collectives::Call& call, team::Team::
     }
   } best, best_staged;
   for (const auto& row : collectives::algorithms(call.collective)) {
-    if (!row.applies(team, call)) continue;
+    if (!row.applies(team.shape(), call)) continue;
     const int rank = standing(team.algorithm_text, row);
-    const double cost = row.cost(team, call);
+    const double cost = row.cost(team.shape(), call);
     best.consider(row, rank, cost);
     if (row.reach == collectives::staged) best_staged.consider(row, rank, cost);
   }

@@ -23,7 +23,7 @@ inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __built
 
 inline team::Team::Choice* choose(team::Team& team, const collectives::Call& call) {
   auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
-  if (choice.algorithm && choice.algorithm->applies(team, call)) [[likely]]
+  if (choice.algorithm && choice.algorithm->applies(team.shape(), call)) [[likely]]
     return &choice;
   return choose_slowly(team, call, choice) ? &choice : nullptr;
 }

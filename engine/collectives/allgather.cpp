@@ -51,25 +51,28 @@ void direct(Team& team, const Call& call) {
   finish_direct(team);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double rounds_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * (team.size() + 1)) +
-         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+// ---- estimates (costs.hpp)
+double slots_cost(const Shape& s, const Call& call) {
+  return meeting(s) + copying(s, in_bytes(call) * (s.size + 1), 0);
 }
-double direct_row_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * team.size());
+double rounds_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call)) +
+         copying(s, in_bytes(call) * (s.size + 1), in_bytes(call) * s.size * (s.size + 1));
 }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size() * team.size());
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call) * s.size, in_bytes(call) * s.size * (s.size + 1));
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size * s.size;
+  return together(s, n, alone(s) * copying(s, n, n));
 }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::allgather, block_fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
+    {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"direct", Collective::allgather, always, direct_row_cost, direct,
-     "between user buffers: every rank fetches, rotated", send_buffers},
-    {"together", Collective::allgather, always, together_row_cost, nullptr,
+    {"direct", Collective::allgather, always, direct_cost, direct, "between user buffers: every rank fetches, rotated",
+     send_buffers},
+    {"together", Collective::allgather, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -61,41 +61,42 @@ void direct_pull(Team& team, const Call& call) {
 
 void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, true); }
 
-bool fits_buffer(const Team& team, const Call& call) { return call.bytes <= team.buffer_bytes(); }
-
-double slots_cost(const Team& team, const Call& call) {
-  return wait_cost(team) + copy_per_byte * double(call.bytes) * (team.size() + 1);
+// ---- estimates (costs.hpp)
+double slots_cost(const Shape& s, const Call& call) {
+  return meeting(s) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
-double oneshot_cost(const Team& team, const Call& call) {
-  return wait_cost(team) + round_overhead + copy_per_byte * double(call.bytes) * (team.size() + 1);
+double oneshot_cost(const Shape& s, const Call& call) {
+  return meeting(s) + 1.5 * s.machine.line + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
-double partitioned_cost(const Team& team, const Call& call) {
-  const double per_byte = team.crowded() ? 5.0 * team.size() / 2 : 4;
-  const double rounds = double(divide_up(call.bytes, team.buffer_bytes()));
-  return rounds * 2 * (wait_cost(team) + round_overhead) + copy_per_byte * double(call.bytes) * per_byte;
+double partitioned_cost(const Shape& s, const Call& call) {
+  return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * 2 * s.size) +
+         folding(s, in_bytes(call), in_bytes(call) * 2 * s.size);
 }
-
-double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
-double direct_pull_cost(const Team& team, const Call& call) {
-  return direct_cost(team, 3.0 * double(call.bytes)) + wait_cost(team);
+double direct_cost(const Shape& s, const Call& call) {
+  const double all = 2 * in_bytes(call) * s.size;
+  return 2 * meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call) / 2, all);
 }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, 2.0 * double(call.bytes) * team.size());
+double direct_pull_cost(const Shape& s, const Call& call) {
+  const double all = 2 * in_bytes(call) * s.size;
+  return 3 * meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size;
+  return together(s, n, alone(s) * (folding(s, n, 2 * n) + copying(s, n / 2, 2 * n)));
 }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::allreduce, block_fits_slot, slots_cost, slots,
+    {"slots", Collective::allreduce, fits_slot, slots_cost, slots,
      "payload in slots, everybody reduces everything; up to 4 KiB"},
     {"oneshot", Collective::allreduce, fits_buffer, oneshot_cost, oneshot,
      "one round of copy buffers, everybody reduces everything"},
     {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
-    {"direct", Collective::allreduce, always, direct_row_cost, direct,
+    {"direct", Collective::allreduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to everybody", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},
-    {"together", Collective::allreduce, always, together_row_cost, nullptr,
+    {"together", Collective::allreduce, always, together_cost, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

@@ -80,29 +80,28 @@ void direct(Team& team, const Call& call) {
   finish_direct(team);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double rounds_cost(const Team& team, const Call& call) {
-  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
-  return direct_cost(team, 2.2 * double(call.bytes) * team.size()) + rounds * round_overhead;
+// ---- estimates (costs.hpp)
+double slots_cost(const Shape& s, const Call& call) { return meeting(s) + copying(s, 2 * in_bytes(call) * s.size, 0); }
+double rounds_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call) * s.size) +
+         copying(s, 2 * in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
 }
-double direct_row_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * team.size());
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
 }
-
-bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size() * team.size());
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size * s.size;
+  return together(s, n, alone(s) * copying(s, n, 2 * n));
 }
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::alltoall, all_blocks_fit_slot, slots_cost, slots,
+    {"slots", Collective::alltoall, all_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
-    {"direct", Collective::alltoall, always, direct_row_cost, direct,
+    {"direct", Collective::alltoall, always, direct_cost, direct,
      "between user buffers: every rank fetches, rotated; in place pairs swap", all_buffers},
-    {"together", Collective::alltoall, always, together_row_cost, nullptr,
+    {"together", Collective::alltoall, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -11,8 +11,12 @@ void slots(Team& team, const Call&) {
   team.meet_slots(seq);
 }
 
+// ---- estimates (costs.hpp)
+double slots_cost(const Shape& s, const Call&) { return meeting(s); }
+
 constexpr Algorithm rows[] = {
-    {"slots", Collective::barrier, always, cheap, slots, "one flag per rank; crowded teams meet at the leader's gate"},
+    {"slots", Collective::barrier, always, slots_cost, slots,
+     "one flag per rank; crowded teams meet at the leader's gate"},
 };
 
 }  // namespace

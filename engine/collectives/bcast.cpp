@@ -80,29 +80,37 @@ void shares(Team& team, const Call& call, int first, int last) {
     if (r != call.root) put(team.recv_of(r), team.send_of(call.root), call.bytes, store);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double pipeline_cost(const Team& team, const Call& call) {
-  return direct_cost(team, 1.6 * double(call.bytes)) +
-         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+// ---- estimates (costs.hpp)
+double line_cost(const Shape& s, const Call& call) {
+  return hop(s) / (s.crowded() ? 16 : 1) + copying(s, 2 * in_bytes(call), 0);
 }
-double direct_row_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * (team.size() - 1) / team.size());
+double slots_cost(const Shape& s, const Call& call) {
+  return hop(s) / (s.crowded() ? 4 : 1) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
 }
-double direct_pull_cost(const Team& team, const Call& call) { return direct_cost(team, 1.1 * double(call.bytes)); }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size());
+double pipeline_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call)) + copying(s, 1.3 * in_bytes(call), in_bytes(call) * (s.size + 1));
+}
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
+}
+double direct_pull_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size;
+  return together(s, n, alone(s) * copying(s, n, n));
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::bcast, fits_line, least, line, "payload in a line of the root's deep ring, up to 120 bytes"},
-    {"slots", Collective::bcast, block_fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
+    {"line", Collective::bcast, fits_line, line_cost, line,
+     "payload in a line of the root's deep ring, up to 120 bytes"},
+    {"slots", Collective::bcast, fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
-    {"direct", Collective::bcast, always, direct_row_cost, direct,
+    {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
      send_buffers},
-    {"together", Collective::bcast, always, together_row_cost, nullptr,
+    {"together", Collective::bcast, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

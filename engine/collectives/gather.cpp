@@ -94,25 +94,30 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(call.root) + r * call.bytes, team.send_of(r), call.bytes, store);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double pipeline_cost(const Team& team, const Call& call) {
-  return direct_cost(team, 1.6 * double(call.bytes) * team.size()) +
-         double(divide_up(call.bytes, team.buffer_bytes())) * round_overhead;
+// ---- estimates (costs.hpp)
+double line_cost(const Shape& s, const Call& call) { return hop(s) + copying(s, in_bytes(call) * s.size, 0); }
+double slots_cost(const Shape& s, const Call& call) {
+  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call) * s.size, 0);
 }
-double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size());
+double pipeline_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * alone(s);
+}
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size;
+  return together(s, n, alone(s) * copying(s, n, 2 * n));
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::gather, fits_line, least, line,
+    {"line", Collective::gather, fits_line, line_cost, line,
      "payload in lines of the senders' deep rings, up to 120 bytes"},
-    {"slots", Collective::gather, block_fits_slot, slots_cost, slots, "payload in every sender's slot, up to 4 KiB"},
+    {"slots", Collective::gather, fits_slot, slots_cost, slots, "payload in every sender's slot, up to 4 KiB"},
     {"pipeline", Collective::gather, always, pipeline_cost, pipeline, "chunks through the senders' copy buffers"},
-    {"direct", Collective::gather, always, direct_row_cost, direct,
+    {"direct", Collective::gather, always, direct_cost, direct,
      "between user buffers: root and senders share the copies", all_buffers},
-    {"together", Collective::gather, always, together_row_cost, nullptr,
+    {"together", Collective::gather, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -80,35 +80,38 @@ void direct(Team& team, const Call& call) {
   finish_direct(team);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double pipeline_cost(const Team& team, const Call& call) {
-  return wait_cost(team) + round_overhead + copy_per_byte * double(call.bytes) * team.size();
+// ---- estimates (costs.hpp)
+double line_cost(const Shape& s, const Call& call) { return hop(s) + folding(s, in_bytes(call) * s.size, 0); }
+double slots_cost(const Shape& s, const Call& call) {
+  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
-double partitioned_cost(const Team& team, const Call& call) {
-  const double per_byte = team.crowded() ? 1.5 * team.size() : 3.5;
-  const double rounds = double(divide_up(call.bytes, team.buffer_bytes()));
-  return rounds * 2 * (wait_cost(team) + round_overhead) + copy_per_byte * double(call.bytes) * per_byte;
+double pipeline_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call), 0) / 4 +
+         folding(s, in_bytes(call) * s.size, in_bytes(call) * (s.size + 1)) * (s.crowded() ? alone(s) : 1);
 }
-
-double direct_row_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * (team.size() + 1) / team.size());
+double partitioned_cost(const Shape& s, const Call& call) {
+  return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * s.size) +
+         folding(s, in_bytes(call), in_bytes(call) * s.size);
 }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size());
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
+         copying(s, in_bytes(call) / s.size / 2, 0);
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size;
+  return together(s, n, alone(s) * folding(s, n, n));
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::reduce, fits_line, least, line,
+    {"line", Collective::reduce, fits_line, line_cost, line,
      "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
-    {"slots", Collective::reduce, block_fits_slot, slots_cost, slots,
-     "payload in slots, the root reduces; up to 4 KiB"},
+    {"slots", Collective::reduce, fits_slot, slots_cost, slots, "payload in slots, the root reduces; up to 4 KiB"},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
-    {"direct", Collective::reduce, always, direct_row_cost, direct,
+    {"direct", Collective::reduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to the root", all_buffers},
-    {"together", Collective::reduce, always, together_row_cost, nullptr,
+    {"together", Collective::reduce, always, together_cost, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

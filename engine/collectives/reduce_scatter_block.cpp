@@ -64,23 +64,25 @@ void direct(Team& team, const Call& call) {
   put(call.recv, out, call.bytes);
 }
 
-double direct_row_cost(const Team& team, const Call& call) {
-  return direct_cost(team, double(call.bytes) * (team.size() + 1));
+// ---- estimates (costs.hpp)
+double slots_cost(const Shape& s, const Call& call) {
+  return meeting(s) + copying(s, in_bytes(call) * s.size, 0) + folding(s, in_bytes(call) * s.size, 0);
 }
-double slots_cost(const Team&, const Call&) { return 0; }
-double rounds_cost(const Team& team, const Call& call) {
-  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
-  return direct_cost(team, 2.2 * double(call.bytes) * (team.size() + 1)) + rounds * round_overhead;
+double rounds_cost(const Shape& s, const Call& call) {
+  const double all = in_bytes(call) * s.size;
+  return rounds_of(s, all) + copying(s, all, all * (s.size + 1)) + folding(s, all, all * (s.size + 1));
 }
-
-bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
+double direct_cost(const Shape& s, const Call& call) {
+  const double all = in_bytes(call) * s.size;
+  return 2 * meeting(s) + folding(s, all, all * s.size) + copying(s, in_bytes(call) / 2, 0);
+}
 
 constexpr Algorithm rows[] = {
-    {"slots", Collective::reduce_scatter_block, all_blocks_fit_slot, slots_cost, slots,
+    {"slots", Collective::reduce_scatter_block, all_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::reduce_scatter_block, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers"},
-    {"direct", Collective::reduce_scatter_block, always, direct_row_cost, direct,
+    {"direct", Collective::reduce_scatter_block, always, direct_cost, direct,
      "between user buffers: every rank reduces its block", send_buffers},
 };
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/collectives/table.hpp"
+#include "engine/collectives/costs.hpp"
 #include "engine/copying/copy.hpp"
 
 namespace nearfield::collectives {
@@ -23,7 +23,7 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
 
 // Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
 inline copying::Store store_for(const Team& team, std::size_t working_set) {
-  return copying::choose_store(working_set, team.plan().l3);
+  return copying::choose_store(working_set, std::uint64_t(team.shape().machine.cache));
 }
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
@@ -64,35 +64,5 @@ void exchange_rounds(Team& team, std::size_t rounds, Stage stage, Read read) {
   team.advance(rounds);
   team.consume(team.tick());
 }
-
-// ---- common conditions and costs (nanoseconds). The constants are those of the machine described in
-// docs/decisions.md; they need only order the algorithms of one collective.
-inline constexpr double line_transfer = 100, copy_per_byte = 0.035, round_overhead = 150;
-
-inline bool fits_slot(std::size_t bytes) { return bytes <= team::slot_payload; }
-inline double wait_cost(const Team& team) { return team.crowded() ? 1000.0 * team.size() : line_transfer; }
-inline bool fits_line(const Team&, const Call& call) { return call.bytes <= team::line_payload; }
-inline bool all_fit_line(const Team& team, const Call& call) {
-  return call.bytes <= team::line_payload && call.bytes * std::size_t(team.size()) <= team::line_payload;
-}
-inline double least(const Team&, const Call&) { return -1; }
-inline bool always(const Team&, const Call&) { return true; }
-inline bool block_fits_slot(const Team&, const Call& call) { return fits_slot(call.bytes); }
-inline bool all_blocks_fit_slot(const Team& team, const Call& call) {
-  return call.bytes <= team::slot_payload && call.bytes * team.size() <= team::slot_payload;
-}
-// Estimates for rows that work on the users' buffers, by the bytes that one member moves.
-inline double direct_cost(const Team& team, double bytes) {
-  return 2 * wait_cost(team) + round_overhead + copy_per_byte * bytes * team.plan().ranks_per_cpu;
-}
-
-// Estimates for work that whoever runs does for all: one crossing, then `bytes` in all.
-inline double together_cost(const Team& team, double bytes) {
-  if (!team.crowded()) return 1e9 + bytes;  // every member has a CPU: shares of their own are as good
-  const double cpus = team.size() / team.plan().ranks_per_cpu;
-  return wait_cost(team) + round_overhead + copy_per_byte * bytes / (bytes > (128 << 10) ? cpus : 1);
-}
-
-inline double cheap(const Team&, const Call&) { return 1; }
 
 }  // namespace nearfield::collectives

@@ -87,29 +87,32 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(r), team.send_of(call.root) + r * call.bytes, call.bytes, store);
 }
 
-double slots_cost(const Team&, const Call&) { return 0; }
-double pipeline_cost(const Team& team, const Call& call) {
-  const double rounds = double(divide_up(call.bytes * std::size_t(team.size()), team.buffer_bytes()));
-  return direct_cost(team, 1.6 * double(call.bytes) * team.size()) + rounds * round_overhead;
+// ---- estimates (costs.hpp)
+double line_cost(const Shape& s, const Call& call) { return hop(s) + copying(s, in_bytes(call) * s.size, 0); }
+double slots_cost(const Shape& s, const Call& call) {
+  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call) * s.size, 0);
 }
-double direct_row_cost(const Team& team, const Call& call) { return direct_cost(team, 2.0 * double(call.bytes)); }
-
-bool buffer_has_places(const Team& team, const Call&) { return team.buffer_bytes() / team.size() >= 64; }
-
-double together_row_cost(const Team& team, const Call& call) {
-  return together_cost(team, double(call.bytes) * team.size());
+double pipeline_cost(const Shape& s, const Call& call) {
+  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * alone(s);
+}
+double direct_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
+}
+double together_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call) * s.size;
+  return together(s, n, alone(s) * copying(s, n, 2 * n));
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::scatter, all_fit_line, least, line,
+    {"line", Collective::scatter, all_fit_line, line_cost, line,
      "all blocks in a line of the root's deep ring, up to 120 bytes together"},
-    {"slots", Collective::scatter, all_blocks_fit_slot, slots_cost, slots,
+    {"slots", Collective::scatter, all_fit_slot, slots_cost, slots,
      "all blocks in the root's slot, up to 4 KiB together"},
     {"pipeline", Collective::scatter, buffer_has_places, pipeline_cost, pipeline,
      "a piece of every block through the root's copy buffers"},
-    {"direct", Collective::scatter, always, direct_row_cost, direct,
+    {"direct", Collective::scatter, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
-    {"together", Collective::scatter, always, together_row_cost, nullptr,
+    {"together", Collective::scatter, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -56,7 +56,7 @@ std::size_t parts_of(const team::Team& team, const Call& call) {
   const auto p = std::size_t(team.size());
   const std::size_t blocks =
       call.collective == Collective::allgather || call.collective == Collective::alltoall ? p : 1;
-  const auto cpus = std::size_t(double(p) / team.plan().ranks_per_cpu + 0.5);
+  const auto cpus = std::size_t(double(p) / team.shape().ranks_per_cpu + 0.5);
   return std::clamp<std::size_t>(call.bytes * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 

@@ -11,12 +11,14 @@ namespace nearfield::collectives {
 // What every member's peers must be able to load and store.
 enum Reach : std::uint8_t { staged = 0, send_buffers = 1, recv_buffers = 2, all_buffers = 3 };
 
+using team::Shape;
+
 struct Algorithm {
   const char* name;
   Collective collective;
-  bool (*applies)(const team::Team&, const Call&);  // from facts that are equal on all members
-  double (*cost)(const team::Team&, const Call&);   // estimated nanoseconds, equal on all members
-  void (*run)(team::Team&, const Call&);            // through collectives::run
+  bool (*applies)(const Shape&, const Call&);
+  double (*cost)(const Shape&, const Call&);  // estimated nanoseconds (costs.hpp)
+  void (*run)(team::Team&, const Call&);      // through collectives::run
   const char* about;
   Reach reach = staged;
   // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Team::work_together).

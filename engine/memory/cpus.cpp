@@ -80,4 +80,19 @@ Cpus available_cpus(const std::string& root) {
   return cpus;
 }
 
+// The last-level cache of CPU 0 as the kernel describes it: a full topology would cost milliseconds at start-up.
+std::size_t last_level_cache() {
+  std::size_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+    std::size_t value = 0;
+    char unit = 0;
+    if (!(file >> value)) break;
+    file >> unit;
+    value <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
+    if (value > largest) largest = value;
+  }
+  return largest ? largest : 8u << 20;
+}
+
 }  // namespace nearfield::memory

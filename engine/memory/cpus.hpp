@@ -18,6 +18,8 @@ struct Cpus {
   double available() const { return allowed.count() < quota ? allowed.count() : quota; }
 };
 
+std::size_t last_level_cache();  // bytes
+
 // `root` stands before /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");
 

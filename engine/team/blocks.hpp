@@ -27,6 +27,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/team/shape.hpp"
+
 namespace nearfield::team {
 
 inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
@@ -82,7 +84,7 @@ struct Plan {
   double ranks_per_cpu;        // 1 where every member has a CPU of its own
   std::uint32_t check;         // compare the calls of all members before each one
   std::uint64_t buffer_bytes;  // one staging buffer
-  std::uint64_t l3;            // bytes of last-level cache that the members share
+  Machine machine;             // its figures
   char algorithm[512];         // NEARFIELD_ALGORITHM of the first member
 };
 

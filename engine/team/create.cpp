@@ -136,7 +136,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     leader->plan.check = node.settings().check;
     const std::string& text = node.settings().algorithm;
     std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
-    leader->plan.l3 = node.l3_bytes();
+    leader->plan.machine = node.machine();
   }
   mine.address = node.exchange().address();
   mine.node = node.node_id();
@@ -192,8 +192,10 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   constexpr std::uint32_t complete = 1;
   const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
-  team->gated_ = team->leader_->plan.gate;
-  team->algorithm_text = team->leader_->plan.algorithm;
+  const Plan& plan = team->leader_->plan;
+  team->gated_ = plan.gate;
+  team->shape_ = {size, plan.ranks_per_cpu, plan.gate != 0, plan.buffer_bytes, plan.machine};
+  team->algorithm_text = plan.algorithm;
   return team;
 }
 

@@ -37,21 +37,6 @@ std::uint64_t identify_node(const Settings& settings) {
   return mix(0xcbf29ce484222325u, all);
 }
 
-// The last-level cache of CPU 0 as the kernel describes it: a full topology would cost milliseconds at start-up.
-std::uint64_t last_level_cache() {
-  std::uint64_t largest = 0;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-    std::uint64_t value = 0;
-    char unit = 0;
-    if (!(file >> value)) break;
-    file >> unit;
-    value <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
-    if (value > largest) largest = value;
-  }
-  return largest ? largest : 8u << 20;
-}
-
 // The one process-wide pointer that a fork handler needs.
 std::atomic<Node*> forking_node{nullptr};
 
@@ -95,7 +80,9 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   node->arena_ = std::make_unique<memory::Arena>(node->segment_, header_bytes);
   node->cpus_ = memory::available_cpus();
   node->node_id_ = identify_node(settings);
-  node->l3_bytes_ = last_level_cache();
+  node->machine_ = settings.machine;
+  if (node->machine_.cache == 0) node->machine_.cache = double(memory::last_level_cache());
+  if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
   node->watch_forks();
   node->tune(1);
   return node;

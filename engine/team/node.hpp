@@ -14,6 +14,7 @@
 #include "engine/memory/shared_heap.hpp"
 #include "engine/result.hpp"
 #include "engine/settings.hpp"
+#include "engine/team/shape.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::team {
@@ -57,7 +58,7 @@ class Node {
   memory::Exchange& exchange() { return exchange_; }
   const memory::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  std::uint64_t l3_bytes() const { return l3_bytes_; }
+  const Machine& machine() const { return machine_; }
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 
@@ -92,7 +93,8 @@ class Node {
   memory::Cpus cpus_;
   void watch_forks();
   const memory::SharedHeap* heap_ = nullptr;
-  std::uint64_t node_id_ = 0, l3_bytes_ = 0;
+  std::uint64_t node_id_ = 0;
+  Machine machine_;
   waiting::Policy policy_;
   int sharing_ranks_ = 0;
 };

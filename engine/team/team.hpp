@@ -48,7 +48,7 @@ class Team {
   Node& node() { return node_; }
   const Plan& plan() const { return leader_->plan; }
   bool gated() const { return gated_; }
-  bool crowded() const { return leader_->plan.ranks_per_cpu > 1; }
+  const Shape& shape() const { return shape_; }
 
   // ---- small operations
   // Starts the next small operation: returns its sequence number.
@@ -76,7 +76,7 @@ class Team {
   // Prepares the staging area for rounds first..; everybody-waits operations and rooted ones differ in what they know.
   void begin_rounds();
   void begin_rooted_rounds();
-  std::size_t buffer_bytes() const { return leader_->plan.buffer_bytes; }
+  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }
   std::byte* my_buffer(std::uint64_t tick) { return staging_ + (tick % buffers) * buffer_bytes(); }
   const std::byte* buffer(int member, std::uint64_t tick) const {
     return base_[member] + member_[member]->staging.load(std::memory_order_relaxed) + (tick % buffers) * buffer_bytes();
@@ -156,6 +156,7 @@ class Team {
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Node& node_;
+  Shape shape_;
   const int rank_, size_;
   bool gated_ = false, stall_reported_ = false;
   MemberBlock* mine_ = nullptr;

@@ -23,7 +23,7 @@ def nearfield(*arguments: str, **env: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_run_reaches_the_ranks(host: str) -> None:
     python = ROOT / (".hosts/openmpi" if host == "openmpi" else ".venv") / "bin/python"
-    script = "from mpi4py import MPI; print('sum', MPI.COMM_WORLD.allreduce(1)); MPI.COMM_WORLD.Barrier()"
+    script = "import sys; from mpi4py import MPI; MPI.COMM_WORLD.Barrier(); sys.stdout.write(f'sum {MPI.COMM_WORLD.allreduce(1)}\\n')"
     options = ["--oversubscribe"] if host == "openmpi" else []
     done = nearfield(
         "run", "--stats", "--host", host, "mpiexec", *options, "-n", "2", str(python), "-c", script

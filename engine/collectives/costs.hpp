@@ -1,0 +1,68 @@
+// Pieces of the estimates that the algorithms' rows give: nanoseconds until the slowest member is through.
+//
+// A piece of memory is in cache while the working set of all members fits the shared cache, and out of it beyond;
+// around the border the estimate passes from one to the other. Out of cache all cores share the memory's bandwidth.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "engine/collectives/table.hpp"
+
+namespace nearfield::collectives {
+
+// One member waits for another that has something for it.
+inline double hop(const Shape& s) { return s.crowded() ? s.machine.turn * s.ranks_per_cpu : s.machine.line; }
+
+// Everybody waits for everybody: once around all ranks where they share CPUs, else by flags or at the gate.
+inline double meeting(const Shape& s) {
+  if (s.crowded()) return s.machine.turn * s.ranks_per_cpu;
+  return s.machine.line * (s.gated ? 2 + 0.5 * s.size : 1 + 0.2 * (s.size - 2));
+}
+
+inline double spilled(const Shape& s, double working_set) {
+  return std::clamp(working_set / s.machine.cache - 0.5, 0.0, 1.0);
+}
+
+// Every member copies `bytes` at the same time as the others.
+inline double copying(const Shape& s, double bytes, double working_set) {
+  const Machine& m = s.machine;
+  const double active = std::min<double>(s.size, m.cpus);
+  const double out = spilled(s, working_set);
+  const double each = m.copy * (1 - out) + std::max(m.memory, m.all_memory * active) * out;
+  return bytes * each * s.ranks_per_cpu;
+}
+
+// Every member reads `bytes` of operands and stores a part of that.
+inline double folding(const Shape& s, double bytes, double working_set) {
+  return copying(s, bytes, working_set) * s.machine.fold / s.machine.copy;
+}
+
+// Rounds of copy buffers: what a round costs beside its bytes.
+inline double rounds_of(const Shape& s, double bytes) {
+  const double rounds = std::ceil(bytes / double(s.buffer_bytes));
+  return std::max(rounds, 4.0) * 1.5 * s.machine.line + (s.crowded() ? rounds : 2) * meeting(s);
+}
+
+// Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it.
+inline double together(const Shape& s, double bytes, double whole) {
+  if (!s.crowded()) return 1e12 + whole;  // every member has a CPU: shares of their own are as good
+  return meeting(s) + 3 * s.machine.line * s.size / 4 + whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
+}
+inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU
+
+inline double in_bytes(const Call& call) { return double(call.bytes); }
+
+// ---- conditions
+inline bool always(const Shape&, const Call&) { return true; }
+inline bool fits_line(const Shape&, const Call& call) { return call.bytes <= team::line_payload; }
+inline bool all_fit_line(const Shape& s, const Call& call) {
+  return call.bytes <= team::line_payload && call.bytes * std::size_t(s.size) <= team::line_payload;
+}
+inline bool fits_slot(const Shape&, const Call& call) { return call.bytes <= team::slot_payload; }
+inline bool all_fit_slot(const Shape& s, const Call& call) {
+  return call.bytes <= team::slot_payload && call.bytes * std::size_t(s.size) <= team::slot_payload;
+}
+inline bool fits_buffer(const Shape& s, const Call& call) { return call.bytes <= s.buffer_bytes; }
+inline bool buffer_has_places(const Shape& s, const Call&) { return s.buffer_bytes / std::size_t(s.size) >= 64; }
+
+}  // namespace nearfield::collectives

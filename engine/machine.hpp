@@ -1,0 +1,34 @@
+// The figures of a machine from which the costs of algorithms are estimated, and the file they are kept in.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "engine/result.hpp"
+
+namespace nearfield {
+
+// Times in nanoseconds, per byte where bytes are moved; sizes in bytes.
+struct Machine {
+  double line = 100;          // a cache line from one core to another, one way
+  double turn = 1600;         // from one rank to the next on a CPU that both want
+  double copy = 0.018;        // per byte: one core copies what another has just written, in cache
+  double fold = 0.010;        // per byte of operands: reducing in cache
+  double memory = 0.05;       // per byte: one core copies out of cache, the others idle
+  double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
+  double cache = 0;           // last-level cache that ranks share; 0: as the system says
+  double cpus = 0;            // CPUs of the node that ranks may use; 0: as the system says
+};
+
+struct MachineField {
+  const char* name;
+  double Machine::* value;
+  const char* meaning;
+};
+std::span<const MachineField> machine_fields();
+
+// Lines of "name = number" (TOML); comments and tables are skipped, names that are not a machine's are an Error.
+Result<Machine> read_machine(const std::string& path);
+std::string describe(const Machine& machine);
+
+}  // namespace nearfield

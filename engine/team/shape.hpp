@@ -1,0 +1,27 @@
+// What conditions and estimates of algorithms may depend on: the same on all members of a team.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/machine.hpp"
+
+namespace nearfield::team {
+
+struct Shape {
+  int size = 1;
+  double ranks_per_cpu = 1;  // 1 where every member has a CPU of its own
+  bool gated = false;
+  std::size_t buffer_bytes = 64 << 10;  // one copy buffer
+  Machine machine;
+  bool crowded() const { return ranks_per_cpu > 1; }
+};
+
+// The shape of a team whose members spread over the machine's CPUs.
+inline Shape shape_for(int size, const Machine& machine) {
+  Shape shape{size, size > machine.cpus ? size / machine.cpus : 1, false, 64 << 10, machine};
+  shape.gated = shape.crowded() || size > 8;
+  if (shape.crowded()) shape.buffer_bytes = 256 << 10;
+  return shape;
+}
+
+}  // namespace nearfield::team

@@ -1,0 +1,135 @@
+"""`nearfield model`: what every algorithm is estimated to cost, and which one would be chosen.
+
+The estimates are those that ranks choose by (engine/collectives, one function per algorithm), for the figures of this
+machine or of one described in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import socket
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from nearfield.libraries import program
+
+PRESETS = Path(__file__).parent / "machines"
+Cell = dict[str, Any]
+
+
+def stored_machine() -> Path:
+    """Where the figures of this machine are kept between runs."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(cache) / "nearfield" / f"{socket.gethostname()}.toml"
+
+
+def calibrate() -> Path:
+    """Measures this machine's figures, in about a second, and stores them. Returns the file."""
+    text = subprocess.run([str(program("nearfield-model")), "calibrate"], capture_output=True, text=True)
+    if text.returncode:
+        raise ValueError(f"the calibration failed: {text.stderr.strip()}")
+    path = stored_machine()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'name = "{socket.gethostname()}"\n{text.stdout}')
+    return path
+
+
+def machine_file(machine: str) -> list[str]:
+    """Arguments for a machine: none for this one, else a preset's or a user's file. Raises ValueError."""
+    if machine == "here":
+        return []
+    presets = {path.stem: path for path in sorted(PRESETS.glob("*.toml"))}
+    path = presets.get(machine, Path(machine))
+    if not path.exists():
+        raise ValueError(f"there is no machine {machine}; there are here, {', '.join(presets)}, or a file")
+    return [str(path)]
+
+
+def predict(operation: str, ranks: list[int], sizes: list[int], machine: str = "here") -> list[Cell]:
+    """Cells with op, ranks, bytes, chosen, staged (chosen when buffers are out of reach) and ns per algorithm."""
+    command = [str(program("nearfield-model")), "predict", operation, ",".join(map(str, ranks))]
+    command += [",".join(map(str, sizes)), *machine_file(machine)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr.strip())
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def add_predictions(rows: list[Cell]) -> float | None:
+    """Adds "predicted" (microseconds) to Nearfield's rows of a benchmark; the median relative error, None without any.
+
+    The error of a cell is |predicted / measured - 1|, or the inverse ratio's where the estimate is too low.
+    """
+    errors = []
+    for row in rows:
+        if row["mode"] != "nearfield" or row["algorithm"] == "host":
+            continue
+        cell = predict(row["op"], [row["ranks"]], [row["bytes"]])[0]
+        if row["algorithm"] in cell["ns"]:
+            row["predicted"] = cell["ns"][row["algorithm"]] / 1000
+            errors.append(math.exp(abs(math.log(max(row["predicted"], 1e-6) / row["median"]))) - 1)
+    return statistics.median(errors) if errors else None
+
+
+def show(cells: list[Cell]) -> None:
+    """Prints the choice and its estimate for every cell."""
+    console = Console()
+    table = Table("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others")
+    for cell in cells:
+        costs = {name: ns / 1000 for name, ns in sorted(cell["ns"].items(), key=lambda item: item[1])}
+        others = ", ".join(
+            f"{n} {c:.3g}" for n, c in costs.items() if n not in (cell["chosen"], cell["staged"])
+        )
+        words = [
+            cell["op"],
+            str(cell["ranks"]),
+            str(cell["bytes"]),
+            cell["chosen"],
+            f"{costs[cell['chosen']]:.3g}",
+        ]
+        words += [cell["staged"], f"{costs[cell['staged']]:.3g}", others]
+        if console.is_terminal:
+            table.add_row(*words)
+        else:
+            print(*words, sep="\t")
+    if console.is_terminal:
+        console.print(table)
+
+
+def plot(cells: list[Cell], path: Path) -> None:
+    """Writes an SVG: estimated time against size, one panel per operation and number of ranks."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    panels = list(dict.fromkeys((cell["op"], cell["ranks"]) for cell in cells))
+    columns = min(4, len(panels))
+    lines = -(-len(panels) // columns)
+    figure, axes = plt.subplots(lines, columns, figsize=(3.6 * columns, 2.8 * lines), squeeze=False)
+    for axis in axes.flat:
+        axis.set_visible(False)
+    for index, panel in enumerate(panels):
+        axis = axes.flat[index]
+        axis.set_visible(True)
+        chosen = [cell for cell in cells if (cell["op"], cell["ranks"]) == panel]
+        for name in dict.fromkeys(name for cell in chosen for name in cell["ns"]):
+            points = [(c["bytes"], c["ns"][name] / 1000) for c in chosen if name in c["ns"]]
+            axis.plot(*zip(*points, strict=True), linewidth=1, label=name)
+        best = [(c["bytes"], c["ns"][c["chosen"]] / 1000) for c in chosen]
+        axis.plot(*zip(*best, strict=True), ".", color="black", markersize=3, label="chosen")
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_title(f"{panel[0]}, {panel[1]} ranks (model)", fontsize=9)
+        axis.tick_params(labelsize=7)
+        axis.legend(fontsize=5)
+    figure.tight_layout()
+    figure.savefig(path, format="svg")
+    plt.close(figure)

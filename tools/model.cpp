@@ -1,0 +1,235 @@
+// nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
+// nearfield-model calibrate                       measures this machine's figures in about a second, prints the file
+//
+// RANKS and SIZES are lists separated by commas. Without FILE: the stored figures, or the built-in ones.
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "engine/collectives/table.hpp"
+#include "engine/copying/copy.hpp"
+#include "engine/memory/cpus.hpp"
+#include "engine/settings.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace {
+
+using namespace nearfield;
+using waiting::nanoseconds;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
+}
+
+int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {
+  auto which = collectives::Collective::barrier;
+  while (which < collectives::Collective::count && op != collectives::name(which))
+    which = collectives::Collective(int(which) + 1);
+  if (which == collectives::Collective::count) {
+    std::fprintf(stderr, "%s is not a collective of Nearfield\n", op.c_str());
+    return 2;
+  }
+  for (const auto& p : split(ranks)) {
+    const team::Shape shape = team::shape_for(std::max(2, std::atoi(p.c_str())), machine);
+    for (const auto& bytes : split(sizes)) {
+      collectives::Call call{which, std::strtoull(bytes.c_str(), nullptr, 10)};
+      call.count = std::max<std::size_t>(call.bytes / 8, 1);
+      const collectives::Algorithm *best = nullptr, *staged = nullptr;
+      std::string all;
+      for (const auto& row : collectives::algorithms(which)) {
+        if (!row.applies(shape, call)) continue;
+        const double cost = row.cost(shape, call);
+        if (!best || cost < best->cost(shape, call)) best = &row;
+        if (row.reach == collectives::staged && (!staged || cost < staged->cost(shape, call))) staged = &row;
+        char text[100];
+        std::snprintf(text, sizeof text, "%s\"%s\": %.1f", all.empty() ? "" : ", ", row.name, cost);
+        if (cost < 1e11) all += text;
+      }
+      std::printf(
+          "{\"op\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"chosen\": \"%s\", \"staged\": \"%s\", \"ns\": {%s}}\n",
+          op.c_str(), shape.size, call.bytes, best->name, staged ? staged->name : best->name, all.c_str());
+    }
+  }
+  return 0;
+}
+
+// ---------------------------------------------------------------- calibration: processes on CPUs of their own
+
+struct Shared {
+  alignas(128) std::atomic<std::uint64_t> flag[64][16];  // one writer each, monotone
+  alignas(128) double result[16];
+};
+
+std::byte* shared_bytes(std::size_t bytes) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::exit(3);
+  std::memset(at, 1, bytes);
+  return static_cast<std::byte*>(at);
+}
+
+void pin(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+// Runs `body(me)` in processes pinned to `cpus`; each result comes back.
+std::vector<double> run(Shared& shared, const std::vector<int>& cpus, const std::function<double(int)>& body) {
+  std::memset(static_cast<void*>(&shared), 0, sizeof shared);
+  for (std::size_t me = 0; me < cpus.size(); ++me) {
+    if (fork()) continue;
+    setsid();  // as launchers do: a scheduling group of its own
+    pin(cpus[me]);
+    alarm(10);
+    shared.result[me] = body(int(me));
+    _exit(0);
+  }
+  while (wait(nullptr) > 0) {
+  }
+  return {shared.result, shared.result + cpus.size()};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
+  while (flag.load(std::memory_order_acquire) < value) _mm_pause();  // pairs with the release stores below
+}
+
+double line_time(Shared& shared, int me) {
+  std::vector<double> rounds;
+  std::uint64_t n = 0;
+  for (int round = 0; round < 9; ++round) {
+    const auto start = nanoseconds();
+    for (int i = 0; i < 500; ++i) {
+      ++n;
+      if (me == 0) shared.flag[0][0].store(n, std::memory_order_release);
+      await(shared.flag[1 - me][0], n);
+      if (me == 1) shared.flag[1][0].store(n, std::memory_order_release);
+    }
+    rounds.push_back(double(nanoseconds() - start) / 1000);
+  }
+  return median(rounds);
+}
+
+// The second process works on what the first has just written.
+double after_writing(Shared& shared, int me, std::byte* source, std::size_t bytes, const std::function<void()>& work) {
+  std::vector<double> rounds;
+  for (std::uint64_t n = 1; n <= 60; ++n) {
+    if (me == 0) {
+      std::memset(source, int(n), bytes);
+      shared.flag[0][0].store(n, std::memory_order_release);
+      await(shared.flag[1][0], n);
+    } else {
+      await(shared.flag[0][0], n);
+      const auto start = nanoseconds();
+      work();
+      rounds.push_back(double(nanoseconds() - start));
+      shared.flag[1][0].store(n, std::memory_order_release);
+    }
+  }
+  return me ? median(rounds) : 0;
+}
+
+double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
+  std::vector<double> rounds;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = nanoseconds();
+    copying::copy(to, from, bytes, copying::Store::streaming);
+    rounds.push_back(double(nanoseconds() - start) / double(bytes));
+  }
+  return median(rounds);
+}
+
+Machine calibrate() {
+  Machine machine;
+  const memory::Cpus available = memory::available_cpus();
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < 1024; ++cpu)
+    if (available.allowed.bits[std::size_t(cpu)]) cpus.push_back(cpu);
+  auto& shared = *reinterpret_cast<Shared*>(shared_bytes(sizeof(Shared)));
+  constexpr std::size_t near = 256 << 10, far = 96 << 20;
+  std::byte *const a = shared_bytes(near), *const b = shared_bytes(near), *const c = shared_bytes(near);
+  if (cpus.size() >= 2) {
+    const std::vector<int> two = {cpus[0], cpus[1]};
+    machine.line = run(shared, two, [&](int me) { return line_time(shared, me); })[0];
+    machine.copy =
+        run(shared, two, [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /
+        double(near);
+    const auto sum = reducing::fold(reducing::Op::sum, reducing::Type::f64);
+    machine.fold = run(shared, two,
+                       [&](int me) {
+                         return after_writing(shared, me, a, near, [&] {
+                           const void* const in[] = {a, b};
+                           void* out = c;
+                           sum(&out, 1, in, 2, near / 8);
+                         });
+                       })[1] /
+                   double(2 * near);
+  }
+  std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
+  machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
+  const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;
+  const auto together = run(shared, std::vector<int>(cpus.begin(), cpus.begin() + std::ptrdiff_t(workers)), [&](int me) {
+    return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part);
+  });
+  machine.all_memory = *std::max_element(together.begin(), together.end()) / double(workers);
+  // Eight processes on one CPU meet again and again.
+  constexpr int crowd = 8, meetings = 300;
+  const auto turns = run(shared, std::vector<int>(crowd, cpus[0]), [&](int) {
+    auto& gate = shared.flag[0][0];
+    auto meet = [&](std::uint64_t n) {
+      if (gate.fetch_add(1, std::memory_order_acq_rel) + 1 == n * crowd) return;
+      while (gate.load(std::memory_order_acquire) < n * crowd) sched_yield();
+    };
+    meet(1);
+    const auto start = nanoseconds();
+    for (std::uint64_t n = 2; n <= meetings; ++n) meet(n);
+    return double(nanoseconds() - start) / (meetings - 1) / crowd;
+  });
+  machine.turn = median(turns);
+  return machine;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && !std::strcmp(argv[1], "calibrate")) {
+    std::fputs(describe(calibrate()).c_str(), stdout);
+    return 0;
+  }
+  if ((argc == 5 || argc == 6) && !std::strcmp(argv[1], "predict")) {
+    Machine machine;
+    const std::string path = argc == 6 ? argv[5] : stored_machine();
+    if (argc == 6 || access(path.c_str(), R_OK) == 0) {
+      auto read = read_machine(path);
+      if (!read) {
+        std::fprintf(stderr, "%s\n", read.error().text.c_str());
+        return 2;
+      }
+      machine = *read;
+    }
+    if (machine.cpus == 0) machine.cpus = memory::available_cpus().available();
+    if (machine.cache == 0) machine.cache = memory::last_level_cache();
+    return predict(argv[2], argv[3], argv[4], machine);
+  }
+  std::fprintf(stderr, "usage: %s predict OP RANKS SIZES [FILE] | calibrate\n", argv[0]);
+  return 2;
+}
