@@ -2,11 +2,15 @@
 //
 // Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM]      (lists separated by commas)
 //
-// The same processes call the same collective on the same buffers of one communicator, which is switched between
-// host and Nearfield by MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose
-// virtual CPUs move, absolute times change by factors within seconds; so the time of a cache line between the first
-// two ranks is probed before and after each block ("near" below 120 ns one way, else "far"), and blocks during which
-// it changed are dropped. A block's time is the slowest rank's; medians and quartiles are over blocks.
+// The same processes call the same collective of one communicator, which is switched between host and Nearfield by
+// MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose virtual CPUs move, absolute
+// times change by factors within seconds; so the time of a cache line between the first two ranks is probed before and
+// after each block ("near" below 120 ns one way, else "far"), and blocks during which it changed are dropped. A block's
+// time is the slowest rank's; medians and quartiles are over blocks.
+//
+// Each mode has the buffers that a program would have: Nearfield's come from malloc, hence from the shared heap where
+// that is loaded, the plain host's from where the C library takes large blocks, anonymous pages. (On the heap's huge
+// pages a host that copies by process_vm_readv is up to 2.4 times faster than its users know it.)
 //
 // Buffers: warm, the same again; modified, what a rank sends is rewritten before each call (the time of writing is
 // measured alone and subtracted); cold, places all over 128 MiB a rank, none used again before all others were.
@@ -115,15 +119,34 @@ void hint(const char* key, const char* value) {
 
 // Places for `longest` bytes to send and to receive: one, or as many as 64 MiB hold, used in a scattered order that
 // prefetchers do not follow and in which each is used once before any is used again.
+struct Array {
+  double* at = nullptr;
+  std::size_t count = 0;
+  bool ordinary = false;
+  void allocate(std::size_t doubles, bool as_without_heap) {
+    count = doubles;
+    ordinary = as_without_heap && doubles * 8 >= 32 << 10;  // shorter ones are malloc's in either case
+    at = static_cast<double*>(
+        ordinary ? mmap(nullptr, doubles * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                 : std::calloc(doubles, 8));
+    if (!at || at == MAP_FAILED) MPI_Abort(MPI_COMM_WORLD, 4);
+  }
+  ~Array() {
+    if (ordinary) munmap(at, count * 8);
+    else std::free(at);
+  }
+  double* data() { return at; }
+};
+
 struct Buffers {
-  std::vector<double> send, recv;
+  Array send, recv;
   std::size_t stride, places = 1, next = 0;
 
-  Buffers(std::size_t longest, bool cold) : stride((longest + 63) / 64 * 8) {
+  Buffers(std::size_t longest, bool cold, bool plain) : stride((longest + 63) / 64 * 8) {
     constexpr std::size_t beyond_cache = 64u << 20;
     if (cold) places = std::bit_floor(std::max<std::size_t>(beyond_cache / (stride * 8), 2));
-    send.resize(stride * places);
-    recv.resize(stride * places);
+    send.allocate(stride * places, plain);
+    recv.allocate(stride * places, plain);
   }
 
   std::size_t step() { return (next++ * 0x9E3779B1u & (places - 1)) * stride; }  // odd factor: a permutation
@@ -167,9 +190,7 @@ double slowest(double mine) {
   return all;
 }
 
-void rewrite(std::vector<double>& buffer, std::size_t bytes, double value) {
-  std::fill_n(buffer.begin(), (bytes + 7) / 8, value);
-}
+void rewrite(Array& buffer, std::size_t bytes, double value) { std::fill_n(buffer.data(), (bytes + 7) / 8, value); }
 
 // Bytes that this rank sends in one call.
 std::size_t sent_bytes(const Cell& cell) {
@@ -245,9 +266,11 @@ void measure(const Cell& cell, double seconds, bool loaded) {
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
   const std::size_t longest = std::max<std::size_t>(cell.bytes * std::size_t(size), 8);
-  Buffers buffers(longest, cell.buffers == "cold");
-  for (std::size_t place = 0; place < buffers.places; ++place)
-    fill(buffers.send.data() + place * buffers.stride, longest, type);
+  const bool cold = cell.buffers == "cold";
+  Buffers of_mode[2] = {{longest, cold, true}, {longest, cold, false}};
+  for (Buffers& buffers : of_mode)
+    for (std::size_t place = 0; place < buffers.places; ++place)
+      fill(buffers.send.data() + place * buffers.stride, longest, type);
 
   // Both must give the same result; also warms up, and tells how long a call takes.
   // Ranks that share CPUs start a block time slices apart: longer blocks there.
@@ -259,6 +282,7 @@ void measure(const Cell& cell, double seconds, bool loaded) {
   const int modes = loaded ? 2 : 1;
   for (int mode = 0; mode < modes; ++mode) {
     hint("nearfield", mode ? "on" : "off");
+    Buffers& buffers = of_mode[mode];
     std::vector<double> send(buffers.stride), &result = results[mode];
     result.resize(buffers.stride);
     fill(send.data(), longest, type);
@@ -290,7 +314,7 @@ void measure(const Cell& cell, double seconds, bool loaded) {
     const bool nearfield = loaded && (turn % 4 == 1 || turn % 4 == 2);
     hint("nearfield", nearfield ? "on" : "off");
     const double before = line_time();
-    const double us = run_block(cell, call, buffers, iterations[nearfield]);
+    const double us = run_block(cell, call, of_mode[nearfield], iterations[nearfield]);
     const double after = line_time();
     if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({nearfield, state_of(before), us});
     int go = MPI_Wtime() - start < seconds || turn < 3;

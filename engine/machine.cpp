@@ -47,7 +47,8 @@ Result<Machine> read_machine(const std::string& path) {
     if (!found || text.empty() || *end || !(value >= 0)) {
       std::string names;
       for (const auto& field : fields) names += (names.empty() ? "" : ", ") + std::string(field.name);
-      return Error{path + ", line " + std::to_string(number) + ": \"" + line + "\" is not a number for one of " + names};
+      return Error{path + ", line " + std::to_string(number) + ": \"" + line + "\" is not a number for one of " +
+                   names};
     }
     machine.*found->value = value;
   }

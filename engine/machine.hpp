@@ -22,7 +22,7 @@ struct Machine {
 
 struct MachineField {
   const char* name;
-  double Machine::* value;
+  double Machine::*value;
   const char* meaning;
 };
 std::span<const MachineField> machine_fields();

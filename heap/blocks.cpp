@@ -135,10 +135,11 @@ std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::
 void Blocks::make_huge(std::size_t begin, std::size_t end) {
   if (no_huge_) return;
   bool asked = false;
-  // The region's first extent holds small programs' blocks: page by page. An extent counts when half of it is ours.
+  // The first extent holds all that small programs ever allocate: page by page at first. An extent counts when half
+  // of it is ours.
   for (std::size_t e = begin / extent; e * extent < end; ++e) {
     const std::size_t from = std::max(begin, e * extent), to = std::min(end, (e + 1) * extent);
-    if (e == 0 || huge_[e]) continue;
+    if (huge_[e] || (e == 0 && statistics_.in_use < extent / 2)) continue;
     if (to - from < extent / 2 && to != end) continue;
     if (!asked && end - begin >= sure && !plenty(end - begin)) return;
     asked = true;

@@ -171,7 +171,8 @@ Machine calibrate() {
     const std::vector<int> two = {cpus[0], cpus[1]};
     machine.line = run(shared, two, [&](int me) { return line_time(shared, me); })[0];
     machine.copy =
-        run(shared, two, [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /
+        run(shared, two,
+            [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /
         double(near);
     const auto sum = reducing::fold(reducing::Op::sum, reducing::Type::f64);
     machine.fold = run(shared, two,
@@ -187,9 +188,9 @@ Machine calibrate() {
   std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
   machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
   const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;
-  const auto together = run(shared, std::vector<int>(cpus.begin(), cpus.begin() + std::ptrdiff_t(workers)), [&](int me) {
-    return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part);
-  });
+  const auto together =
+      run(shared, std::vector<int>(cpus.begin(), cpus.begin() + std::ptrdiff_t(workers)),
+          [&](int me) { return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part); });
   machine.all_memory = *std::max_element(together.begin(), together.end()) / double(workers);
   // Eight processes on one CPU meet again and again.
   constexpr int crowd = 8, meetings = 300;
@@ -204,7 +205,7 @@ Machine calibrate() {
     for (std::uint64_t n = 2; n <= meetings; ++n) meet(n);
     return double(nanoseconds() - start) / (meetings - 1) / crowd;
   });
-  machine.turn = median(turns);
+  machine.turn = median(turns) / 2;  // collectives/costs.hpp, around(): so deep a crowd takes twice its turns
   return machine;
 }
 

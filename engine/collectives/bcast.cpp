@@ -29,6 +29,16 @@ void slots(Team& team, const Call& call) {
   team.finish_rooted_slot(seq);
 }
 
+// For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
+void met(Team& team, const Call& call) {
+  const std::uint64_t seq = team.next_slot();
+  std::byte* const mine = team.reserve_slot(seq);
+  if (team.rank() == call.root) put(mine, call.send, call.bytes);
+  team.publish_slot(seq, call.bytes);
+  team.meet_slots(seq);
+  if (team.rank() != call.root) put(call.recv, team.slot(call.root, seq), call.bytes);
+}
+
 void pipeline(Team& team, const Call& call) {
   const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
   const auto store = store_for(team, call.bytes * (team.size() + 1));
@@ -82,13 +92,16 @@ void shares(Team& team, const Call& call, int first, int last) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return hop(s) / (s.crowded() ? 16 : 1) + copying(s, 2 * in_bytes(call), 0);
+  return hop_from_root(s) / (s.crowded() && s.ranks_per_cpu < 12 ? 16 : 1) + copying(s, 2 * in_bytes(call), 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop(s) / (s.crowded() ? 4 : 1) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
+  return hop_from_root(s) / (s.crowded() && s.ranks_per_cpu < 12 ? 4 : 1) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
+}
+double met_cost(const Shape& s, const Call& call) {
+  return 1.2 * meeting(s) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) + copying(s, 1.3 * in_bytes(call), in_bytes(call) * (s.size + 1));
+  return hop_from_root(s) + rounds_of(s, in_bytes(call)) + copying(s, 1.6 * in_bytes(call), in_bytes(call) * (s.size + 1));
 }
 double direct_cost(const Shape& s, const Call& call) {
   return 2 * meeting(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
@@ -105,6 +118,7 @@ constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, line,
      "payload in a line of the root's deep ring, up to 120 bytes"},
     {"slots", Collective::bcast, fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
+    {"met", Collective::bcast, fits_slot, met_cost, met, "payload in the root's slot, and all meet; up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},

@@ -10,12 +10,20 @@
 
 namespace nearfield::collectives {
 
+// Once around all ranks that share CPUs. The deeper the crowd, the less a yield helps (waiting/wait.hpp): measured 6,
+// 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
+inline double around(const Shape& s) {
+  return s.machine.turn * s.ranks_per_cpu * std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0);
+}
+
 // One member waits for another that has something for it.
-inline double hop(const Shape& s) { return s.crowded() ? s.machine.turn * s.ranks_per_cpu : s.machine.line; }
+inline double hop(const Shape& s) { return s.crowded() ? around(s) : s.machine.line; }
+// All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one.
+inline double hop_from_root(const Shape& s) { return hop(s) * (s.ranks_per_cpu >= 12 ? 3.5 : 1); }
 
 // Everybody waits for everybody: once around all ranks where they share CPUs, else by flags or at the gate.
 inline double meeting(const Shape& s) {
-  if (s.crowded()) return s.machine.turn * s.ranks_per_cpu;
+  if (s.crowded()) return around(s);
   return s.machine.line * (s.gated ? 2 + 0.5 * s.size : 1 + 0.2 * (s.size - 2));
 }
 
@@ -43,10 +51,12 @@ inline double rounds_of(const Shape& s, double bytes) {
   return std::max(rounds, 4.0) * 1.5 * s.machine.line + (s.crowded() ? rounds : 2) * meeting(s);
 }
 
-// Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it.
+// Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it;
+// more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2 to 4
+// times at 8 ranks).
 inline double together(const Shape& s, double bytes, double whole) {
   if (!s.crowded()) return 1e12 + whole;  // every member has a CPU: shares of their own are as good
-  return meeting(s) + 3 * s.machine.line * s.size / 4 + whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
+  return meeting(s) + 3 * s.machine.line * s.size / 4 + 2.5 * whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
 }
 inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU
 

@@ -29,8 +29,9 @@ inline copying::Store store_for(const Team& team, std::size_t working_set) {
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 // Length of a pipeline's chunks: at least four chunks to overlap copying in and out, 8 KiB at least, a buffer at most.
+// Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const Team& team, std::size_t bytes) {
-  const std::size_t wanted = divide_up(divide_up(bytes, 4), 4096) * 4096;
+  const std::size_t wanted = team.shape().crowded() ? bytes : divide_up(divide_up(bytes, 4), 4096) * 4096;
   return std::clamp<std::size_t>(wanted, 8 << 10, team.buffer_bytes());
 }
 

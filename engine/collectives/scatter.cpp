@@ -93,7 +93,8 @@ double slots_cost(const Shape& s, const Call& call) {
   return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * alone(s);
+  return rounds_of(s, in_bytes(call)) +
+         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 2 * alone(s) : 1);
 }
 double direct_cost(const Shape& s, const Call& call) {
   return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);

@@ -11,11 +11,24 @@ namespace nearfield::memory {
 namespace {
 
 constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-constexpr std::size_t page = 4096;
+constexpr std::size_t page = 4096, huge_page = 2 << 20;
 
 Result<Mapping> map(int fd, std::size_t bytes) {
-  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (at == MAP_FAILED) return system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
+  // At a multiple of a huge page, or else huge pages of the file would be mapped here as small ones.
+  void* const place = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
+  auto* const begin = static_cast<std::byte*>(place);
+  auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) &
+                                                     ~std::uintptr_t{huge_page - 1});
+  void* at = mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (at == MAP_FAILED) {
+    const Error error = system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
+    munmap(place, bytes + huge_page);
+    return error;
+  }
+  if (aligned > begin) munmap(begin, std::size_t(aligned - begin));
+  if (const std::size_t rest = std::size_t(begin + huge_page - aligned))
+    munmap(aligned + (bytes + page - 1) / page * page, rest);
   madvise(at, bytes, MADV_DONTDUMP);  // a core file need not hold what all ranks share
   return Mapping(static_cast<std::byte*>(at), bytes);
 }

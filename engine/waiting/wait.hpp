@@ -79,8 +79,8 @@ template <class Flag, class Host>
         host.inspect(now - start);
         next_inspection = now + 50'000'000;
       }
-      if (policy.may_sleep && i >= policy.yields && now - start > policy.awake) break;
     }
+    if (policy.may_sleep && i >= policy.yields && (!policy.awake || nanoseconds() - start > policy.awake)) break;
   }
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)

@@ -21,7 +21,7 @@ OPERATIONS = [
     "reduce_scatter_block",
 ]
 ALGORITHMS = {
-    "bcast": ["line", "slots", "pipeline", "direct", "direct-pull", "together"],
+    "bcast": ["line", "slots", "met", "pipeline", "direct", "direct-pull", "together"],
     "reduce": ["line", "slots", "pipeline", "partitioned", "direct", "together"],
     "allreduce": ["slots", "oneshot", "partitioned", "direct", "direct-pull", "together"],
     "allgather": ["slots", "rounds", "direct", "together"],
