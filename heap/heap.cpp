@@ -78,6 +78,7 @@ bool free(void* p) {
     blocks->free(p, heap.keep);
     return true;
   }
+  forget_left(static_cast<std::byte*>(p), blocks->length(p));
   blocks->drop(p);
   if (blocks->used_bytes() == 0) {
     blocks->unmap();

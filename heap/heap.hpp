@@ -19,6 +19,11 @@ inline constexpr std::size_t most_ranges = 256;
 struct Range {
   std::byte* begin;
   std::size_t bytes;
+  int fd;              // of a range left shared at a fork: the file behind it, and where; else -1
+  std::size_t offset;
+  bool overlaps(const Range& other) const {
+    return begin < other.begin + other.bytes && other.begin < begin + bytes;
+  }
 };
 
 struct Heap {
@@ -33,8 +38,12 @@ struct Heap {
   int retired_count;
   std::uint64_t generation, forks;
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*);
-  Range to_copy[most_ranges];  // ranges that stay shared in the parent and that the child must copy
+  Range in_flight[most_ranges];  // what peers use at this fork
+  int in_flight_count;
+  Range to_copy[most_ranges];  // what stays shared in the parent, so that the child must copy it
   int to_copy_count;
+  Range left[most_ranges];  // what earlier forks have left shared
+  int left_count;
 };
 extern Heap heap;  // zero at first: usable before any constructor has run
 
@@ -53,5 +62,6 @@ bool free(void* p);  // false: not ours
 bool resize(void* p, std::size_t bytes);
 
 void watch_forks();
+void forget_left(const std::byte* begin, std::size_t bytes);  // such a block goes
 
 }  // namespace nearfield::heap

@@ -247,8 +247,14 @@ TEST(Fork, LeavesWhatPeersUseShared) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   munmap(peer, view.size);
-  std::free(block);
   for (const int fd : {go[0], go[1], ready[0], ready[1]}) close(fd);
+  // A later fork, when nobody uses it any more, makes it private.
+  EXPECT_TRUE(child_succeeds([&] {
+    block[50000] = 5;
+    return true;
+  }));
+  EXPECT_EQ(const_cast<volatile char*>(block)[50000], 9);
+  std::free(block);
 }
 
 TEST(Fork, LeaksNothing) {
