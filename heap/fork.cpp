@@ -62,7 +62,7 @@ void prepare() {
   const bool any = heap.blocks.used_bytes() != 0;
   if (!any && heap.left_count == 0) return;
   if (any) heap.shared.store(false, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in Team::expose
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Team::expose, which notes, then asks
   if (heap.visit) heap.visit(note, nullptr);
   std::sort(heap.in_flight, heap.in_flight + heap.in_flight_count,
             [](const Range& a, const Range& b) { return a.begin < b.begin; });

@@ -19,11 +19,9 @@ inline constexpr std::size_t most_ranges = 256;
 struct Range {
   std::byte* begin;
   std::size_t bytes;
-  int fd;              // of a range left shared at a fork: the file behind it, and where; else -1
+  int fd;  // of a range left shared at a fork: the file behind it, and where; else -1
   std::size_t offset;
-  bool overlaps(const Range& other) const {
-    return begin < other.begin + other.bytes && other.begin < begin + bytes;
-  }
+  bool overlaps(const Range& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
 };
 
 struct Heap {

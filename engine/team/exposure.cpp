@@ -23,7 +23,6 @@ void Team::expose(Buffer send, Buffer recv, std::uint64_t note) {
   // A fork that begins now finds the buffers noted here, or has taken the heap out of reach before we ask for it.
   noted_[0].store(send.bytes, send.address);
   noted_[1].store(recv.bytes, recv.address);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in front of the heap's visit
   Exposure& mine = mine_->exposure[++exposures_ % 2];
   mine.send = node_.place_of(send.address, send.bytes);
   mine.recv = node_.place_of(recv.address, recv.bytes);

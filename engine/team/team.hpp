@@ -182,7 +182,7 @@ class Team {
     void store(std::size_t length, void* at) {
       bytes.store(0, std::memory_order_relaxed);
       address.store(at, std::memory_order_relaxed);
-      bytes.store(length, std::memory_order_release);
+      bytes.store(length, std::memory_order_seq_cst);  // pairs with the fence in front of the heap's visit
     }
   };
   Noted noted_[2];
