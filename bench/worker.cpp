@@ -1,6 +1,6 @@
 // The worker of `nearfield bench`: host and Nearfield in one run, interleaved.
 //
-// Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM]      (lists separated by commas)
+// Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM [floor]]      (lists separated by commas)
 //
 // The same processes call the same collective of one communicator, which is switched between host and Nearfield by
 // MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose virtual CPUs move, absolute
@@ -11,6 +11,8 @@
 // Each mode has the buffers that a program would have: Nearfield's come from malloc, hence from the shared heap where
 // that is loaded, the plain host's from where the C library takes large blocks, anonymous pages. (On the heap's huge
 // pages a host that copies by process_vm_readv is up to 2.4 times faster than its users know it.)
+//
+// With "floor" blocks of bare code (floor.hpp) take their turns as well.
 //
 // Buffers: warm, the same again; modified, what a rank sends is rewritten before each call (the time of writing is
 // measured alone and subtracted); cold, places all over 128 MiB a rank, none used again before all others were.
@@ -32,10 +34,13 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "bench/floor.hpp"
 
 namespace {
 
@@ -43,6 +48,8 @@ MPI_Comm comm;
 int rank, size;
 bool pinned;
 std::atomic<std::uint64_t>* probe_words;
+enum Mode { plain, nearfield, bare };
+constexpr const char* mode_names[] = {"plain", "nearfield", "floor"};
 
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> words;
@@ -73,18 +80,20 @@ void pin() {
   }
 }
 
-// A page that ranks 0 and 1 share. Not a window of MPI: a program without windows shall be measured.
-void share_probe_words() {
-  long where[2] = {getpid(), rank == 0 ? memfd_create("probe", 0) : -1};
-  if (rank == 0 && ftruncate(int(where[1]), 4096)) MPI_Abort(MPI_COMM_WORLD, 2);
+// Memory that all ranks share; nullptr on all of them where one cannot map it. Not a window of MPI: a program without
+// windows shall be measured.
+void* share(std::size_t bytes) {
+  long where[2] = {getpid(), rank == 0 ? memfd_create("bench", 0) : -1};
+  if (rank == 0 && ftruncate(int(where[1]), long(bytes))) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Bcast(where, 2, MPI_LONG, 0, MPI_COMM_WORLD);
   const std::string path = "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
   const int fd = open(path.c_str(), O_RDWR);
-  void* page = fd < 0 ? MAP_FAILED : mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  int good = pinned && page != MAP_FAILED, all_good = 0;
+  void* const at = fd < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  int good = at != MAP_FAILED, all_good = 0;
   MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
-  if (!all_good) pinned = false;  // no probing then
-  else probe_words = static_cast<std::atomic<std::uint64_t>*>(page);
+  if (fd >= 0) close(fd);
+  if (rank == 0) close(int(where[1]));
+  return all_good ? at : nullptr;
 }
 
 // Nanoseconds of a cache line one way between ranks 0 and 1; 0 where it cannot be told.
@@ -172,7 +181,7 @@ Operation operation(const std::string& name, int count, MPI_Datatype type) {
 }
 
 struct Block {
-  bool nearfield;
+  Mode mode;
   std::string state;
   double microseconds;
 };
@@ -211,6 +220,13 @@ void fill(double* where, std::size_t bytes, MPI_Datatype type) {
   else put(reinterpret_cast<unsigned char*>(where), 251);
 }
 
+double run_floor(const std::function<void()>& call, long iterations) {
+  MPI_Barrier(comm);
+  const double start = MPI_Wtime();
+  for (long i = 0; i < iterations; ++i) call();
+  return slowest((MPI_Wtime() - start) / double(iterations) * 1e6);
+}
+
 double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long iterations) {
   MPI_Barrier(comm);
   const std::size_t written = sent_bytes(cell);
@@ -241,22 +257,25 @@ double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long
 }
 
 void print_rows(const Cell& cell, std::vector<Block>& blocks, const long* iterations, const char* algorithm) {
-  std::map<std::pair<std::string, bool>, std::vector<double>> groups;
-  for (const Block& block : blocks) groups[{block.state, block.nearfield}].push_back(block.microseconds);
+  std::map<std::pair<std::string, Mode>, std::vector<double>> groups;
+  for (const Block& block : blocks) groups[{block.state, block.mode}].push_back(block.microseconds);
   for (auto& [group, times] : groups) {
     std::sort(times.begin(), times.end());
     auto quantile = [&, &t = times](double q) { return t[std::size_t(q * double(t.size() - 1) + 0.5)]; };
     std::printf(
         "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
         "\"state\": \"%s\", \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, \"iterations\": %ld}\n",
-        cell.op.c_str(), cell.bytes, size, group.second ? "nearfield" : "plain", group.second ? algorithm : "host",
+        cell.op.c_str(), cell.bytes, size, mode_names[group.second],
+        group.second == nearfield ? algorithm
+        : group.second == plain   ? "host"
+                                  : "floor",
         cell.buffers.c_str(), group.first.c_str(), quantile(0.5), quantile(0.25), quantile(0.75),
         iterations[group.second] * long(times.size()));
   }
   std::fflush(stdout);
 }
 
-void measure(const Cell& cell, double seconds, bool loaded) {
+void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
   const bool reduction = cell.op.find("reduce") != std::string::npos;
   const MPI_Datatype type = reduction ? (cell.bytes % 8 ? MPI_INT : MPI_DOUBLE) : MPI_BYTE;
   const int count = int(reduction ? cell.bytes / (cell.bytes % 8 ? 4 : 8) : cell.bytes);
@@ -275,7 +294,7 @@ void measure(const Cell& cell, double seconds, bool loaded) {
   // Both must give the same result; also warms up, and tells how long a call takes.
   // Ranks that share CPUs start a block time slices apart: longer blocks there.
   const double block_us = pinned ? 3000 : 30000;
-  double each[2] = {0, 0};
+  double each[3] = {0, 0, 0};
   std::vector<double> results[2];
   const char* algorithm = "host";
   const auto last = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
@@ -304,24 +323,45 @@ void measure(const Cell& cell, double seconds, bool loaded) {
     MPI_Abort(MPI_COMM_WORLD, 3);
   }
 
+  const std::size_t shared_bytes = bench::Floor::bytes(size, longest);
+  void* const shared = with_floor ? share(shared_bytes) : nullptr;
+  std::optional<bench::Floor> floor;
+  std::function<void()> bare_call;
+  if (shared) {
+    floor.emplace(static_cast<std::byte*>(shared), rank, size, longest, !pinned);
+    bare_call = floor->operation(cell.op, cell.bytes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (long n = 1; bare_call; n *= 4) {
+      each[bare] = run_floor(bare_call, n);
+      if (each[bare] * double(n) > block_us / 2 || n >= 4096) break;
+    }
+  }
+
   // Blocks of the same length in time.
-  long iterations[2];
-  for (int mode = 0; mode < 2; ++mode) iterations[mode] = std::max(1L, long(block_us / std::max(each[mode], 0.01)));
-  MPI_Bcast(iterations, 2, MPI_LONG, 0, MPI_COMM_WORLD);
+  long iterations[3];
+  for (int mode = 0; mode < 3; ++mode) iterations[mode] = std::max(1L, long(block_us / std::max(each[mode], 0.01)));
+  MPI_Bcast(iterations, 3, MPI_LONG, 0, MPI_COMM_WORLD);
+  const std::vector<Mode> turns =
+      !loaded      ? std::vector<Mode>{plain, plain}
+      : !bare_call ? std::vector<Mode>{plain, nearfield, nearfield, plain}
+                   : std::vector<Mode>{plain, nearfield, bare};  // none next to itself, none twice next to one
   std::vector<Block> blocks;
   const double start = MPI_Wtime();
   for (int turn = 0;; ++turn) {
-    const bool nearfield = loaded && (turn % 4 == 1 || turn % 4 == 2);
-    hint("nearfield", nearfield ? "on" : "off");
+    const Mode mode = turns[std::size_t(turn) % turns.size()];
+    hint("nearfield", mode == plain ? "off" : "on");
     const double before = line_time();
-    const double us = run_block(cell, call, of_mode[nearfield], iterations[nearfield]);
+    const double us =
+        mode == bare ? run_floor(bare_call, iterations[bare]) : run_block(cell, call, of_mode[mode], iterations[mode]);
     const double after = line_time();
-    if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({nearfield, state_of(before), us});
-    int go = MPI_Wtime() - start < seconds || turn < 3;
+    if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, state_of(before), us});
+    const int last_turn = int(turns.size()) - 1;
+    int go = MPI_Wtime() - start < seconds || turn < last_turn;
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (!go && turn % 4 == 3) break;
+    if (!go && turn % (last_turn + 1) == last_turn) break;
   }
   if (rank == 0) print_rows(cell, blocks, iterations, algorithm);
+  if (shared) munmap(shared, shared_bytes);
 }
 
 }  // namespace
@@ -342,8 +382,9 @@ int main(int argc, char** argv) {
   MPI_Info_set(off, "nearfield", "off");
   MPI_Comm_set_info(MPI_COMM_WORLD, off);
   MPI_Info_free(&off);
-  if (argc > 5) hint("nearfield_algorithm", argv[5]);
-  share_probe_words();
+  if (argc > 5 && *argv[5]) hint("nearfield_algorithm", argv[5]);
+  if (!(probe_words = static_cast<std::atomic<std::uint64_t>*>(share(4096)))) pinned = false;  // no probing then
+  const bool with_floor = argc > 6 && !std::strcmp(argv[6], "floor");
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
   for (const auto& op : split(argv[1])) {
     for (const auto& bytes : split(argv[2])) {
@@ -351,7 +392,7 @@ int main(int argc, char** argv) {
       for (const auto& buffers : split(argv[3])) {
         if (op == "barrier" && buffers != "warm") continue;
         measure({op, buffers, op == "barrier" ? 0 : std::strtoull(bytes.c_str(), nullptr, 10)}, std::atof(argv[4]),
-                loaded);
+                loaded, with_floor);
       }
     }
   }

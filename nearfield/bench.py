@@ -1,7 +1,7 @@
 """`nearfield bench`: runs the worker under each host and collects its rows.
 
-A row is a dictionary with the keys op, bytes, ranks, host, version, mode (plain or nearfield), algorithm, buffers,
-state (near, far, any), median, lower, upper (microseconds) and iterations.
+A row is a dictionary with the keys op, bytes, ranks, host, version, mode (plain, nearfield or floor), algorithm, buffers,
+state (near, far, any), heap, median, lower, upper (microseconds) and iterations.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def run_bench(
     seconds: float,
     algorithm: str = "",
     heap: str = "shared",
+    floor: bool = False,
 ) -> list[Row]:
     """Runs one job per operation, rank count and host; jobs of different hosts alternate. Returns all rows.
 
@@ -104,7 +105,7 @@ def run_bench(
                 text = f"{description}, {row['bytes']} B {row['buffers']}"
                 progress.update(task, completed=before + len(seen), description=text)
 
-            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, arrived)
+            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, floor, arrived)
             done += 1 if op == "barrier" else cells
             progress.update(task, completed=done)
     return rows
@@ -119,12 +120,15 @@ def _run_job(
     seconds: float,
     algorithm: str,
     heap: str,
+    floor: bool,
     arrived: Callable[[Row], None],
 ) -> list[Row]:
     """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
     arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
-    if algorithm:
+    if algorithm or floor:
         arguments.append(algorithm)
+    if floor:
+        arguments.append("floor")
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
@@ -196,6 +200,12 @@ def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     return [(plain[key], row) for key, row in cells if key in plain]
 
 
+def floors(rows: Iterable[Row]) -> dict[tuple, Row]:
+    """Rows of bare code, by op, bytes, ranks, host, buffers and state."""
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state")
+    return {tuple(row[k] for k in keys): row for row in rows if row["mode"] == "floor"}
+
+
 def show_table(rows: list[Row]) -> None:
     """Prints every cell with its ratio (Nearfield's time by the host's) and the ratio's quartile spread."""
     console = Console()
@@ -212,7 +222,9 @@ def show_table(rows: list[Row]) -> None:
         "spread",
         "algorithm",
         "model us",
+        "x floor",
     )
+    bare = floors(rows)
     for plain, ours in pairs(rows):
         ratio = ours["median"] / plain["median"]
         spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
@@ -225,6 +237,8 @@ def show_table(rows: list[Row]) -> None:
             ours["algorithm"],
             f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
         ]
+        floor = bare.get(tuple(ours[k] for k in ("op", "bytes", "ranks", "host", "buffers", "state")))
+        cells.append(f"{ours['median'] / floor['median']:.2f}" if floor else "-")
         if console.is_terminal:
             table.add_row(*cells, style="red" if ratio > 1.05 else None)
         else:

@@ -51,6 +51,7 @@ def bench(
     quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
+    floor: Annotated[bool, typer.Option(help="Also bare code on mapped memory, in turn.")] = False,
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
@@ -69,6 +70,7 @@ def bench(
             0.15 if quick else seconds,
             algorithm,
             heap,
+            floor,
         )
         error = add_predictions(rows)
         show_table(rows)

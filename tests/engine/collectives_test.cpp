@@ -8,6 +8,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/collectives/table.hpp"
+#include "engine/copying/copy.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::collectives {
@@ -221,6 +222,41 @@ TEST(Association, IsFixed) {
             }));
 }
 
+// Copies whose working set exceeds the shared cache bypass it, by every path that copies.
+TEST(Streaming, RunsBeyondTheCache) {
+  Settings settings;
+  settings.machine.cache = 1 << 20;
+  EXPECT_EQ(0, run_processes(
+                   3, 60,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     auto team = Team::create(node, rank, size, bootstrap);
+                     if (!team) return false;
+                     bool good = true;
+                     for (const std::size_t count : {std::size_t{1} << 14, std::size_t{3} << 18}) {
+                       for (const auto which : {Collective::bcast, Collective::allgather, Collective::alltoall,
+                                                Collective::gather, Collective::scatter}) {
+                         for (const auto& row : algorithms(which)) {
+                           const Call call{which, count * 4};
+                           if (!row.applies((*team)->shape(), call) || row.share) continue;
+                           const auto before = copying::streamed_lines();
+                           good &= call_and_check(**team, row, 1, count, 0, false, true);
+                           const bool copies = rank > 0 || which == Collective::allgather ||
+                                               which == Collective::alltoall ||
+                                               (which == Collective::gather && !row.reach);
+                           if (which == Collective::gather && rank > 0 && !row.reach) continue;
+                           const bool streamed = copying::streamed_lines() > before;
+                           if (count > 1 << 18 && copies && !streamed)
+                             std::fprintf(stderr, "%s:%s does not stream\n", name(which), row.name), good = false;
+                           if (count < 1 << 18 && which != Collective::alltoall && streamed)
+                             std::fprintf(stderr, "%s:%s streams\n", name(which), row.name), good = false;
+                         }
+                       }
+                     }
+                     return good;
+                   },
+                   settings));
+}
+
 TEST(Team, ManyAreCheapAndLeaveNothing) {
   EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               std::size_t at_first = 0;
@@ -272,6 +308,31 @@ TEST(Team, ComparesCallsWhenAsked) {
                      return false;
                    },
                    settings));
+}
+
+// Of the rows that apply, the cheapest; estimates are positive and grow with the length.
+TEST(Choosing, EstimatesGrow) {
+  for (const int p : {2, 3, 8, 9, 32, 192}) {
+    for (const double cpus : {2.0, 192.0}) {
+      Machine machine;
+      machine.cpus = cpus;
+      machine.cache = 32 << 20;
+      const auto shape = team::shape_for(p, machine);
+      for (std::size_t c = 1; c < collective_count; ++c) {
+        for (const auto& row : algorithms(Collective(c))) {
+          double before = 0;
+          for (std::size_t bytes = 8; bytes <= 64 << 20; bytes *= 2) {
+            Call call{Collective(c), bytes};
+            call.count = bytes / 8;
+            const double cost = row.cost(shape, call);
+            EXPECT_GE(cost, before) << name(Collective(c)) << ":" << row.name << " p " << p << " bytes " << bytes;
+            EXPECT_GT(cost, 0);
+            before = cost;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Override, NamesWhatItDoesNotKnow) {

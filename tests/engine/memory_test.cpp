@@ -13,6 +13,7 @@
 #include <map>
 #include <random>
 
+#include "engine/machine.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
@@ -252,6 +253,25 @@ TEST(Temporary, IsReused) {
   EXPECT_GE(Temporary::kept(), 100'000u);
   Temporary again(120'000);
   EXPECT_EQ(again.data(), first);
+}
+
+TEST(Machine, IsReadAndWritten) {
+  const std::string path = ::testing::TempDir() + "machine-" + std::to_string(getpid()) + ".toml";
+  Machine machine;
+  machine.line = 77;
+  machine.cpus = 12;
+  std::ofstream(path) << "name = \"a machine\"\n[figures]\n" << describe(machine);
+  auto read = read_machine(path);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->line, 77);
+  EXPECT_EQ(read->cpus, 12);
+  std::ofstream(path) << "line = 50\nlin = 3\n";
+  auto wrong = read_machine(path);
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().text.find("line 2"), std::string::npos);
+  EXPECT_NE(wrong.error().text.find("all_memory"), std::string::npos);
+  unlink(path.c_str());
+  EXPECT_FALSE(read_machine(path));
 }
 
 }  // namespace
