@@ -19,7 +19,9 @@ class Floor {
     std::atomic<long> round;  // one writer each; rank 0's is the gate where ranks share CPUs
   };
   // Bytes of shared memory for `size` ranks with `longest` bytes to send and to receive.
-  static std::size_t bytes(int size, std::size_t longest) { return std::size_t(size) * (sizeof(Flag) + 2 * room(longest)); }
+  static std::size_t bytes(int size, std::size_t longest) {
+    return std::size_t(size) * (sizeof(Flag) + 2 * room(longest));
+  }
 
   // `memory`: zeroed, shared by all ranks.
   Floor(std::byte* memory, int rank, int size, std::size_t longest, bool crowded)
@@ -38,13 +40,15 @@ class Floor {
     const auto me = std::size_t(rank_), p = std::size_t(size_);
     if (op == "barrier") return [this] { meet(); };
     const bool small = n <= 4096;
-    if (op == "allreduce" && small) return [=, this] {  // send_ is the slot, two in turn
+    if (op == "allreduce" && small)
+      return [=, this] {  // send_ is the slot, two in turn
         std::byte* const slot = send_[me] + (++turn_ & 1) * n;
         std::memcpy(slot, own_, n);
         meet();
         reduce({me, me + 1}, 0, n / 8, (turn_ & 1) * n);
       };
-    if ((op == "allgather" || (op == "alltoall" && n * p <= 4096)) && small) return [=, this] {
+    if ((op == "allgather" || (op == "alltoall" && n * p <= 4096)) && small)
+      return [=, this] {
         const std::size_t block = op == "allgather" ? n : n * p, from = op == "allgather" ? 0 : me * n;
         const std::size_t at = (++turn_ & 1) * block;
         std::memcpy(send_[me] + at, own_, block);
@@ -57,7 +61,8 @@ class Floor {
     if (op == "allreduce") work = [=, this] { reduce({0, p}, begin, end, 0); };
     if (op == "reduce") work = [=, this] { reduce({0, 1}, begin, end, 0); };
     if (op == "reduce_scatter_block") work = [=, this] { reduce({me, me + 1}, 0, d, me * n); };
-    if (op == "bcast") work = [=, this] {
+    if (op == "bcast")
+      work = [=, this] {
         const std::size_t mine = n - n / p / 64 * 64;  // the root copies the rest to everybody
         if (me) std::memcpy(recv_[me], send_[0], mine);
         else
@@ -65,7 +70,8 @@ class Floor {
       };
     if (op == "gather") work = [=, this] { std::memcpy(recv_[0] + me * n, send_[me], n); };
     if (op == "scatter") work = [=, this] { std::memcpy(recv_[me], send_[0] + me * n, n); };
-    if (op == "allgather" || op == "alltoall") work = [=, this] {
+    if (op == "allgather" || op == "alltoall")
+      work = [=, this] {
         for (std::size_t i = 0; i < p; ++i) {
           const std::size_t r = (me + i) % p;
           std::memcpy(recv_[me] + r * n, send_[r] + (op == "alltoall" ? me * n : 0), n);

@@ -64,8 +64,9 @@ FoldFn fold(Op op, Type type) noexcept;
 const char* name(Op op) noexcept;
 const char* name(Type type) noexcept;
 
-// Vector kernels of the best instruction set that this CPU has (fold_simd.cpp); nullptr where plain code serves.
-FoldFn simd_fold(Op op, Type type) noexcept;
+// Vector kernels (fold_simd.cpp) of the best instruction set that this CPU has, or of a lesser one that it has as well:
+// the best `skip` left out. nullptr where plain code serves, or none is left.
+FoldFn simd_fold(Op op, Type type, unsigned skip = 0) noexcept;
 // The plain kernel, which is the reference for all others.
 FoldFn plain_fold(Op op, Type type) noexcept;
 
