@@ -1,6 +1,7 @@
 #include "heap/blocks.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -21,10 +23,31 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 
 void* map_private(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  return at == MAP_FAILED ? nullptr : at;
+  if (at == MAP_FAILED) return nullptr;
+  madvise(at, bytes, MADV_DONTDUMP);  // sparse as well
+  return at;
 }
 
-// Huge pages take memory before the program touches it: large blocks get them only while there is plenty.
+// Huge pages take memory before the program touches it, which it may never do. So all processes together make them for
+// an eighth of the memory at most, a process for its CPUs' share of that; and large blocks only while there is plenty.
+std::size_t eager_limit() {
+  static const std::size_t limit = [] {
+    std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
+    for (const char* const file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+      char text[32] = {};
+      const int fd = open(file, O_RDONLY | O_CLOEXEC);
+      if (fd < 0) continue;
+      if (read(fd, text, sizeof text - 1) > 0 && std::strtoull(text, nullptr, 10))
+        memory = std::min<std::size_t>(memory, std::strtoull(text, nullptr, 10));
+      close(fd);
+    }
+    cpu_set_t allowed;
+    const int cpus = sched_getaffinity(0, sizeof allowed, &allowed) ? 64 : CPU_COUNT(&allowed);
+    return std::max<std::size_t>(memory / 8 / std::size_t(std::max(cpus, 2)), 64u << 20);
+  }();
+  return limit;
+}
+
 constexpr std::size_t sure = 16 << 20;
 bool plenty(std::size_t bytes) {
   char text[512] = {};
@@ -57,6 +80,8 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
       auto* const entries = static_cast<Entry*>(map_private(bytes / page * sizeof(Entry)));
       auto* const huge = static_cast<std::uint8_t*>(map_private(bytes / extent));
       if (entries && huge) {
+        // A core file would make every page that it writes: it gets what lies below the top (show_dumps).
+        madvise(aligned, bytes, MADV_DONTDUMP);
         forget();
         base_ = aligned;
         size_ = bytes;
@@ -141,6 +166,7 @@ void Blocks::make_huge(std::size_t begin, std::size_t end) {
     const std::size_t from = std::max(begin, e * extent), to = std::min(end, (e + 1) * extent);
     if (huge_[e] || (e == 0 && statistics_.in_use < extent / 2)) continue;
     if (to - from < extent / 2 && to != end) continue;
+    if ((statistics_.huge_extents - given_back_) * extent >= eager_limit()) return;
     if (!asked && end - begin >= sure && !plenty(end - begin)) return;
     asked = true;
     huge_[e] = 1;
@@ -177,6 +203,7 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
     if ((std::size_t(place) + pages) * page > size_) return nullptr;
     if (place > top_) link(top_, place - top_, clean);
     top_ = place + pages;
+    show_dumps();
   }
   mark(place, pages, used);
   ++statistics_.allocations;
@@ -185,6 +212,13 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
   const std::size_t begin = std::size_t(place) * page;
   make_huge(begin, begin + length);
   return base_ + begin;
+}
+
+void Blocks::show_dumps() {
+  const std::size_t wanted = std::min(round_up(top_bytes(), extent), size_);
+  if (wanted <= dumped_) return;
+  madvise(base_ + dumped_, wanted - dumped_, MADV_DODUMP);
+  dumped_ = wanted;
 }
 
 std::size_t Blocks::length(const void* p) const {
@@ -197,7 +231,7 @@ std::size_t Blocks::length(const void* p) const {
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
   const std::size_t begin = std::size_t(at) * page, bytes = std::size_t(pages) * page;
   if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes))) return;
-  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) huge_[e] = 0;
+  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) given_back_ += std::exchange(huge_[e], 0);
   unlink(at);
   while (at > 0 && entry_[at - 1].free_run && entry_[at - entry_[at - 1].pages].state == clean) {
     at -= entry_[at - 1].pages;
@@ -245,6 +279,7 @@ bool Blocks::resize(void* p, std::size_t bytes) {
   if (after == top_) {
     if (std::size_t(after + more) * page > size_) return false;
     top_ += more;
+    show_dumps();
   } else {
     if (!entry_[after].free_run || entry_[after].pages < more) return false;
     const std::uint32_t length = entry_[after].pages;

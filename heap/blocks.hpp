@@ -73,6 +73,7 @@ class Blocks {
   void mark(std::uint32_t at, std::uint32_t pages, State state);
   std::uint32_t find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place);
   void make_huge(std::size_t begin, std::size_t end);
+  void show_dumps();
   void give_back(std::uint32_t at, std::uint32_t pages);
 
   std::byte* base_;
@@ -83,6 +84,8 @@ class Blocks {
   std::uint8_t* huge_;  // per extent: 1 once collapsed
   std::uint32_t top_;   // pages
   bool no_huge_;
+  std::size_t dumped_;       // bytes from the base that core files hold
+  std::size_t given_back_;  // extents that were huge and are no more
   std::uint32_t bin_[bins];
   std::uint64_t filled_[bins / 64];
   Statistics statistics_;

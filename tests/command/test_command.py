@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -77,12 +78,14 @@ def test_bench_writes_rows_and_a_report(tmp_path) -> None:
         "algorithm",
         "buffers",
         "state",
+        "heap",
         "median",
         "lower",
         "upper",
         "iterations",
     ]
-    assert all(sorted(row) == sorted(keys) for row in rows)
+    for row in rows:
+        assert sorted(row) == sorted(keys + ["predicted"] * (row["mode"] == "nearfield"))
     assert {row["bytes"] for row in rows} == {8, 65536} and {row["mode"] for row in rows} == {
         "plain",
         "nearfield",
@@ -96,3 +99,50 @@ def test_sizes() -> None:
     assert parse_sizes("8,1K,4M") == [8, 1024, 4 << 20]
     with pytest.raises(ValueError):
         parse_sizes("64:8")
+
+
+def test_model_predicts_for_any_machine(tmp_path: Path) -> None:
+    cells = tmp_path / "cells.json"
+    plot = tmp_path / "plot.svg"
+    done = nearfield(
+        *(
+            "model",
+            "allreduce,alltoall",
+            "--ranks",
+            "2:192",
+            "--sizes",
+            "8,64K,16M",
+            "--machine",
+            "epyc-2x96",
+        ),
+        *("--json", str(cells), "--svg", str(plot)),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(cells.read_text())
+    assert {row["ranks"] for row in rows} == {2, 4, 8, 16, 32, 64, 128, 192}
+    assert all(row["ns"][row["chosen"]] == min(row["ns"].values()) for row in rows)
+    assert "<svg" in plot.read_text()
+    machine = tmp_path / "slow.toml"
+    machine.write_text("line = 1e6\ncpus = 64\n")
+    slow = nearfield("model", "barrier", "--ranks", "2", "--sizes", "8", "--machine", str(machine))
+    assert slow.stdout.split()[4] == "1e+03", slow.stdout
+    unknown = nearfield("model", "allreduce", "--machine", "cray")
+    assert unknown.returncode == 2 and "knl-64" in unknown.stderr
+    machine.write_text("lime = 3\n")
+    wrong = nearfield("model", "allreduce", "--machine", str(machine))
+    assert wrong.returncode == 2 and "line" in wrong.stderr
+
+
+def test_calibration_is_stored_where_ranks_look(tmp_path: Path) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    done = nearfield("model", "barrier", "--ranks", "2", "--sizes", "8", "--calibrate", **env)
+    assert done.returncode == 0, done.stderr
+    (stored,) = tmp_path.glob("nearfield/*.toml")
+    assert "all_memory" in stored.read_text()
+
+
+def test_run_knows_its_heaps() -> None:
+    assert "either shared or off" in nearfield("run", "--heap", "huge", "true").stderr
+    shown = nearfield("run", "--heap", "off", "sh", "-c", "echo $LD_PRELOAD")
+    assert "libnearfield.so" in shown.stdout and "heap" not in shown.stdout
+    assert "libnearfield-heap.so" in nearfield("run", "sh", "-c", "echo $LD_PRELOAD").stdout

@@ -199,9 +199,7 @@ struct Ring {
       case 5:
         if (buffer[from][tick % depth] != tick) failed = true;
         return to(l, 6);
-      case 6:
-        consumed[me] = tick;
-        return ++l.round < rounds[l.op] ? to(l, 0) : next(l);
+      case 6: consumed[me] = tick; return ++l.round < rounds[l.op] ? to(l, 0) : next(l);
       default: consumed[me] = std::int16_t(l.tick + rounds[l.op]); return next(l);
     }
   }
