@@ -136,7 +136,7 @@ void Node::tune(int sharing_ranks) {
   policy_.may_sleep = true;
   policy_.spins = waiting::pauses_in(50'000);
   policy_.yields = policy_.crowded ? 8 : 2000;
-  policy_.awake = policy_.crowded ? 0 : 1'000'000;
+  policy_.awake = policy_.crowded ? 10'000 : 1'000'000;
   // Launchers give every rank a session of its own, and the kernel then schedules it as a group of its own (autogroup):
   // a yield inside the group reaches the others late. Where a dozen ranks to a CPU wait for one event, which wakes all
   // of them by one call, sleeping at once costs less.
