@@ -84,7 +84,7 @@ class Blocks {
   std::uint8_t* huge_;  // per extent: 1 once collapsed
   std::uint32_t top_;   // pages
   bool no_huge_;
-  std::size_t dumped_;       // bytes from the base that core files hold
+  std::size_t dumped_;      // bytes from the base that core files hold
   std::size_t given_back_;  // extents that were huge and are no more
   std::uint32_t bin_[bins];
   std::uint64_t filled_[bins / 64];

@@ -69,6 +69,8 @@ struct MemberBlock {
   alignas(
       line) std::atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
   std::atomic<std::uint32_t> awaits;           // owner: rank + 1 of the awaited member, `everybody`, 0 awake
+  std::atomic<std::uint32_t> awaits_what;      // owner, published by awaits: which of that member's words (What)
+  std::atomic<std::uint64_t> awaits_value;     // owner, published by awaits: and its least value
   std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
   alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
   alignas(line) std::atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
@@ -77,6 +79,7 @@ struct MemberBlock {
 };
 
 inline constexpr std::uint32_t everybody = ~0u;
+enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed };
 
 // Decided by the first member, read by the others after creation.
 struct Plan {

@@ -21,17 +21,19 @@ std::string describe_call(std::uint64_t doing) {
 // Adapts a wait to waiting::wait_slowly.
 struct Team::WaitHost {
   Team& team;
-  std::uint32_t awaited;
+  Awaited awaited;
   bool (*lacking)(void*, int);
   void* context;
   std::atomic<std::uint32_t>& watchers() {
-    return awaited == everybody ? team.leader_->sleepers : team.member_[awaited - 1]->watched;
+    return awaited.whom == everybody ? team.leader_->sleepers : team.member_[awaited.whom - 1]->watched;
   }
-  bool one_event() const { return awaited == everybody; }
+  bool one_event() const { return awaited.whom == everybody; }
   void progress() { team.node_.progress(); }
-  std::atomic<std::uint32_t>& bell() { return awaited == everybody ? team.leader_->bell : team.mine_->bell; }
+  std::atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }
   void before_sleep() {
-    team.mine_->awaits.store(awaited, std::memory_order_relaxed);
+    team.mine_->awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
+    team.mine_->awaits_value.store(awaited.value, std::memory_order_relaxed);
+    team.mine_->awaits.store(awaited.whom, std::memory_order_release);  // pairs with ring_bells
     watchers().fetch_add(1, std::memory_order_seq_cst);
   }
   void after_sleep() {
@@ -43,7 +45,7 @@ struct Team::WaitHost {
 
 // `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
 template <class Flag, class Lacking>
-inline void Team::wait(Flag flag, Lacking lacking, std::uint32_t awaited) {
+inline void Team::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
   if (!node_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
@@ -99,12 +101,17 @@ void Team::close(std::unique_ptr<Team> team) {
 
 // ---------------------------------------------------------------- waking
 
-inline void Team::ring_bells() {
+inline void Team::ring_bells(What what, std::uint64_t value) {
   if (mine_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
-    if (r == rank_ || member_[r]->awaits.load(std::memory_order_relaxed) != std::uint32_t(rank_ + 1)) continue;
-    member_[r]->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
-    waiting::futex_wake(member_[r]->bell);
+    MemberBlock& other = *member_[r];
+    if (r == rank_ || other.awaits.load(std::memory_order_acquire) != std::uint32_t(rank_ + 1)) continue;
+    // A sleeper that needs more than this would only wake to sleep again.
+    if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
+        other.awaits_value.load(std::memory_order_relaxed) > value)
+      continue;
+    other.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    waiting::futex_wake(other.bell);
   }
 }
 
@@ -117,20 +124,21 @@ inline void Team::ring_everybody() {
 // ---------------------------------------------------------------- small operations
 
 // Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
-std::uint64_t Team::wait_done(std::atomic<std::uint64_t> MemberBlock::*done, std::uint64_t needed) {
+std::uint64_t Team::wait_done(std::atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     std::uint64_t seen = 0;
     wait([&] { return (seen = (member_[r]->*done).load(std::memory_order_acquire)) >= needed; },
-         [&](int m) { return m == r; }, r + 1);
+         [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, needed});
     least = std::min(least, seen);
   }
   return least;
 }
 
 std::byte* Team::reserve_slot(std::uint64_t seq) {
-  if (seq > slots && seq - slots > slots_safe_) slots_safe_ = wait_done(&MemberBlock::slot_done, seq - slots);
+  if (seq > slots && seq - slots > slots_safe_)
+    slots_safe_ = wait_done(&MemberBlock::slot_done, What::slot_done, seq - slots);
   return mine_->slot[seq % slots].payload;
 }
 
@@ -138,12 +146,13 @@ void Team::publish_slot(std::uint64_t seq, std::size_t bytes) {
   Slot& slot = mine_->slot[seq % slots];
   slot.bytes = bytes;
   slot.seq.store(seq, std::memory_order_release);  // pairs with wait_slot and meet_slots
-  ring_bells();
+  ring_bells(What::slot, seq);
 }
 
 const std::byte* Team::wait_slot(int member, std::uint64_t seq) {
   Slot& slot = member_[member]->slot[seq % slots];
-  wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; }, member + 1);
+  wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::slot, seq});
   return slot.payload;
 }
 
@@ -155,7 +164,7 @@ void Team::meet_slots(std::uint64_t seq) {
     if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
     else
       wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
-           [&](int m) { return member_[m]->slot[seq % slots].seq.load(std::memory_order_relaxed) < seq; }, everybody);
+           [&](int m) { return member_[m]->slot[seq % slots].seq.load(std::memory_order_relaxed) < seq; }, {everybody});
   } else {
     for (int i = 1; i < size_; ++i) wait_slot(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, seq);
   }
@@ -164,28 +173,30 @@ void Team::meet_slots(std::uint64_t seq) {
 
 void Team::finish_rooted_slot(std::uint64_t seq) {
   mine_->slot_done.store(seq, std::memory_order_release);  // pairs with reserve_slot
-  ring_bells();
+  ring_bells(What::slot_done, seq);
 }
 
 std::byte* Team::reserve_line(std::uint64_t seq) {
-  if (seq > lines && seq - lines > lines_safe_) lines_safe_ = wait_done(&MemberBlock::line_done, seq - lines / 2);
+  if (seq > lines && seq - lines > lines_safe_)
+    lines_safe_ = wait_done(&MemberBlock::line_done, What::line_done, seq - lines / 2);
   return mine_->small[seq % lines].payload;
 }
 
 void Team::publish_line(std::uint64_t seq) {
   mine_->small[seq % lines].seq.store(seq, std::memory_order_release);  // pairs with wait_line
-  ring_bells();
+  ring_bells(What::line, seq);
 }
 
 const std::byte* Team::wait_line(int member, std::uint64_t seq) {
   Line& line = member_[member]->small[seq % lines];
-  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; }, member + 1);
+  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::line, seq});
   return line.payload;
 }
 
 void Team::finish_line(std::uint64_t seq) {
   mine_->line_done.store(seq, std::memory_order_release);  // pairs with reserve_line
-  ring_bells();
+  ring_bells(What::line_done, seq);
 }
 
 // ---------------------------------------------------------------- large operations
@@ -213,7 +224,7 @@ void Team::begin_rooted_rounds() {
 
 void Team::post(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
-  ring_bells();
+  ring_bells(What::posted, tick);
 }
 
 void Team::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
@@ -243,7 +254,7 @@ void Team::work_together(std::size_t parts, const std::function<void(std::size_t
           const std::uint64_t now = open.load(std::memory_order_acquire);
           return now >> 32 == round && (now & 0xffffffff) < parts;
         },
-        [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick_; }, everybody);
+        [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick_; }, {everybody});
   }
 }
 
@@ -255,7 +266,8 @@ void Team::post_empty() {
 
 void Team::wait_posted(int member, std::uint64_t tick) {
   const auto& posted = member_[member]->posted;
-  wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; }, member + 1);
+  wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::posted, tick});
 }
 
 void Team::meet(std::uint64_t tick) {
@@ -266,7 +278,7 @@ void Team::meet(std::uint64_t tick) {
     if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
     else
       wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
-           [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick; }, everybody);
+           [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick; }, {everybody});
   } else {
     for (int i = 1; i < size_; ++i) wait_posted(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, tick);
   }
@@ -275,13 +287,13 @@ void Team::meet(std::uint64_t tick) {
 
 void Team::consume(std::uint64_t tick) {
   mine_->consumed.store(tick, std::memory_order_release);  // pairs with wait_consumed
-  ring_bells();
+  ring_bells(What::consumed, tick);
 }
 
 void Team::wait_consumed(int member, std::uint64_t tick) {
   const auto& consumed = member_[member]->consumed;
   wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
-       member + 1);
+       {std::uint32_t(member + 1), What::consumed, tick});
 }
 
 void Team::wait_all_consumed(std::uint64_t tick) {

@@ -140,11 +140,16 @@ class Team {
  private:
   Team(Node& node, int rank, int size);
   void ensure_staging();
-  void ring_bells();  // of those who await us
+  struct Awaited {
+    std::uint32_t whom;  // rank + 1, or `everybody`
+    What what = What::gate;
+    std::uint64_t value = 0;
+  };
+  void ring_bells(What what, std::uint64_t value);  // of those who await that of us
   void ring_everybody();
-  std::uint64_t wait_done(std::atomic<std::uint64_t> MemberBlock::*done, std::uint64_t needed);
+  std::uint64_t wait_done(std::atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed);
   template <class Flag, class Lacking>
-  void wait(Flag flag, Lacking lacking, std::uint32_t awaited);
+  void wait(Flag flag, Lacking lacking, Awaited awaited);
   struct WaitHost;
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
