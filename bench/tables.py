@@ -24,7 +24,10 @@ def table(rows: list[dict], against: str) -> str:
         elif row["mode"] == "nearfield":
             ours[key].append(row["median"])
     sizes = sorted({key[2] for key in ours if key[2]})
-    lines = ["| operation | state | " + " | ".join(map(short, sizes)) + " |", "| --- " * (len(sizes) + 2) + "|"]
+    lines = [
+        "| operation | state | " + " | ".join(map(short, sizes)) + " |",
+        "| --- " * (len(sizes) + 2) + "|",
+    ]
     for op in dict.fromkeys(row["op"] for row in rows):
         for state in sorted({key[1] for key in ours if key[0] == op}):
             cells = []

@@ -57,7 +57,7 @@ double slots_cost(const Shape& s, const Call& call) {
 }
 double rounds_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * (s.size + 1) * 1.5, in_bytes(call) * s.size * (s.size + 1));
+         copying(s, in_bytes(call) * (s.size + 1) * (s.crowded() ? 2 : 1), in_bytes(call) * s.size * (s.size + 1));
 }
 double direct_cost(const Shape& s, const Call& call) {
   return 2 * meeting(s) + copying(s, in_bytes(call) * s.size, in_bytes(call) * s.size * (s.size + 1));

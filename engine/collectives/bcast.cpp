@@ -102,8 +102,8 @@ double met_cost(const Shape& s, const Call& call) {
   return 1.2 * meeting(s) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s) + rounds_of(s, in_bytes(call)) +
-         copying(s, 1.6 * in_bytes(call), in_bytes(call) * (s.size + 1));
+  return (s.ranks_per_cpu >= 12 ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call)) +
+         copying(s, (s.crowded() ? 4 : 1.6) * in_bytes(call), in_bytes(call) * (s.size + 1));
 }
 double direct_cost(const Shape& s, const Call& call) {
   return 2 * meeting(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);

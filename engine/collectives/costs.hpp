@@ -56,7 +56,7 @@ inline double rounds_of(const Shape& s, double bytes) {
 // times at 8 ranks).
 inline double together(const Shape& s, double bytes, double whole) {
   if (!s.crowded()) return 1e12 + whole;  // every member has a CPU: shares of their own are as good
-  return meeting(s) + 3 * s.machine.line * s.size / 4 + 2.5 * whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
+  return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
 }
 inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU
 

@@ -86,7 +86,7 @@ double slots_cost(const Shape& s, const Call& call) {
   return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 2 : 0.25) +
+  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 6 : 0.25) +
          folding(s, in_bytes(call) * s.size, in_bytes(call) * (s.size + 1)) * (s.crowded() ? alone(s) : 1);
 }
 double partitioned_cost(const Shape& s, const Call& call) {

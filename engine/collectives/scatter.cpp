@@ -94,7 +94,7 @@ double slots_cost(const Shape& s, const Call& call) {
 }
 double pipeline_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 2 * alone(s) : 1);
+         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 6 * alone(s) : 1);
 }
 double direct_cost(const Shape& s, const Call& call) {
   return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
