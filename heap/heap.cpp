@@ -19,7 +19,9 @@ void read_settings() {
   const char* const text = std::getenv("NEARFIELD_HEAP");
   heap.off = text && !std::strcmp(text, "off");
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-  heap.region_bytes = memory;
+  // Every rank maps every other's heap: all of them must fit a quarter of the address space, at two ranks to a CPU.
+  const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));
+  heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
   if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP")) heap.keep = std::strtoull(keep, nullptr, 10);
   if (!heap.off) watch_forks();

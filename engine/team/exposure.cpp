@@ -119,7 +119,8 @@ std::string Team::swap_heaps() {
   const std::uint64_t own = heap_told_[rank_] > heap_settled_[rank_] ? heap_told_[rank_] : 0;
   const auto view = own ? node_.heap()->current() : memory::SharedHeap::View{};
   // A fork in another thread has begun the next heap meanwhile: this one is gone.
-  std::string trouble = own && view.generation != own ? "a fork came in between" : "";
+  const bool gone = own && view.generation != own;
+  std::string trouble = gone ? "a fork came in between" : "";
   std::unique_lock lock(node_.peers_mutex);
   for (;;) {
     bool complete = true;
@@ -127,15 +128,21 @@ std::string Team::swap_heaps() {
     if (!came) return came.error().text;
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
-      if (own && trouble.empty() && peer_[r]->heap_sent < own) {
-        auto sent = node_.exchange().send(peer_[r]->address, view.fd, own);
-        if (!sent) trouble = sent.error().text;
-        else if (*sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
+      if (own && peer_[r]->heap_sent < own) {
+        // Where it is gone, the peers learn that, instead of waiting for it.
+        auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
+                         : node_.exchange().send(peer_[r]->address, view.fd, own);
+        if (!sent) return sent.error().text;
+        if (*sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
         complete = false;
       }
       if (heap_told_[r] <= heap_settled_[r]) continue;
-      if (peer_[r]->heap_generation == heap_told_[r]) heap_[r] = peer_[r]->heap;
-      else complete = false;
+      if (peer_[r]->heap_generation >= heap_told_[r]) {
+        heap_[r] = peer_[r]->heap;
+        if (!heap_[r] || peer_[r]->heap_generation > heap_told_[r]) trouble = "a peer's heap has gone by a fork";
+      } else {
+        complete = false;
+      }
     }
     if (complete) return trouble;
     if (waiting::nanoseconds() > limit) return trouble.empty() ? "no descriptor came within 10 s" : trouble;

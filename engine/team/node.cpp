@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -67,7 +68,9 @@ Node::Node(Settings settings, memory::Segment segment, memory::Exchange exchange
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  auto segment = memory::Segment::create(memory);
+  // Every rank maps every other's segment: all of them must fit a quarter of the address space, at two ranks to a CPU.
+  const std::size_t ranks = std::max(64L, 2 * sysconf(_SC_NPROCESSORS_ONLN));
+  auto segment = memory::Segment::create(std::min(memory, (std::size_t{32} << 40) / ranks));
   if (!segment) return segment.error();
   auto exchange = memory::Exchange::open();
   if (!exchange) return exchange.error();
@@ -104,8 +107,9 @@ Result<bool> Node::collect() {
       if (peer->pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, peer->pid, 0));
       peers[who] = std::move(peer);
     } else if (const auto peer = peers.find(who); peer != peers.end()) {
-      peer->second->heap = std::make_shared<memory::PeerSegment>(std::move(*mapped));
-      peer->second->heap_generation = (*arrived)->what;
+      const bool gone = (*arrived)->what & heap_gone;
+      peer->second->heap = gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped));
+      peer->second->heap_generation = (*arrived)->what & ~heap_gone;
     }
   }
 }

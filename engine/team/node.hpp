@@ -27,6 +27,9 @@ struct ProcessHeader {
   std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
 };
 
+// Told with a descriptor (Exchange::send): the shared heap of that generation is gone, the descriptor is any.
+inline constexpr std::uint64_t heap_gone = std::uint64_t{1} << 63;
+
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
 struct Peer {
   memory::PeerSegment segment;
