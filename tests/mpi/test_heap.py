@@ -5,10 +5,11 @@ import pytest
 from tests.mpi.jobs import compile_c, hosts, launch, python_of
 
 BOTH = hosts("mpich", "openmpi")
+ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])
-@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("host", ALL)
 def test_forks_between_collectives(host: str, ranks: int) -> None:
     job = launch(host, ranks, [compile_c(host, "forks.c")], timeout=100)
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
