@@ -45,9 +45,16 @@ def show(as_json: bool) -> None:
         console.print(f"  {kind} node {node['node']}: {_bytes(node['bytes'])}, CPUs {node['cpus'] or 'none'}")
     quota = "no quota" if cpus["quota"] is None else f"quota of {cpus['quota']} CPUs"
     console.print(f"  CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
+    if found["session_groups"]:
+        console.print(
+            "  scheduling: every session is a group of its own. Launchers that give each rank a session (MPICH's) then\n"
+            "  make ranks that share CPUs wait longer; `sysctl kernel.sched_autogroup_enabled=0` avoids that"
+        )
     pages = found["pages"]
     collapse = "by MADV_COLLAPSE" if pages["collapse"] else f"no: {pages['collapse_why']}"
-    console.print(f"  huge pages in shared memory: {collapse} (transparent: {pages['transparent']})")
+    console.print(
+        f"  huge pages in shared memory: {collapse} (transparent: {pages['transparent']})", markup=False
+    )
     console.print(emphasis("Ways of reaching a peer's memory"))
     for way in found["reach"]:
         console.print(f"  {way['name']:13} {'works' if way['works'] else 'no':6} {way['why']}", markup=False)

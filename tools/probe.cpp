@@ -177,10 +177,11 @@ int main() {
                            ", " + way(memory::Way::cma, try_cma()) + ", " +
                            way(memory::Way::copy_buffers, try_mapped()) + "]";
   std::printf(
-      "{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"ptrace_scope\": "
-      "%s,\n \"dev_shm_bytes\": %llu,\n",
+      "{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"session_groups\": "
+      "%s,\n "
+      "\"ptrace_scope\": %s,\n \"dev_shm_bytes\": %llu,\n",
       topology().c_str(), cpus().c_str(), ways.c_str(), pages().c_str(), quote(system.release).c_str(),
-      quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
+      memory::scheduling_group() ? "true" : "false", quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
       has_shm ? (unsigned long long)(shm.f_blocks) * shm.f_frsize : 0ull);
   std::printf(" \"settings\": %s,\n \"algorithms\": %s}\n",
               list(settings_table(),

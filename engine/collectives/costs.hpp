@@ -10,16 +10,16 @@
 
 namespace nearfield::collectives {
 
-// Once around all ranks that share CPUs. The deeper the crowd, the less a yield helps (waiting/wait.hpp): measured 6,
-// 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
+// Once around all ranks that share CPUs. In scheduling groups of their own, the deeper the crowd, the less a yield
+// helps: measured 6, 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
 inline double around(const Shape& s) {
-  return s.machine.turn * s.ranks_per_cpu * std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0);
+  return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
 // One member waits for another that has something for it.
 inline double hop(const Shape& s) { return s.crowded() ? around(s) : s.machine.line; }
 // All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one.
-inline double hop_from_root(const Shape& s) { return hop(s) * (s.ranks_per_cpu >= 12 ? 3.5 : 1); }
+inline double hop_from_root(const Shape& s) { return hop(s) * (s.deep() ? 3.5 : 1); }
 
 // Everybody waits for everybody: once around all ranks where they share CPUs, else by flags or at the gate.
 inline double meeting(const Shape& s) {

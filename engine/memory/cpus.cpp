@@ -95,4 +95,22 @@ std::size_t last_level_cache() {
   return largest ? largest : 8u << 20;
 }
 
+int scheduling_group(const std::string& root) {
+  int enabled = 0;
+  std::ifstream(root + "/proc/sys/kernel/sched_autogroup_enabled") >> enabled;
+  if (!enabled) return 0;
+  std::ifstream groups(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool divides = controllers == ",," || controllers.find(",cpu,") != std::string::npos;
+    if (divides && line.substr(second + 1) != "/") return 0;
+  }
+  std::string text;
+  std::ifstream(root + "/proc/self/autogroup") >> text;  // "/autogroup-123"
+  const auto dash = text.rfind('-');
+  return dash == std::string::npos ? 0 : std::atoi(text.c_str() + dash + 1);
+}
+
 }  // namespace nearfield::memory

@@ -18,6 +18,10 @@ struct Cpus {
   double available() const { return allowed.count() < quota ? allowed.count() : quota; }
 };
 
+// Processes with the same number share a scheduling group, in which a yield lets the others run. 0: all of the node do.
+// The kernel makes a group of each session (autogroup), except below control groups that divide the CPUs.
+int scheduling_group(const std::string& root = "");
+
 std::size_t last_level_cache();  // bytes
 
 // `root` stands before /proc and /sys (tests); the affinity mask is always our own.

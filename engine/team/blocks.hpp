@@ -84,6 +84,7 @@ enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted
 // Decided by the first member, read by the others after creation.
 struct Plan {
   std::uint32_t gate;          // all-to-all waits meet at the gate
+  std::uint32_t one_group;     // Shape::one_group
   double ranks_per_cpu;        // 1 where every member has a CPU of its own
   std::uint32_t check;         // compare the calls of all members before each one
   std::uint64_t buffer_bytes;  // one staging buffer

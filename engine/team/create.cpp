@@ -22,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 2;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 3;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
@@ -32,6 +32,7 @@ struct Hello {
   std::uint64_t secret;  // what lies there
   std::uint32_t protocol;
   std::uint32_t enabled;
+  std::int64_t group;      // scheduling group
   std::uint64_t cpus[16];  // affinity mask
 };
 
@@ -144,6 +145,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   mine.secret = node.header().probe;
   mine.protocol = protocol;
   mine.enabled = node.settings().enabled;
+  mine.group = memory::scheduling_group();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
     if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 
@@ -181,10 +183,12 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     }
     team->leader_ = reinterpret_cast<LeaderBlock*>(team->base_[0] + hellos[0].block + leader_offset);
     const int shared = sharing(hellos, rank);
-    node.tune(shared);
+    const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+    node.tune(shared, one_group);
     if (rank == 0) {
       auto& plan = team->leader_->plan;
       plan.gate = node.policy().crowded || size > 8;
+      plan.one_group = one_group;
       plan.ranks_per_cpu = node.policy().crowded ? std::max(1.01, shared / node.cpus().available()) : 1;
       plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
     }
@@ -194,7 +198,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
   const Plan& plan = team->leader_->plan;
   team->gated_ = plan.gate;
-  team->shape_ = {size, plan.ranks_per_cpu, plan.gate != 0, plan.buffer_bytes, plan.machine};
+  team->shape_ = {size, plan.ranks_per_cpu, plan.gate != 0, plan.one_group != 0, plan.buffer_bytes, plan.machine};
   team->algorithm_text = plan.algorithm;
   return team;
 }

@@ -87,7 +87,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   if (node->machine_.cache == 0) node->machine_.cache = double(memory::last_level_cache());
   if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
   node->watch_forks();
-  node->tune(1);
+  node->tune(1, true);
   return node;
 }
 
@@ -133,18 +133,19 @@ Node::~Node() {
     if (peer->pidfd >= 0) close(peer->pidfd);
 }
 
-void Node::tune(int sharing_ranks) {
+void Node::tune(int sharing_ranks, bool one_group) {
   if (sharing_ranks <= sharing_ranks_) return;
   sharing_ranks_ = sharing_ranks;
   policy_.crowded = sharing_ranks > cpus_.available() + 0.01;
   policy_.may_sleep = true;
   policy_.spins = waiting::pauses_in(50'000);
-  policy_.yields = policy_.crowded ? 8 : 2000;
-  policy_.awake = policy_.crowded ? 10'000 : 1'000'000;
-  // Launchers give every rank a session of its own, and the kernel then schedules it as a group of its own (autogroup):
-  // a yield inside the group reaches the others late. Where a dozen ranks to a CPU wait for one event, which wakes all
-  // of them by one call, sleeping at once costs less.
-  policy_.sleep_at_once = sharing_ranks >= 12 * cpus_.available();
+  // In one scheduling group a yield hands the CPU on. Where launchers give every rank a session, hence a group, of its
+  // own, it does so late: ranks that yield for long take the CPU from the one that works, and where a dozen ranks to a
+  // CPU wait for one event, which wakes all of them by one call, sleeping at once costs least.
+  const bool apart = policy_.crowded && !one_group;
+  policy_.yields = !policy_.crowded ? 2000 : one_group ? 100 : 8;
+  policy_.awake = apart ? 10'000 : 1'000'000;
+  policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
   switch (settings_.wait) {
     case WaitStyle::automatic: break;
     case WaitStyle::spin:

@@ -85,7 +85,8 @@ class Node {
   std::mutex teams_mutex;
 
   // The wait policy, once it is known how many ranks of this node share our CPUs.
-  void tune(int sharing_ranks);
+  // `one_group`: they let each other run by yielding.
+  void tune(int sharing_ranks, bool one_group);
 
  private:
   Node(Settings settings, memory::Segment segment, memory::Exchange exchange);

@@ -11,14 +11,17 @@ struct Shape {
   int size = 1;
   double ranks_per_cpu = 1;  // 1 where every member has a CPU of its own
   bool gated = false;
+  bool one_group = true;  // members that share CPUs let each other run by yielding (memory::scheduling_group)
   std::size_t buffer_bytes = 64 << 10;  // one copy buffer
   Machine machine;
   bool crowded() const { return ranks_per_cpu > 1; }
+  // Crowds so deep that members sleep at once, unless yields reach everybody.
+  bool deep() const { return ranks_per_cpu >= 12 && !one_group; }
 };
 
 // The shape of a team whose members spread over the machine's CPUs.
 inline Shape shape_for(int size, const Machine& machine) {
-  Shape shape{size, size > machine.cpus ? size / machine.cpus : 1, false, 64 << 10, machine};
+  Shape shape{size, size > machine.cpus ? size / machine.cpus : 1, false, false, 64 << 10, machine};
   shape.gated = shape.crowded() || size > 8;
   if (shape.crowded()) shape.buffer_bytes = 256 << 10;
   return shape;

@@ -218,6 +218,21 @@ TEST_F(FakeRoot, WithoutLimitTheMaskCounts) {
   EXPECT_DOUBLE_EQ(cpus.available(), cpus.allowed.count());
 }
 
+TEST_F(FakeRoot, SessionsAreSchedulingGroupsOnlyBelowTheRootControlGroup) {
+  EXPECT_EQ(scheduling_group(root_), 0);
+  write("proc/sys/kernel/sched_autogroup_enabled", "1\n");
+  write("proc/self/autogroup", "/autogroup-77 nice 0\n");
+  write("proc/self/cgroup", "4:memory:/job\n1:cpu,cpuacct:/\n0::/\n");
+  EXPECT_EQ(scheduling_group(root_), 77);
+  write("proc/self/cgroup", "4:memory:/\n1:cpu,cpuacct:/job\n0::/\n");
+  EXPECT_EQ(scheduling_group(root_), 0);
+  write("proc/self/cgroup", "0::/system.slice/job\n");
+  EXPECT_EQ(scheduling_group(root_), 0);
+  write("proc/self/cgroup", "0::/\n");
+  write("proc/sys/kernel/sched_autogroup_enabled", "0\n");
+  EXPECT_EQ(scheduling_group(root_), 0);
+}
+
 TEST(CpuSet, IsWrittenAsAList) {
   CpuSet set;
   for (const int cpu : {0, 1, 2, 8}) set.bits.set(std::size_t(cpu));
