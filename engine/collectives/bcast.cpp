@@ -3,30 +3,21 @@
 // pipeline:  root    copy in chunk c -> buffer, post(c) ............ wait until everybody consumed c - 4
 //            others  wait posted(c), copy out, consume(c)
 #include "engine/collectives/direct.hpp"
+#include "engine/collectives/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-void line(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_line();
+template <class Ring>
+void small(Team& team, const Call& call) {
+  const std::uint64_t seq = Ring::next(team);
   if (team.rank() == call.root) {
-    put(team.reserve_line(seq), call.send, call.bytes);
-    team.publish_line(seq);
+    put(Ring::reserve(team, seq), call.send, call.bytes);
+    Ring::publish(team, seq, call.bytes);
   } else {
-    put(call.recv, team.wait_line(call.root, seq), call.bytes);
+    put(call.recv, Ring::wait(team, call.root, seq), call.bytes);
   }
-  team.finish_line(seq);
-}
-
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  if (team.rank() == call.root) {
-    put(team.reserve_slot(seq), call.send, call.bytes);
-    team.publish_slot(seq, call.bytes);
-  } else {
-    put(call.recv, team.wait_slot(call.root, seq), call.bytes);
-  }
-  team.finish_rooted_slot(seq);
+  Ring::finish(team, seq);
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
@@ -116,9 +107,9 @@ double together_cost(const Shape& s, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::bcast, fits_line, line_cost, line,
+    {"line", Collective::bcast, fits_line, line_cost, small<Lines>,
      "payload in a line of the root's deep ring, up to 120 bytes"},
-    {"slots", Collective::bcast, fits_slot, slots_cost, slots, "payload in the root's slot, up to 4 KiB"},
+    {"slots", Collective::bcast, fits_slot, slots_cost, small<Slots>, "payload in the root's slot, up to 4 KiB"},
     {"met", Collective::bcast, fits_slot, met_cost, met, "payload in the root's slot, and all meet; up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,

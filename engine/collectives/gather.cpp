@@ -2,41 +2,28 @@
 //
 // pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
 //            root     for each sender: wait posted(c), copy out; then consume(c)
+#include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/direct.hpp"
+#include "engine/collectives/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-void line(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_line();
+template <class Ring>
+void small(Team& team, const Call& call) {
+  const std::uint64_t seq = Ring::next(team);
   if (team.rank() == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + call.root * call.bytes, call.send, call.bytes);
     for (int i = 1; i < team.size(); ++i) {
       const int r = (call.root + i) % team.size();
-      put(out + r * call.bytes, team.wait_line(r, seq), call.bytes);
+      put(out + r * call.bytes, Ring::wait(team, r, seq), call.bytes);
     }
   } else {
-    put(team.reserve_line(seq), call.send, call.bytes);
-    team.publish_line(seq);
+    put(Ring::reserve(team, seq), call.send, call.bytes);
+    Ring::publish(team, seq, call.bytes);
   }
-  team.finish_line(seq);
-}
-
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  if (team.rank() == call.root) {
-    auto* out = static_cast<std::byte*>(call.recv);
-    put(out + call.root * call.bytes, call.send, call.bytes);
-    for (int i = 1; i < team.size(); ++i) {
-      const int r = (call.root + i) % team.size();
-      put(out + r * call.bytes, team.wait_slot(r, seq), call.bytes);
-    }
-  } else {
-    put(team.reserve_slot(seq), call.send, call.bytes);
-    team.publish_slot(seq, call.bytes);
-  }
-  team.finish_rooted_slot(seq);
+  Ring::finish(team, seq);
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -94,31 +81,15 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(call.root) + r * call.bytes, team.send_of(r), call.bytes, store);
 }
 
-// ---- estimates (costs.hpp)
-double line_cost(const Shape& s, const Call& call) { return hop(s) + copying(s, in_bytes(call) * s.size, 0); }
-double slots_cost(const Shape& s, const Call& call) {
-  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call) * s.size, 0);
-}
-double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 6 * alone(s) : 1);
-}
-double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
-}
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * copying(s, n, 2 * n));
-}
-
 constexpr Algorithm rows[] = {
-    {"line", Collective::gather, fits_line, line_cost, line,
+    {"line", Collective::gather, fits_line, blocks::line, small<Lines>,
      "payload in lines of the senders' deep rings, up to 120 bytes"},
-    {"slots", Collective::gather, fits_slot, slots_cost, slots, "payload in every sender's slot, up to 4 KiB"},
-    {"pipeline", Collective::gather, always, pipeline_cost, pipeline, "chunks through the senders' copy buffers"},
-    {"direct", Collective::gather, always, direct_cost, direct,
+    {"slots", Collective::gather, fits_slot, blocks::slots, small<Slots>,
+     "payload in every sender's slot, up to 4 KiB"},
+    {"pipeline", Collective::gather, always, blocks::pipeline, pipeline, "chunks through the senders' copy buffers"},
+    {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers},
-    {"together", Collective::gather, always, together_cost, nullptr,
+    {"together", Collective::gather, always, blocks::together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -4,36 +4,24 @@
 //            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
 #include "engine/collectives/direct.hpp"
 #include "engine/collectives/partitioned.hpp"
+#include "engine/collectives/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-void line(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_line();
+template <class Ring>
+void small(Team& team, const Call& call) {
+  const std::uint64_t seq = Ring::next(team);
   if (team.rank() == call.root) {
     auto inputs = team.inputs();
-    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : team.wait_line(r, seq);
+    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : Ring::wait(team, r, seq);
     void* out = call.recv;
     call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   } else {
-    put(team.reserve_line(seq), call.send, call.bytes);
-    team.publish_line(seq);
+    put(Ring::reserve(team, seq), call.send, call.bytes);
+    Ring::publish(team, seq, call.bytes);
   }
-  team.finish_line(seq);
-}
-
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  if (team.rank() == call.root) {
-    auto inputs = team.inputs();
-    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : team.wait_slot(r, seq);
-    void* out = call.recv;
-    call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
-  } else {
-    put(team.reserve_slot(seq), call.send, call.bytes);
-    team.publish_slot(seq, call.bytes);
-  }
-  team.finish_rooted_slot(seq);
+  Ring::finish(team, seq);
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -103,9 +91,10 @@ double together_cost(const Shape& s, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::reduce, fits_line, line_cost, line,
+    {"line", Collective::reduce, fits_line, line_cost, small<Lines>,
      "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
-    {"slots", Collective::reduce, fits_slot, slots_cost, slots, "payload in slots, the root reduces; up to 4 KiB"},
+    {"slots", Collective::reduce, fits_slot, slots_cost, small<Slots>,
+     "payload in slots, the root reduces; up to 4 KiB"},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},

@@ -2,35 +2,25 @@
 //
 // pipeline:  root    wait until everybody consumed c - 4, copy in a piece for each rank, post(c)
 //            others  wait posted(c), copy out their piece, consume(c)
+#include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/direct.hpp"
+#include "engine/collectives/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-void line(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_line();
+template <class Ring>
+void small(Team& team, const Call& call) {
+  const std::uint64_t seq = Ring::next(team);
   if (team.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
-    put(team.reserve_line(seq), in, call.bytes * team.size());
-    team.publish_line(seq);
+    put(Ring::reserve(team, seq), in, call.bytes * team.size());
+    Ring::publish(team, seq, call.bytes * team.size());
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
-    put(call.recv, team.wait_line(call.root, seq) + team.rank() * call.bytes, call.bytes);
+    put(call.recv, Ring::wait(team, call.root, seq) + team.rank() * call.bytes, call.bytes);
   }
-  team.finish_line(seq);
-}
-
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  if (team.rank() == call.root) {
-    const auto* in = static_cast<const std::byte*>(call.send);
-    put(team.reserve_slot(seq), in, call.bytes * team.size());
-    team.publish_slot(seq, call.bytes * team.size());
-    put(call.recv, in + call.root * call.bytes, call.bytes);
-  } else {
-    put(call.recv, team.wait_slot(call.root, seq) + team.rank() * call.bytes, call.bytes);
-  }
-  team.finish_rooted_slot(seq);
+  Ring::finish(team, seq);
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -87,33 +77,16 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(r), team.send_of(call.root) + r * call.bytes, call.bytes, store);
 }
 
-// ---- estimates (costs.hpp)
-double line_cost(const Shape& s, const Call& call) { return hop(s) + copying(s, in_bytes(call) * s.size, 0); }
-double slots_cost(const Shape& s, const Call& call) {
-  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call) * s.size, 0);
-}
-double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 6 * alone(s) : 1);
-}
-double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
-}
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * copying(s, n, 2 * n));
-}
-
 constexpr Algorithm rows[] = {
-    {"line", Collective::scatter, all_fit_line, line_cost, line,
+    {"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
      "all blocks in a line of the root's deep ring, up to 120 bytes together"},
-    {"slots", Collective::scatter, all_fit_slot, slots_cost, slots,
+    {"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
      "all blocks in the root's slot, up to 4 KiB together"},
-    {"pipeline", Collective::scatter, buffer_has_places, pipeline_cost, pipeline,
+    {"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, pipeline,
      "a piece of every block through the root's copy buffers"},
-    {"direct", Collective::scatter, always, direct_cost, direct,
+    {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
-    {"together", Collective::scatter, always, together_cost, nullptr,
+    {"together", Collective::scatter, always, blocks::together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
