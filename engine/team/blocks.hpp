@@ -20,6 +20,15 @@
 // met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
 // read exposure n, and n + 2 goes where n was.
 //
+// Work done together (Team::work_together):
+//
+//   everybody         exposes its buffers, adds one to the gate
+//   the last of them  parts = round << 32
+//   whoever runs      takes a part (compare-and-swap on parts), does it, adds one to `done`; until none is left
+//   everybody         leaves when `done` has reached the sum of all rounds' parts so far
+//
+// Nobody arrives in round n + 1 before it has left round n, so a word of parts that bears another round is not its own.
+//
 // Crowded teams (more ranks than CPUs) also meet at the leader's gate: one counter to look at instead of p lines,
 // and only the last to arrive wakes the sleepers.
 #pragma once
