@@ -1,9 +1,14 @@
-"""Random collective calls, each compared with the host's own result. Arguments: seed, cases."""
+"""Collective calls, each compared with the host's own result.
+
+Arguments: seed and number of random cases, or a JSON file with a list of cases.
+"""
 
 from __future__ import annotations
 
+import json
 import random
 import sys
+from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
@@ -144,21 +149,36 @@ def fold(operation: MPI.Op, parts: list[np.ndarray]) -> np.ndarray:
     return result
 
 
-def case(draw: random.Random, own: random.Random, comms: list[MPI.Intracomm], seed: int) -> None:
-    """One random call. `draw` is the same on all ranks, `own` is not."""
+OPERATORS = [MPI.SUM, MPI.SUM, MPI.MIN, MPI.MAX, MPI.PROD, MPI.LXOR, MPI.BOR, USER]
+
+
+def random_case(draw: random.Random) -> dict:
+    """What all ranks agree on; numbers are taken modulo what there is."""
     name = draw.choice(OPERATIONS)
-    comm = draw.choice(comms)
-    dtype = draw.choice(TYPES)
     limit = 20 if draw.random() < 0.15 else 15
-    count = COUNTS[draw.randrange(limit)]
+    return {
+        "op": name,
+        "comm": draw.randrange(64),
+        "dtype": draw.choice(TYPES),
+        "count": COUNTS[draw.randrange(limit)],
+        "root": draw.randrange(64),
+        "in_place": draw.random() < 0.3,
+        "algorithm": draw.choice([None, *ALGORITHMS.get(name, [])]),
+        "operator": draw.randrange(64),
+    }
+
+
+def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: int) -> None:
+    """One call by host and Nearfield. `own` differs between ranks: layouts, alignments, kinds of memory."""
+    name, dtype, count, in_place = case["op"], case["dtype"], case["count"], case["in_place"]
+    forced = case["algorithm"] if case["algorithm"] in ALGORITHMS.get(name, []) else None
+    comm = comms[case["comm"] % len(comms)]
     p, me = comm.size, comm.rank
     if count * p > 300000:
         count //= p
-    root = draw.randrange(64) % p
-    in_place = draw.random() < 0.3
-    forced = draw.choice([None, *ALGORITHMS.get(name, [])])
+    root = case["root"] % p
     reduction = name in ("reduce", "allreduce", "reduce_scatter_block")
-    operation = draw.choice([MPI.SUM, MPI.SUM, MPI.MIN, MPI.MAX, MPI.PROD, MPI.LXOR, MPI.BOR, USER])
+    operation = OPERATORS[case["operator"] % len(OPERATORS)]
     if reduction:
         if dtype[0] == "c" and operation not in (MPI.SUM, MPI.PROD):
             operation = MPI.SUM
@@ -256,12 +276,17 @@ def case(draw: random.Random, own: random.Random, comms: list[MPI.Intracomm], se
 
 def main() -> None:
     """Runs the cases; the first failure ends the job."""
-    seed, cases = int(sys.argv[1]), int(sys.argv[2])
+    seed = int(sys.argv[1]) if len(sys.argv) > 2 else 0
     draw, own = random.Random(seed), random.Random(seed * 100 + WORLD.rank)
+    if len(sys.argv) > 2:
+        program = [random_case(draw) for _ in range(int(sys.argv[2]))]
+    else:
+        program = json.loads(Path(sys.argv[1]).read_text())
+    cases = len(program)
     comms = communicators()
-    for number in range(cases):
+    for number, case in enumerate(program):
         try:
-            case(draw, own, comms, seed * 10000 + number)
+            run_case(case, own, comms, seed * 10000 + number)
         except AssertionError as error:
             print(f"FAILED case {number}: {error}", flush=True)
             WORLD.Abort(3)
