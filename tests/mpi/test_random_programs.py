@@ -9,8 +9,29 @@ from hypothesis import strategies as st
 from tests.mpi.jobs import SCRATCH, launch, python_of
 
 WORKER = str(Path(__file__).with_name("worker_properties.py"))
-ALGORITHMS = ["line", "slots", "met", "oneshot", "rounds", "pipeline", "partitioned", "direct", "direct-pull", "together"]
-OPERATIONS = ["barrier", "bcast", "reduce", "allreduce", "allgather", "alltoall", "gather", "scatter", "reduce_scatter_block"]
+ALGORITHMS = [
+    "line",
+    "slots",
+    "met",
+    "oneshot",
+    "rounds",
+    "pipeline",
+    "partitioned",
+    "direct",
+    "direct-pull",
+    "together",
+]
+OPERATIONS = [
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "allgather",
+    "alltoall",
+    "gather",
+    "scatter",
+    "reduce_scatter_block",
+]
 # Around every boundary between algorithms: a line, a slot, a chunk, a copy buffer, the shared heap.
 COUNTS = st.one_of(
     st.integers(0, 40),
