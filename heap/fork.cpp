@@ -136,6 +136,8 @@ void forget_left(const std::byte* begin, std::size_t bytes) {
   }
 }
 
-void watch_forks() { pthread_atfork(prepare, parent, child); }
+// At load, before any other library registers its handlers: those that run before the fork are through when ours takes
+// the lock, and those that run after it find it free, so that all of them may allocate.
+[[gnu::constructor]] static void watch_forks() { pthread_atfork(prepare, parent, child); }
 
 }  // namespace nearfield::heap

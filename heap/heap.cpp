@@ -24,7 +24,6 @@ void read_settings() {
   heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
   if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP")) heap.keep = std::strtoull(keep, nullptr, 10);
-  if (!heap.off) watch_forks();
 }
 
 bool begin_region() {

@@ -59,7 +59,6 @@ std::size_t length(const void* p);
 bool free(void* p);  // false: not ours
 bool resize(void* p, std::size_t bytes);
 
-void watch_forks();
 void forget_left(const std::byte* begin, std::size_t bytes);  // such a block goes
 
 }  // namespace nearfield::heap
