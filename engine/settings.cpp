@@ -26,6 +26,10 @@ constexpr SettingRow rows[] = {
     {"NEARFIELD_HEAP_KEEP", "",
      "bytes of freed blocks that the shared heap keeps; default 256 MiB, at most 1/16 of memory"},
     {"NEARFIELD_WAIT", "auto", "auto, spin, yield or sleep: how a rank waits"},
+    {"NEARFIELD_MESSAGES", "on", "on or off: off leaves point to point to the host MPI"},
+    {"NEARFIELD_PROTOCOL", "auto",
+     "auto, queue, fastbox, copy-buffers, cma or mapped: how messages travel, where it is possible"},
+    {"NEARFIELD_EAGER", "16384", "bytes up to which a message travels with its envelope"},
     {"NEARFIELD_NODE", "", "pretend that this process lives on a node of this name (tests)"},
     {"NEARFIELD_MACHINE", "",
      "file with the machine's figures; default: what `nearfield model --calibrate` has stored"},
@@ -89,6 +93,17 @@ Settings read_settings(std::string& complaints) {
                                          {"yield", WaitStyle::yield},
                                          {"sleep", WaitStyle::sleep}};
   choose("NEARFIELD_WAIT", waits, s.wait, complaints);
+  choose("NEARFIELD_MESSAGES", switches, s.messages, complaints);
+  constexpr Choice<Protocol> protocols[] = {{"auto", Protocol::automatic},  {"queue", Protocol::queue},
+                                            {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
+                                            {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
+  choose("NEARFIELD_PROTOCOL", protocols, s.protocol, complaints);
+  if (const char* text = std::getenv("NEARFIELD_EAGER"); text && *text) {
+    char* end = nullptr;
+    const long bytes = std::strtol(text, &end, 10);
+    if (*end || bytes < 0) complaints += std::string("NEARFIELD_EAGER=") + text + " is not a number of bytes\n";
+    else s.eager_bytes = s.direct_bytes = std::uint64_t(bytes);
+  }
   if (const char* text = std::getenv("NEARFIELD_ALGORITHM")) s.algorithm = text;
   if (const char* text = std::getenv("NEARFIELD_NODE")) s.node = text;
   if (const char* text = std::getenv("NEARFIELD_STALL_SECONDS"); text && *text) {

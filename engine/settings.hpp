@@ -12,6 +12,8 @@ namespace nearfield {
 
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
+// How messages travel: forced for all, or by size and reach.
+enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
 
 struct Settings {
   bool enabled = true;
@@ -23,8 +25,12 @@ struct Settings {
   double stall_seconds = 60;  // 0: never report
   std::uint32_t ways_left_out = 0;
   WaitStyle wait = WaitStyle::automatic;
-  Machine machine;   // its figures, for the choice of algorithms
-  std::string node;  // pretend to live on a node of this name
+  bool messages = true;  // carry point to point
+  Protocol protocol = Protocol::automatic;
+  std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope ...
+  std::uint64_t direct_bytes = 8 << 10;  // ... or up to this one, where the receiver reaches the sender's memory
+  Machine machine;                       // its figures, for the choice of algorithms
+  std::string node;                      // pretend to live on a node of this name
 };
 
 struct SettingRow {

@@ -52,6 +52,7 @@ void Node::watch_forks() {
     if (!node) return;
     const std::lock_guard lock(node->teams_mutex);
     for (Team* const team : node->teams) team->visit_exposed(keep, context);
+    if (node->visit_messages) node->visit_messages(keep, context);
   });
 }
 

@@ -1,5 +1,6 @@
 // The process's one global object: its segment, the peers whose segments it has mapped, its wait policy.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -67,6 +68,10 @@ class Node {
 
   // Called inside waits; set by the shim.
   void (*progress)() = [] {};
+  // Whether something else than the wait at hand needs us to look around often.
+  bool (*urgent)() = [] { return false; };
+  // Tells a fork which bytes of messages peers may be reading or writing now; set by the messenger.
+  std::function<void(memory::SharedHeap::Keep keep, void* context)> visit_messages;
 
   // Peers by identity; guarded by `peers_mutex` while teams are created.
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers;

@@ -49,6 +49,8 @@ class Team {
   const Plan& plan() const { return leader_->plan; }
   bool gated() const { return gated_; }
   const Shape& shape() const { return shape_; }
+  std::byte* segment_of(int member) const { return base_[member]; }
+  Peer* peer(int member) const { return peer_[member]; }  // nullptr for ourselves
 
   // ---- small operations
   // Starts the next small operation: returns its sequence number.

@@ -22,6 +22,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -53,6 +54,7 @@ std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 //   progress()              progresses the host MPI
 //   before_sleep() / after_sleep()  announce and take back the sleep
 //   bell()                  the futex word
+//   longest_nap()           nanoseconds after which it must look around
 //   one_event()             whether all who wait now wait for the same
 //   inspect(elapsed_ns)     looks for dead peers and stalls; may throw
 template <class Flag, class Host>
@@ -92,7 +94,7 @@ template <class Flag, class Host>
       host.after_sleep();
       return;
     }
-    futex_wait(host.bell(), rung, nap);
+    futex_wait(host.bell(), rung, std::min(nap, host.longest_nap()));
     host.after_sleep();
     if (flag()) return;
     if (nap < 8'000'000) nap *= 2;

@@ -29,8 +29,10 @@ struct Admission {
 
 inline Admission admit(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
-  if (!state || !state->team) [[unlikely]]
-    return {nullptr, state, Reason::communicator};
+  if (!state || !state->team) [[unlikely]] {
+    if (state && !state->team_tried && !revoked(comm)) make_team(*state);
+    if (!state || !state->team) return {nullptr, state, Reason::communicator};
+  }
   if (!state->team->enabled) [[unlikely]]
     return {nullptr, state, Reason::off};
   if (revoked(comm)) [[unlikely]]

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "engine/choosing/choose.hpp"
+#include "mpi/shim/point.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
 
@@ -14,15 +15,17 @@ namespace nearfield::mpi {
 
 thread_local CachedCommunicator communicator_cache[cached_communicators];
 std::atomic<std::uint64_t> communicator_epoch{1};
+messages::Messenger* the_messenger;  // never destroyed, as the node
 
 namespace {
 
 enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
-team::Node* the_node;  // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Node* the_node;   // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Team* base_team;  // of the world
 int keyval;
-thread_local bool creating;
+thread_local bool creating;  // inside of the host on our own behalf
 
 int unused_tag;
 
@@ -43,6 +46,8 @@ int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
 int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
+  // The messenger lives on the world's team.
+  if (state->team && state->team.get() == base_team) state->team.release();
   if (state->team) team::Team::close(std::move(state->team));
   return MPI_SUCCESS;
 }
@@ -89,38 +94,60 @@ class HostBootstrap : public team::Bootstrap {
   MPI_Comm comm_;
 };
 
-std::unique_ptr<Communicator> create(MPI_Comm comm) {
+// Local: finds out what there is to know of a communicator that we have not seen being made.
+std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   auto state = std::make_unique<Communicator>();
+  state->comm = comm;
   int inter = 0;
   if (host.Comm_test_inter(comm, &inter) || inter) {
-    state->reason = "intercommunicator";
+    state->team_tried = true;
     return state;
   }
   host.Comm_rank(comm, &state->rank);
   host.Comm_size(comm, &state->size);
-  if (state->size == 1) {
-    state->reason = "single rank";
-    return state;
-  }
-  HostBootstrap bootstrap(comm);
+  state->team_tried = state->size == 1;  // nobody to share anything with
+  return state;
+}
+
+void watch(Communicator& state) {
+  if (!host.Comm_is_revoked) return;
+  state.team->abandoned_context = &state;
+  state.team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
+}
+
+void progress_all() {
+  progress_host();
+  if (the_messenger && the_messenger->busy()) the_messenger->poll();
+}
+
+// Collective over the world: the team of all processes, and the messenger on top of it.
+void start_messages(bool threaded) {
+  auto state = describe(host.world);
+  HostBootstrap bootstrap(host.world);
+  state->team_tried = true;
   if (!the_node) {
     team::Team::decline(state->size, bootstrap);
-    state->reason = "switched off";
-    return state;
+  } else if (auto team = team::Team::create(*the_node, state->rank, state->size, bootstrap); !team) {
+    log_line(LogLevel::info, "the host serves the communicator of all %d ranks: %s", state->size,
+             team.error().text.c_str());
+  } else {
+    state->team = std::move(*team);
+    watch(*state);
+    auto messenger = messages::Messenger::create(*state->team, bootstrap, threaded);
+    if (messenger) {
+      the_messenger = messenger->release();
+      base_team = state->team.get();
+      state->context = 1;
+    } else {
+      log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
+    }
   }
-  auto team = team::Team::create(*the_node, state->rank, state->size, bootstrap);
-  if (!team) {
-    state->reason = "not on one node";
-    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state->size, team.error().text.c_str());
-    return state;
-  }
-  state->team = std::move(*team);
-  state->comm = comm;
-  if (host.Comm_is_revoked) {
-    state->team->abandoned_context = state.get();
-    state->team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
-  }
-  return state;
+  if (state->size == 1 && !the_messenger) state->team.reset();
+  if (host.Comm_set_attr(host.world, keyval, state.get()) == MPI_SUCCESS) state.release();
+  if (!the_messenger) return;
+  auto self = describe(host.self);
+  self->context = 2;
+  if (host.Comm_set_attr(host.self, keyval, self.get()) == MPI_SUCCESS) self.release();
 }
 
 }  // namespace
@@ -137,7 +164,7 @@ void leave_host_init() {
   phase.compare_exchange_strong(expected, Phase::before);
 }
 
-void start_node() {
+void start_node(int thread_level, bool collectively) {
   const std::lock_guard lock(start_mutex);
   if (phase.load(std::memory_order_acquire) != Phase::before) return;
   // Programs that use sessions alone have no world to progress the host by: the host serves them.
@@ -157,29 +184,101 @@ void start_node() {
     auto created = team::Node::create(settings);
     if (created) {
       the_node = created->release();
-      the_node->progress = progress_host;
+      the_node->progress = progress_all;
+      the_node->urgent = [] { return the_messenger && the_messenger->busy(); };
     } else {
       log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
     }
   }
-  int* largest_tag = nullptr;
+  int* upper_bound = nullptr;
   int known = 0;
-  const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &largest_tag, &known) == MPI_SUCCESS && known;
-  unused_tag = tags ? *largest_tag : 32767;
+  const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &upper_bound, &known) == MPI_SUCCESS && known;
+  unused_tag = tags ? *upper_bound : 32767;
   bind_types();
+  bind_layouts();
+  find_fortran_window();
+  largest_tag = unused_tag;
   stats_on = the_node && settings.stats;
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS;
+  if (ready && collectively) {
+    creating = true;
+    start_messages(thread_level == MPI_THREAD_MULTIPLE);
+    creating = false;
+  }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
+}
+
+std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice
+  auto mix = [](std::uint64_t x) {
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+  };
+  const std::uint64_t mixed = mix(mix(a + 0x9e3779b97f4a7c15u) ^ (b + 0xd1b54a32d192ed03u));
+  return mixed > 2 ? mixed : mixed + 3;  // 0: none, 1: the world, 2: self
+}
+
+MPI_Group world_group() {
+  static const MPI_Group group = [] {
+    MPI_Group all;
+    host.Comm_group(host.world, &all);
+    return all;
+  }();
+  return group;
+}
+
+bool resolve_members(Communicator& state) {
+  std::vector<int> ranks(state.size), members(state.size);
+  for (int r = 0; r < state.size; ++r) ranks[r] = r;
+  MPI_Group group;
+  if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
+  const int code = host.Group_translate_ranks(group, state.size, ranks.data(), world_group(), members.data());
+  host.Group_free(&group);
+  bool all = code == MPI_SUCCESS;
+  for (const int member : members) all &= member >= 0 && member < the_messenger->members();
+  if (all) state.members = std::move(members);
+  else state.context = 0;
+  return all;
+}
+
+void adopt(MPI_Comm comm, std::uint64_t context) {
+  if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
+  auto state = describe(comm);
+  int inter = 0;
+  if (host.Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter) state->context = context;
+  if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
+}
+
+void make_team(Communicator& state) {
+  state.team_tried = true;
+  HostBootstrap bootstrap(state.comm);
+  creating = true;
+  if (!the_node) {
+    team::Team::decline(state.size, bootstrap);
+  } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
+    state.team = std::move(*team);
+    watch(state);
+  } else {
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+  }
+  creating = false;
 }
 
 void finalize_node() {
   if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
   phase.store(Phase::finished, std::memory_order_release);
+  the_messenger = nullptr;
 }
 
 Communicator* communicator_slowly(MPI_Comm comm) {
   if (comm == host.comm_null || creating) return nullptr;
-  if (phase.load(std::memory_order_acquire) == Phase::before) start_node();  // a wrapper of MPI_Init may bypass ours
+  if (phase.load(std::memory_order_acquire) == Phase::before) {
+    int level = MPI_THREAD_SINGLE;  // a wrapper of MPI_Init may bypass ours
+    host.Query_thread(&level);
+    start_node(level, false);
+  }
   if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;
   void* value = nullptr;
   int found = 0;
@@ -187,10 +286,7 @@ Communicator* communicator_slowly(MPI_Comm comm) {
   if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   auto* state = found ? static_cast<Communicator*>(value) : nullptr;
   if (!state) {
-    if (revoked(comm)) return nullptr;
-    creating = true;
-    auto created = create(comm);
-    creating = false;
+    auto created = describe(comm);
     if (host.Comm_set_attr(comm, keyval, created.get()) != MPI_SUCCESS) return nullptr;
     state = created.release();
   }

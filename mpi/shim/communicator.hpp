@@ -1,21 +1,35 @@
-// What Nearfield keeps for a communicator: its team, or why it has none.
+// What Nearfield keeps for a communicator: its team for collectives, its context for messages.
 //
-// The state is attached to the communicator as an attribute at its first collective call, so it lives exactly as long
-// as the communicator, however that is freed. A small cache per thread saves the look-up of the attribute.
+// The state is attached to the communicator as an attribute, so it lives exactly as long as the communicator, however
+// that is freed. A small cache per thread saves the look-up of the attribute.
+//
+// A context is a number that is equal on all ranks of a communicator and different for every other communicator of a
+// process. It needs no communication: it is computed from the parent's context and the number of communicators that
+// the parent has given birth to, which all its ranks count alike. Where one call makes several communicators (split),
+// they share no rank, so one number serves them all. Communicators of unknown origin (sessions, spawned processes,
+// merged intercommunicators) have none: their messages are the host's, as are those of their children.
 #pragma once
 #include <atomic>
+#include <map>
 #include <memory>
+#include <vector>
 
+#include "engine/messages/messenger.hpp"
 #include "engine/team/team.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;  // none: the host serves this communicator
-  const char* reason = "";           // why there is none
+  std::unique_ptr<team::Team> team;  // none: the host serves this communicator's collectives
+  bool team_tried = false;
   MPI_Comm comm{};
   int rank = 0, size = 1;
+
+  std::uint64_t context = 0;                              // 0: messages are the host's
+  std::uint64_t births = 0;                               // collective constructors called on it so far
+  std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
+  std::vector<int> members;  // rank to member of the messenger; empty until the first message
 };
 
 struct CachedCommunicator {
@@ -35,8 +49,10 @@ inline bool revoked(MPI_Comm comm) {
 }
 
 Communicator* communicator_slowly(MPI_Comm comm);
+// Collective. Makes the team, where that is possible.
+void make_team(Communicator& state);
 
-// Collective at the first call for `comm`. nullptr: the host serves the call (handle invalid, MPI not running, ...).
+// Local. nullptr: the host serves the call (handle invalid, MPI not running, ...).
 inline Communicator* communicator_of(MPI_Comm comm) {
   const auto bits = (std::uint64_t)comm;
   const CachedCommunicator& cached = communicator_cache[(bits ^ bits >> 8) % cached_communicators];
@@ -46,11 +62,34 @@ inline Communicator* communicator_of(MPI_Comm comm) {
   return communicator_slowly(comm);
 }
 
+// The state of a new communicator, with a context; 0 leaves its messages to the host.
+void adopt(MPI_Comm comm, std::uint64_t context);
+std::uint64_t mix_context(std::uint64_t a, std::uint64_t b);
+
+// Point to point of this process; nullptr: the host carries all messages.
+extern messages::Messenger* the_messenger;
+MPI_Group world_group();
+bool resolve_members(Communicator& state);
+
+// The communicator whose messages we carry; nullptr: the host does.
+inline Communicator* channel(MPI_Comm comm) {
+  if (!the_messenger) [[unlikely]]
+    return nullptr;
+  Communicator* const state = communicator_of(comm);
+  if (!state || state->context == 0 || revoked(comm)) [[unlikely]]
+    return nullptr;
+  if (state->members.empty() && !resolve_members(*state)) [[unlikely]]
+    return nullptr;
+  return state;
+}
+
 // The process's node; nullptr while MPI is not running or where Nearfield cannot work.
 team::Node* node();
 void enter_host_init();
 void leave_host_init();
-void start_node();  // after MPI is up; complains and aborts on settings that cannot be honoured
+// After MPI is up; complains and aborts on settings that cannot be honoured. Only where all ranks are known to call it
+// together can messages be carried.
+void start_node(int thread_level, bool collectively);
 void finalize_node();
 
 }  // namespace nearfield::mpi

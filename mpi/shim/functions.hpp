@@ -65,4 +65,112 @@ int Allreduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, 
 int Reduce_scatter_block(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c);
 int Reduce_scatter_block_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, MPI_Comm c);
 
+// Point to point.
+int Send(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Send_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Bsend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Bsend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Ssend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Ssend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Rsend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Rsend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c);
+int Isend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Isend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Ibsend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Ibsend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Issend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Issend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Irsend(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Irsend_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Send_init(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Send_init_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Bsend_init(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Bsend_init_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Ssend_init(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Ssend_init_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Rsend_init(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Rsend_init_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r);
+int Irecv(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r);
+int Irecv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r);
+int Recv_init(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r);
+int Recv_init_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r);
+int Recv(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s);
+int Recv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s);
+int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status);
+int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status);
+int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status);
+int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status);
+int Mrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s);
+int Mrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Status* s);
+int Imrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* r);
+int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* r);
+int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+             int rtag, MPI_Comm c, MPI_Status* status);
+int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
+               int source, int rtag, MPI_Comm c, MPI_Status* status);
+int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                     MPI_Status* status);
+int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                       MPI_Status* status);
+int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+              int rtag, MPI_Comm c, MPI_Request* request);
+int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
+                MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request);
+int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                      MPI_Request* request);
+int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                        MPI_Request* request);
+int Wait(MPI_Request* request, MPI_Status* status);
+int Test(MPI_Request* request, int* flag, MPI_Status* status);
+int Waitall(int count, MPI_Request* requests, MPI_Status* statuses);
+int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
+int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status);
+int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
+int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses);
+int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int Request_get_status_some(int count, const MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+int Start(MPI_Request* request);
+int Startall(int count, MPI_Request* requests);
+int Cancel(MPI_Request* request);
+int Request_free(MPI_Request* request);
+int Buffer_attach(void* buffer, int size);
+int Buffer_attach_c(void* buffer, MPI_Count size);
+int Buffer_detach(void* address, int* size);
+int Buffer_detach_c(void* address, MPI_Count* size);
+int Buffer_flush();
+int Buffer_iflush(MPI_Request* request);
+int Comm_attach_buffer(MPI_Comm comm, void* buffer, int size);
+int Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size);
+int Comm_detach_buffer(MPI_Comm comm, void* address, int* size);
+int Comm_detach_buffer_c(MPI_Comm comm, void* address, MPI_Count* size);
+int Comm_flush_buffer(MPI_Comm comm);
+int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request);
+int Comm_dup(MPI_Comm comm, MPI_Comm* child);
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child);
+int Comm_idup(MPI_Comm comm, MPI_Comm* child, MPI_Request* request);
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request);
+int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child);
+int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child);
+int Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child);
+int Cart_create(MPI_Comm comm, int dims, const int* sizes, const int* periods, int reorder, MPI_Comm* child);
+int Cart_sub(MPI_Comm comm, const int* remain, MPI_Comm* child);
+int Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder, MPI_Comm* child);
+int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
+                      const int* weights, MPI_Info info, int reorder, MPI_Comm* child);
+int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights, int out,
+                               const int* destinations, const int* weights, MPI_Info info, int reorder,
+                               MPI_Comm* child);
+int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child);
+int Request_c2f(MPI_Request request);
+MPI_Request Request_f2c(int number);
+int Request_toint(MPI_Request request);
+MPI_Request Request_fromint(int number);
+int Message_c2f(MPI_Message message);
+MPI_Message Message_f2c(int number);
+int Message_toint(MPI_Message message);
+MPI_Message Message_fromint(int number);
+
 }  // namespace nearfield::mpi

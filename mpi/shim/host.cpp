@@ -30,7 +30,18 @@ bool bind_host(void* library) {
 #undef F
 #define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
   NEARFIELD_LARGE_FUNCTIONS(F)
+  NEARFIELD_OPTIONAL_FUNCTIONS(F)
 #undef F
+#ifdef NEARFIELD_HOST_OMPI
+  constexpr const char* names[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f", "PMPI_Message_f2c"};
+#else
+  constexpr const char* names[] = {"PMPI_Request_toint", "PMPI_Request_fromint", "PMPI_Message_toint",
+                                   "PMPI_Message_fromint"};
+#endif
+  host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
+  host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
+  host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
+  host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
@@ -40,6 +51,10 @@ bool bind_host(void* library) {
   host.self = MPI_COMM_SELF;
   host.comm_null = MPI_COMM_NULL;
   host.type_null = MPI_DATATYPE_NULL;
+  host.byte = MPI_BYTE;
+  host.request_null = MPI_REQUEST_NULL;
+  host.message_null = MPI_MESSAGE_NULL;
+  host.message_no_proc = MPI_MESSAGE_NO_PROC;
   return true;
 }
 

@@ -29,9 +29,17 @@ inline constexpr bool host_accepts_aliases = false;
   F(Init) F(Init_thread) F(Finalize) F(Barrier) F(Bcast) F(Reduce) F(Allreduce) F(Allgather) F(Alltoall) F(Gather) \
   F(Scatter) F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank) F(Comm_size) \
   F(Comm_test_inter) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval) \
-  F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Iprobe) F(Pack) F(Unpack) F(Type_size_x) \
+  F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Pack) F(Unpack) F(Type_size_x) \
   F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic) F(Type_get_extent) F(Info_get_nkeys) \
-  F(Info_get) F(Abort) F(Initialized)
+  F(Info_get) F(Abort) F(Initialized) F(Query_thread) \
+  F(Send) F(Bsend) F(Ssend) F(Rsend) F(Recv) F(Isend) F(Ibsend) F(Issend) F(Irsend) F(Irecv) F(Send_init) \
+  F(Bsend_init) F(Ssend_init) F(Rsend_init) F(Recv_init) F(Sendrecv) F(Sendrecv_replace) F(Probe) F(Iprobe) F(Mprobe) \
+  F(Improbe) F(Mrecv) F(Imrecv) F(Start) F(Startall) F(Wait) F(Waitall) F(Waitany) F(Waitsome) F(Testall) F(Testany) \
+  F(Testsome) F(Request_free) F(Request_get_status) F(Cancel) F(Buffer_attach) F(Buffer_detach) F(Status_set_elements_x) F(Status_set_cancelled) \
+  F(Comm_group) F(Group_translate_ranks) F(Group_free) F(Group_size) F(Comm_dup) F(Comm_dup_with_info) F(Comm_idup) \
+  F(Comm_create) F(Comm_create_group) F(Comm_split) F(Comm_split_type) F(Cart_create) F(Cart_sub) F(Graph_create) \
+  F(Dist_graph_create) F(Dist_graph_create_adjacent) F(Type_get_envelope) F(Type_get_contents) F(Type_free) \
+  F(Type_get_true_extent) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)
 
 // Large-count forms; a host of an older standard lacks them.
 #define NEARFIELD_LARGE_FUNCTIONS(F)                                                                  \
@@ -47,6 +55,53 @@ inline constexpr bool host_accepts_aliases = false;
   F(Win_allocate_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))                        \
   F(Win_allocate_shared_c, (MPI_Aint, MPI_Aint, MPI_Info, MPI_Comm, void*, MPI_Win*))
 
+
+// What not every host or header has.
+#define NEARFIELD_OPTIONAL_FUNCTIONS(F)                                                                              \
+  F(Send_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                              \
+  F(Bsend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                             \
+  F(Ssend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                             \
+  F(Rsend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                             \
+  F(Recv_c, (void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Status*))                                       \
+  F(Isend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                               \
+  F(Ibsend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                              \
+  F(Issend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                              \
+  F(Irsend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                              \
+  F(Irecv_c, (void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                                     \
+  F(Send_init_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                           \
+  F(Bsend_init_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                          \
+  F(Ssend_init_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                          \
+  F(Rsend_init_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                          \
+  F(Recv_init_c, (void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))                                 \
+  F(Sendrecv_c, (const void*, MPI_Count, MPI_Datatype, int, int, void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm, \
+                 MPI_Status*))                                                                                       \
+  F(Sendrecv_replace_c, (void*, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Status*))                 \
+  F(Isendrecv, (const void*, int, MPI_Datatype, int, int, void*, int, MPI_Datatype, int, int, MPI_Comm,              \
+                MPI_Request*))                                                                                       \
+  F(Isendrecv_c, (const void*, MPI_Count, MPI_Datatype, int, int, void*, MPI_Count, MPI_Datatype, int, int,          \
+                  MPI_Comm, MPI_Request*))                                                                           \
+  F(Isendrecv_replace, (void*, int, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Request*))                       \
+  F(Isendrecv_replace_c, (void*, MPI_Count, MPI_Datatype, int, int, int, int, MPI_Comm, MPI_Request*))               \
+  F(Mrecv_c, (void*, MPI_Count, MPI_Datatype, MPI_Message*, MPI_Status*))                                            \
+  F(Imrecv_c, (void*, MPI_Count, MPI_Datatype, MPI_Message*, MPI_Request*))                                          \
+  F(Request_get_status_all, (int, const MPI_Request*, int*, MPI_Status*))                                            \
+  F(Request_get_status_any, (int, const MPI_Request*, int*, int*, MPI_Status*))                                      \
+  F(Request_get_status_some, (int, const MPI_Request*, int*, int*, MPI_Status*))                                     \
+  F(Buffer_attach_c, (void*, MPI_Count))                                                                             \
+  F(Buffer_detach_c, (void*, MPI_Count*))                                                                            \
+  F(Buffer_flush, (void))                                                                                            \
+  F(Buffer_iflush, (MPI_Request*))                                                                                   \
+  F(Comm_attach_buffer, (MPI_Comm, void*, int))                                                                      \
+  F(Comm_attach_buffer_c, (MPI_Comm, void*, MPI_Count))                                                              \
+  F(Comm_detach_buffer, (MPI_Comm, void*, int*))                                                                     \
+  F(Comm_detach_buffer_c, (MPI_Comm, void*, MPI_Count*))                                                             \
+  F(Comm_flush_buffer, (MPI_Comm))                                                                                   \
+  F(Comm_iflush_buffer, (MPI_Comm, MPI_Request*))                                                                    \
+  F(Comm_idup_with_info, (MPI_Comm, MPI_Info, MPI_Comm*, MPI_Request*))                                              \
+  F(Type_get_envelope_c, (MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*))                       \
+  F(Type_get_contents_c, (MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int*, MPI_Aint*, MPI_Count*,     \
+                          MPI_Datatype*))
+
 // clang-format on
 
 struct Host {
@@ -55,11 +110,19 @@ struct Host {
 #undef F
 #define F(name, arguments) int(*name) arguments;
   NEARFIELD_LARGE_FUNCTIONS(F)
+  NEARFIELD_OPTIONAL_FUNCTIONS(F)
 #undef F
+  // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
+  int (*request_to_int)(MPI_Request);
+  MPI_Request (*request_from_int)(int);
+  int (*message_to_int)(MPI_Message);
+  MPI_Message (*message_from_int)(int);
   int (*Comm_is_revoked)(MPI_Comm, int*);  // fault-tolerant hosts only
   MPI_Comm world, self;
   MPI_Comm comm_null;
-  MPI_Datatype type_null;
+  MPI_Datatype type_null, byte;
+  MPI_Request request_null;
+  MPI_Message message_null, message_no_proc;
 };
 extern Host host;
 

@@ -7,6 +7,7 @@
 
 #include "mpi/shim/carry.hpp"
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/point.hpp"
 
 namespace nearfield::mpi {
 
@@ -22,9 +23,9 @@ int raise(MPI_Comm comm, const char* function, const char* text) {
 
 namespace {
 
-void started() {
+void started(int thread_level) {
   leave_host_init();
-  start_node();
+  start_node(thread_level, true);
 }
 
 // One hint of an info object; empty when it is not there.
@@ -35,19 +36,31 @@ std::string hint(MPI_Info info, const char* key) {
   return value[0] ? value : " ";
 }
 
+// What has been sent must arrive, even if nobody waits for it any more.
+void finish_messages() {
+  if (!the_messenger) return;
+  auto pending = [] { return the_messenger->sends_pending() || freed_are_pending() || buffered_are_pending(); };
+  if (!pending()) return;
+  try {
+    the_messenger->wait_until([&] { return !pending(); }, [](int) { return true; }, nullptr, "finishing its messages");
+  } catch (const team::Broken& broken) {
+    log_line(LogLevel::warn, "MPI_Finalize: %s", broken.what());
+  }
+}
+
 }  // namespace
 
 int Init(int* argc, char*** argv) {
   enter_host_init();
   const int code = host.Init(argc, argv);
-  if (code == MPI_SUCCESS) started();
+  if (code == MPI_SUCCESS) started(MPI_THREAD_SINGLE);
   return code;
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
   enter_host_init();
   const int code = host.Init_thread(argc, argv, required, provided);
-  if (code == MPI_SUCCESS) started();
+  if (code == MPI_SUCCESS) started(provided ? *provided : MPI_THREAD_MULTIPLE);
   return code;
 }
 
@@ -58,6 +71,7 @@ int Finalize() {
     host.Comm_size(host.world, &size);
     if (rank == 0 || n->settings().stats_all) print_stats(rank, size);
   }
+  finish_messages();
   finalize_node();
   return host.Finalize();
 }
@@ -90,6 +104,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
     const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm");
     if (!on.empty() || !algorithm.empty()) {
       Communicator* const state = communicator_of(comm);
+      if (state && !state->team && !state->team_tried) make_team(*state);
       if (!on.empty() && on != "on" && on != "off")
         return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
       if (const std::string wrong = choosing::complain_about(algorithm); !wrong.empty())

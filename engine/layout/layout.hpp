@@ -1,0 +1,86 @@
+// Flattened datatypes: where the bytes of one element lie, and copies between two such descriptions.
+//
+// A layout is a list of runs in the order of the type signature. A run is `count` blocks of `bytes` bytes, `stride`
+// bytes apart, so a vector is one run and a three-dimensional subarray one run per plane. Everything is plain data in
+// one array: it may lie in a segment, where peers read it as it is.
+//
+// Data of a layout is addressed by its position in packed order: byte 0 is the first byte of the first element.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace nearfield::layout {
+
+struct Run {
+  std::int64_t offset;   // bytes from the element's address to the first block
+  std::uint64_t bytes;   // of one block
+  std::uint64_t count;   // blocks
+  std::int64_t stride;   // bytes from block to block
+  std::uint64_t packed;  // bytes of the element before this run
+};
+
+// `runs == nullptr`: dense, elements without gaps. Then size and extent do not matter.
+struct View {
+  const Run* runs = nullptr;
+  std::uint64_t run_count = 0;
+  std::uint64_t size = 1;    // bytes of data in an element
+  std::int64_t extent = 1;   // bytes from element to element
+  std::int64_t low = 0;      // the lowest byte that an element touches, relative to its address
+  std::int64_t high = 1;     // one past the highest
+  bool dense() const { return runs == nullptr; }
+};
+
+// Builds runs; consecutive bytes and regular strides are merged whatever constructed them.
+class Builder {
+ public:
+  void add(std::int64_t offset, std::uint64_t bytes, std::uint64_t count = 1, std::int64_t stride = 0);
+  // Adds what `other` holds, `count` times, `stride` bytes apart, beginning at `offset`.
+  void add(const Builder& other, std::int64_t offset, std::uint64_t count, std::int64_t stride);
+  std::uint64_t size() const { return size_; }
+  std::size_t run_count() const { return runs_.size(); }
+  // Fills in positions. The view refers to the builder's own array.
+  View view(std::int64_t extent);
+  const std::vector<Run>& runs() const { return runs_; }
+
+ private:
+  std::vector<Run> runs_;
+  std::uint64_t size_ = 0;
+};
+
+// What a user hands over: `bytes` bytes of packed data, laid out from `address` on.
+struct Data {
+  std::byte* address = nullptr;
+  std::uint64_t bytes = 0;
+  View view{};
+
+  bool dense() const { return view.dense(); }
+  // The memory that all of it lies in.
+  std::byte* begin() const;
+  std::uint64_t span() const;  // bytes
+};
+
+// A walk over contiguous pieces, from a packed position on.
+class Cursor {
+ public:
+  Cursor(const Data& data, std::uint64_t position);
+  std::byte* at() const { return at_; }
+  std::uint64_t left() const { return left_; }  // bytes of this piece; 0: the end of the data
+  void advance(std::uint64_t bytes);            // at most left()
+
+ private:
+  void find(std::uint64_t position);
+  void settle();
+  const Data& data_;
+  std::uint64_t remaining_;  // bytes from here to the end of the data
+  std::byte *at_ = nullptr, *element_ = nullptr, *block_ = nullptr;
+  std::uint64_t left_ = 0, run_ = 0, nth_ = 0;
+};
+
+// Bytes [position, position + bytes) of the data, to and from contiguous memory.
+void gather(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
+void scatter(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept;
+// The same bytes of both, in one pass.
+void copy(const Data& to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
+
+}  // namespace nearfield::layout

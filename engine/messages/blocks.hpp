@@ -1,0 +1,112 @@
+// What two processes share to pass messages, and who writes which word.
+//
+// Every process owns one Mailbox in its segment: a receive queue and its bell. Messages travel as records: an envelope
+// and up to eager_bytes of payload, or the whereabouts of a larger message (a Transfer).
+//
+//   queue     Until a pair has talked a little, a record goes into a cell of its sender and the cell into the queue of
+//             the receiver (queue.hpp): many writers, one reader.
+//   fastbox   Then the sender makes a ring for the pair and announces it by a last cell. All later records of the pair
+//             go through the ring (fastbox.hpp): one writer, one reader, header and payload in the same lines. The
+//             receiver learns of the ring behind everything that came before it, so messages never overtake.
+//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it).
+//
+// The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/team/blocks.hpp"
+
+namespace nearfield::messages {
+
+using team::line;
+using team::Place;
+
+// Wildcards, whatever the host calls them.
+inline constexpr std::int32_t any = -0x7fffffff;
+
+struct Envelope {
+  std::uint64_t context;  // of the communicator
+  std::int32_t source;    // rank in it
+  std::int32_t tag;
+  bool operator==(const Envelope&) const = default;
+};
+
+// eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
+// receiver marks as matched. transfer, withdraw: the payload is the offset of a Transfer that is offered, or that the
+// sender would like to take back. fastbox: of a ring, and its capacity.
+enum class Kind : std::uint32_t { none, eager, eager_synchronous, transfer, withdraw, fastbox, skip };
+
+struct alignas(64) Record {
+  std::atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet; pairs with the reader
+  Envelope envelope;                // writer, published by word
+  std::byte payload[40];            // writer, published by word; goes on in the lines behind
+};
+inline constexpr std::size_t record_header = 24;
+static_assert(offsetof(Record, payload) == record_header && sizeof(Record) == 64);
+
+constexpr std::uint64_t record_word(Kind kind, std::size_t bytes) { return std::uint64_t(kind) << 32 | bytes; }
+constexpr Kind kind_of(std::uint64_t word) { return Kind(word >> 32); }
+constexpr std::size_t bytes_of(std::uint64_t word) { return word & 0xffffffff; }
+
+// A process of the node and a place in its segment: (member + 1) << 48 | offset, 0 for none.
+using Reference = std::uint64_t;
+
+inline constexpr std::size_t cell_payload = 2048 - 64 - record_header;
+struct alignas(64) Cell {
+  std::atomic<Reference> next;      // sender: 0 before it enqueues; then whoever enqueues behind it (queue.hpp)
+  std::atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read; pairs with the sender's look
+  alignas(64) Record record;
+  std::byte more[cell_payload - 40];
+};
+static_assert(sizeof(Cell) == 2048);
+inline constexpr unsigned cells = 64;
+
+struct Mailbox {
+  // Both in one line: who finds the queue empty touches no other (queue.hpp).
+  alignas(line) std::atomic<Reference> tail;  // senders, by exchange; the owner, to empty
+  std::atomic<Reference> head;                // the sender that finds the queue empty; the owner takes it
+  alignas(line) std::atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
+  std::atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
+  std::atomic<std::uint64_t> doing;                 // owner: the call that it is in, for reports
+  alignas(line) Cell cell[cells];
+};
+
+struct alignas(line) Ring {
+  std::atomic<std::uint64_t> read;       // receiver: bytes it has taken; pairs with the sender's look for room
+  std::atomic<std::uint32_t> saturated;  // receiver: it keeps too much unexpected data of this sender
+  alignas(line) std::byte data[];        // sender: records, each a multiple of 64 bytes
+};
+
+// Where the data of one side lies and how (layout::Data), for the other side.
+struct Whereabouts {
+  Place place;             // of its lowest byte
+  std::uint64_t address;   // the same in its owner's address space, for CMA
+  std::int64_t element;    // from there to the first element
+  std::uint64_t runs;      // offset of the runs in the owner's segment, 0: dense
+  std::uint64_t run_count, size;
+  std::int64_t extent, low, high;
+};
+
+enum class State : std::uint32_t { waiting, direct, cma, staged, done, cancelled };
+inline constexpr unsigned stages = 8;
+
+struct Transfer {
+  // Sender, before the record.
+  alignas(line) std::uint64_t bytes;
+  Whereabouts from;
+  std::uint64_t stage;  // offset of stages * stage_bytes in the sender's segment, 0: none
+  std::uint64_t stage_bytes;
+  // Receiver, published by state.
+  alignas(line) Whereabouts to;
+  std::uint64_t length;                  // bytes that move: less than `bytes` when the receive is shorter
+  std::uint64_t block_bytes;             // what one claim is worth
+  std::atomic<State> state;              // receiver: on the match; pairs with the sender's look. sender: back to waiting
+  std::atomic<std::uint32_t> front;      // receiver: blocks it has copied; staged: stages it has emptied
+  std::atomic<std::uint32_t> released;   // receiver: it will not look again; pairs with the sender's reuse
+  alignas(line) std::atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
+  alignas(line) std::atomic<std::uint32_t> back;    // sender: blocks it has copied; staged: stages it has filled
+};
+
+}  // namespace nearfield::messages

@@ -1,0 +1,29 @@
+// The messenger's lock, as it is held by one call.
+#pragma once
+#include "engine/messages/messenger.hpp"
+
+namespace nearfield::messages {
+
+struct Messenger::Guard {
+  explicit Guard(Messenger& messenger) : lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
+    if (threaded_) lock_.lock();
+  }
+  Guard(Messenger& messenger, std::try_to_lock_t)
+      : lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
+    if (threaded_) owns_ = lock_.try_lock();
+  }
+  bool owns() const { return owns_; }
+  // While bytes are copied: the request in question is marked busy and nobody else touches it.
+  void let_go() {
+    if (threaded_) lock_.unlock();
+  }
+  void take() {
+    if (threaded_) lock_.lock();
+  }
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  bool threaded_, owns_ = true;
+};
+
+}  // namespace nearfield::messages

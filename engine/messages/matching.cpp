@@ -1,0 +1,150 @@
+#include "engine/messages/matching.hpp"
+
+namespace nearfield::messages {
+
+std::size_t Index::hash(const Envelope& key) {
+  std::uint64_t bits = key.context ^ (std::uint64_t(std::uint32_t(key.source)) << 32 | std::uint32_t(key.tag));
+  bits *= 0x9e3779b97f4a7c15u;
+  bits ^= bits >> 29;
+  bits *= 0xbf58476d1ce4e5b9u;
+  return bits >> 32;
+}
+
+List* Index::find(const Envelope& key) {
+  if (bins_.empty()) return nullptr;
+  for (Node* node = bins_[hash(key) & (bins_.size() - 1)].get(); node; node = node->next.get())
+    if (node->key == key) return &node->list;
+  return nullptr;
+}
+
+List& Index::list(const Envelope& key) {
+  if (List* const found = find(key)) return *found;
+  if (nodes_ >= bins_.size()) grow();
+  auto& bin = bins_[hash(key) & (bins_.size() - 1)];
+  auto node = std::make_unique<Node>();
+  node->key = key;
+  node->next = std::move(bin);
+  bin = std::move(node);
+  ++nodes_;
+  wildcards_ |= key.source == any || key.tag == any;
+  return bin->list;
+}
+
+void Index::grow() {
+  std::vector<std::unique_ptr<Node>> old = std::move(bins_);
+  bins_ = std::vector<std::unique_ptr<Node>>(old.empty() ? 64 : 2 * old.size());
+  nodes_ = 0;
+  for (auto& chain : old) {
+    while (chain) {
+      auto node = std::move(chain);
+      chain = std::move(node->next);
+      if (node->list.empty()) continue;
+      auto& bin = bins_[hash(node->key) & (bins_.size() - 1)];
+      node->next = std::move(bin);
+      bin = std::move(node);
+      ++nodes_;
+    }
+  }
+}
+
+void Index::clear() {
+  // Chains one by one: a destructor that follows them would recurse.
+  for (auto& chain : bins_)
+    while (chain) chain = std::move(chain->next);
+  nodes_ = 0;
+  wildcards_ = false;
+}
+
+// ---------------------------------------------------------------- posted receives
+
+void Posted::push(Entry& receive) {
+  receive.order = ++order_;
+  receive.all.owner = receive.keyed[0].owner = &receive;
+  all_.push(receive.all);
+  if (++size_ > searched && !indexed_) {
+    indexed_ = true;
+    for (Link* link = all_.next; link != &all_; link = link->next) {
+      Entry& entry = *static_cast<Entry*>(link->owner);
+      index_.list(entry.envelope).push(entry.keyed[0]);
+    }
+  } else if (indexed_) {
+    index_.list(receive.envelope).push(receive.keyed[0]);
+  }
+}
+
+void Posted::take_out(Entry& receive) {
+  receive.all.remove();
+  if (indexed_) receive.keyed[0].remove();
+  if (--size_ == 0 && indexed_) {
+    index_.clear();
+    indexed_ = false;
+  }
+}
+
+Entry* Posted::match(const Envelope& message) {
+  Entry* best = nullptr;
+  if (!indexed_) {
+    for (Link* link = all_.next; link != &all_; link = link->next) {
+      Entry& entry = *static_cast<Entry*>(link->owner);
+      if (!matches(entry.envelope, message)) continue;
+      best = &entry;
+      break;
+    }
+  } else {
+    for (int form = 0; form < (index_.has_wildcards() ? 4 : 1); ++form) {
+      List* const list = index_.find(generalised(message, form));
+      if (!list || list->empty()) continue;
+      auto* const first = static_cast<Entry*>(list->next->owner);
+      if (!best || first->order < best->order) best = first;
+    }
+  }
+  if (best) take_out(*best);
+  return best;
+}
+
+void Posted::remove(Entry& receive) { take_out(receive); }
+
+// ---------------------------------------------------------------- unexpected messages
+
+void Unexpected::add_to_index(Entry& message) {
+  for (int form = 0; form < 4; ++form) {
+    message.keyed[form].owner = &message;
+    index_.list(generalised(message.envelope, form)).push(message.keyed[form]);
+  }
+}
+
+void Unexpected::push(Entry& message) {
+  message.all.owner = &message;
+  all_.push(message.all);
+  if (++size_ > searched && !indexed_) {
+    indexed_ = true;
+    for (Link* link = all_.next; link != &all_; link = link->next) add_to_index(*static_cast<Entry*>(link->owner));
+  } else if (indexed_) {
+    add_to_index(message);
+  }
+}
+
+Entry* Unexpected::find(const Envelope& wanted) {
+  if (size_ == 0) return nullptr;
+  if (indexed_) {
+    List* const list = index_.find(wanted);
+    return list && !list->empty() ? static_cast<Entry*>(list->next->owner) : nullptr;
+  }
+  for (Link* link = all_.next; link != &all_; link = link->next) {
+    Entry& entry = *static_cast<Entry*>(link->owner);
+    if (matches(wanted, entry.envelope)) return &entry;
+  }
+  return nullptr;
+}
+
+void Unexpected::remove(Entry& message) {
+  message.all.remove();
+  if (indexed_)
+    for (Link& link : message.keyed) link.remove();
+  if (--size_ == 0 && indexed_) {
+    index_.clear();
+    indexed_ = false;
+  }
+}
+
+}  // namespace nearfield::messages

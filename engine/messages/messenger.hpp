@@ -1,0 +1,176 @@
+// Point to point between the processes of a node: matching, fastboxes, large transfers, progress.
+//
+// One Messenger per process, made with the team of all processes that the program started on this node. It knows
+// members of that team; communicators are contexts, numbers equal on all their ranks and different for each.
+//
+// Threads: one lock covers matching and all lists; it is let go while the bytes of large messages are copied, and not
+// taken at all as long as the program has promised that only one thread calls (Guard).
+#pragma once
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "engine/messages/fastbox.hpp"
+#include "engine/messages/request.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::messages {
+
+struct Counts {
+  std::uint64_t cells = 0, fastbox = 0, direct = 0, cma = 0, staged = 0;  // messages sent (large ones: received)
+  std::uint64_t unexpected = 0, bytes = 0;
+};
+
+class Messenger {
+ public:
+  // Collective over the team. An Error on all members alike.
+  static Result<std::unique_ptr<Messenger>> create(team::Team& base, team::Bootstrap& bootstrap, bool threaded);
+  ~Messenger();
+
+  team::Node& node() { return node_; }
+  team::Team& base() { return team_; }
+  int me() const { return me_; }
+  int members() const { return members_; }
+
+  // ---- sends. `member` is the destination in the base team, envelope.source our rank in the communicator.
+  // True when the message is on its way and nothing of `data` is needed any more.
+  bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
+  void start(Request& request);  // a send or a receive with its fields filled in; completes later
+  void wait(Request& request);
+
+  // A receive that is matched already.
+  void start_matched(Request& request, Early& message);
+
+  // ---- probes
+  struct Found {
+    Envelope envelope;
+    std::uint64_t bytes;
+    Early* message;  // only if it was taken out
+  };
+  // The oldest message that would match; `take`: takes it out of matching.
+  bool probe(const Envelope& wanted, bool take, Found& found);
+
+  // Receives that are not matched yet complete as cancelled; sends when the receiver agrees.
+  void cancel(Request& request);
+  // Takes the request out of everything after a wait for it has thrown.
+  void abandon(Request& request);
+
+  // ---- progress
+  void poll();  // whatever can be done now
+  // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
+  void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
+                  const std::function<void()>& also, const char* doing);
+  // Whether something of ours needs us to poll.
+  bool busy() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
+  bool sends_pending() const { return !sending_.empty() || waiting_for_room_; }
+
+  // Runs of a layout where peers can read them.
+  layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
+
+  const Counts& counts() const { return counts_; }
+  void set_threaded(bool on) { threaded_ = on; }
+  bool threaded() const { return threaded_; }
+  void visit_exposed(memory::SharedHeap::Keep keep, void* context);
+
+  // Asked in long waits: throws or returns; set by the shim.
+  std::function<void()> inspect_also;
+
+ private:
+  explicit Messenger(team::Team& base);
+  struct Guard;
+  struct Out {
+    FastboxWriter box;
+    std::uint32_t talked = 0;
+    List waiting;  // sends that wait for room, in order
+  };
+  struct In {
+    FastboxReader box;
+    std::uint64_t kept = 0;   // bytes of unexpected messages
+    bool saturated = false;
+    std::uint32_t silent = 0;  // polls without a message
+  };
+  struct SleepHost;
+
+  bool eager(const Out& out, const layout::Data& data) const;
+  std::uint64_t eager_limit(const Out& out) const;
+  bool push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer, const layout::Data& data);
+  bool make_fastbox(int member);
+  Cell* free_cell();
+  bool dispatch(Request& request);
+  void withdraw(int member, std::uint64_t transfer);
+  bool poll_locked(Guard& guard);
+  bool poll_box(int member);
+  bool poll_queue();
+  void flush_waiting();
+  void deliver(int member, std::uint64_t word, const Record& record);
+  void keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+                  const std::byte* payload);
+  void consume(Early& message, Request& request);
+  void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
+                    std::uint64_t bytes);
+  void complete(Request& request);
+  void wake(int member);
+
+  // transfer.cpp
+  Transfer* new_transfer(std::uint64_t& offset);
+  bool give_stage(Request& request);
+  bool fill_stages(Request& request, Guard& guard);
+  layout::View layout_of_own(std::uint64_t transfer) const;
+  void begin_transfer(Request& request);
+  void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
+  void acknowledge(int member, std::uint64_t transfer, State state);
+  bool pump_send(Request& request, Guard& guard);
+  bool pump_receive(Request& request, Guard& guard);
+  bool copy_block(Request& request, Guard& guard, bool from_back);
+  void end_send(Request& request);
+  void end_receive(Request& request);
+  void reclaim();
+  Whereabouts describe(int member, const layout::Data& data);
+  std::byte* resolve(int member, Place place, std::shared_ptr<const void>& mapping);
+  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request);
+  bool share_heap(int member, std::uint64_t generation);
+  Transfer& transfer_of(int member, std::uint64_t offset) const {
+    return *reinterpret_cast<Transfer*>(base_[member] + offset);
+  }
+  Cell& cell_at(Reference reference) const {
+    return *reinterpret_cast<Cell*>(base_[(reference >> 48) - 1] + (reference & 0xffff'ffff'ffff));
+  }
+
+  team::Team& team_;
+  team::Node& node_;
+  const int me_, members_;
+  bool threaded_ = false;
+  std::mutex lock_;
+  std::vector<std::byte*> base_;
+  std::vector<Mailbox*> box_;
+  std::vector<team::Peer*> peer_;
+  Mailbox* mine_ = nullptr;
+  Reference shadow_ = 0;
+  unsigned next_cell_ = 0;
+  std::vector<Out> out_;
+  std::vector<In> in_;
+  std::vector<int> talking_, silent_;  // members whose fastbox is polled every time, and now and then
+  std::uint32_t polls_ = 0;
+  std::uint64_t ring_bytes_ = 0;
+  std::size_t waiting_for_room_ = 0;
+
+  Posted posted_;
+  Unexpected unexpected_;
+  List sending_, receiving_;
+  struct Retired {
+    std::uint64_t offset, stage;
+  };
+  std::vector<Retired> retired_;  // Transfers of sends that are complete while the receiver still looks
+  std::vector<std::uint64_t> free_transfers_, free_stages_;
+  unsigned stages_in_use_ = 0;
+  Noticeboard noticeboard_;
+  // Per member: the heap generation that is mapped here.
+  struct Heap {
+    std::uint64_t generation = 0;
+    std::shared_ptr<memory::PeerSegment> mapping;
+  };
+  std::vector<Heap> heap_;
+  Counts counts_;
+};
+
+}  // namespace nearfield::messages

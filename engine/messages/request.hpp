@@ -1,0 +1,52 @@
+// One message under way, as its own side sees it.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "engine/layout/layout.hpp"
+#include "engine/messages/matching.hpp"
+#include "engine/messages/noticeboard.hpp"
+
+namespace nearfield::messages {
+
+enum class Mode : std::uint8_t { standard, synchronous };
+enum class Trouble : std::uint8_t { none, truncated, broken };
+
+// Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
+struct Request : Entry {
+  bool is_send = false;
+  Mode mode = Mode::standard;
+  Trouble trouble = Trouble::none;
+  bool cancelled = false;
+  bool posted = false;  // in the list of posted receives
+  bool busy = false;    // a thread copies for it, outside of the lock
+  int member = -1;      // whom it goes to or comes from; receives from anybody: -1 until matched
+  layout::Data data;
+  std::uint64_t received = 0;  // bytes, after completion
+  // Set last, when nothing else of the request changes any more; pairs with complete().
+  std::atomic<bool> completed{false};
+  bool complete() const { return completed.load(std::memory_order_acquire); }
+
+  // Large messages (transfer.cpp).
+  Transfer* transfer = nullptr;  // in the sender's segment
+  std::uint64_t transfer_offset = 0;
+  layout::Data other_data;  // the other side's, where it can be reached
+  std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
+  State way = State::waiting;
+  Link under_way;  // in the list of transfers, or of sends that wait for room
+  std::uint64_t stage = 0;              // sender: offset of its stages, 0: none
+  bool staging = false, helps = false;  // sender: its data is out of reach; it can copy into the receiver's
+  Noticeboard::Slot* slot = nullptr;
+  std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
+};
+
+// A message that came before its receive.
+struct Early : Entry {
+  int member = 0;
+  Kind kind = Kind::none;
+  std::uint64_t bytes = 0;         // of the message
+  std::uint64_t transfer = 0;      // offset in the sender's segment; 0: none
+  std::unique_ptr<std::byte[]> payload;
+};
+
+}  // namespace nearfield::messages

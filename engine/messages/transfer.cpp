@@ -1,0 +1,390 @@
+// Large messages.
+//
+//   sender                                            receiver
+//   Transfer {bytes, from: where the data lies}
+//   record (transfer) ------------------------------> waits for its receive, if there is none
+//                                                     chooses the way:
+//   direct, cma: blocks claimed from either end
+//                     <-- state, to, length ----------
+//   claims from the back, copies, back += 1           claims from the front, copies, front += 1
+//   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
+//   staged: the sender's memory is out of reach
+//   fills stage back % stages, back += 1 ------------> copies stage front % stages, front += 1
+//     (as soon as the record is out; at most `stages`  all there: released = 1
+//     ahead of `front`)
+//   all stages filled: buffer is free
+//
+// The sender reuses the Transfer and its stages once `released` is 1. Everything that a side stores in the Transfer is
+// published by state (receiver), back (sender) or the record (sender, at first).
+//
+// Blocks that both sides claim, on memory that both reach: Hybrid MPI (Friedley et al., SC'13).
+#include <algorithm>
+#include <cstring>
+
+#include "engine/copying/copy.hpp"
+#include "engine/messages/guard.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+constexpr std::uint64_t stage_bytes_most = 32 << 10;
+constexpr unsigned stages_ahead = 8;     // sends that fill stages before they are matched
+constexpr int blocks_in_one_poll = 4;    // of one message: the others get their turn
+constexpr unsigned transfers_at_once = 32;
+
+constexpr std::uint64_t generation(Place place) { return place >> 48; }
+
+std::uint64_t block_for(std::uint64_t bytes) {
+  const std::uint64_t eighth = (bytes / 8 + 4095) / 4096 * 4096;
+  return std::clamp<std::uint64_t>(eighth, 4096, 128 << 10);
+}
+
+std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint32_t((bytes + each - 1) / each); }
+
+}  // namespace
+
+// ---------------------------------------------------------------- where data lies
+
+bool Messenger::share_heap(int member, std::uint64_t wanted) {
+  team::Peer& peer = *peer_[member];
+  if (peer.heap_sent >= wanted) return peer.heap_sent == wanted;
+  const auto view = node_.heap()->current();
+  if (view.generation != wanted) return false;  // a fork came in between
+  const std::lock_guard lock(node_.peers_mutex);
+  auto sent = node_.exchange().send(peer.address, view.fd, wanted);
+  if (!sent || *sent != memory::Exchange::Sent::yes) return false;
+  peer.heap_sent = wanted;
+  return true;
+}
+
+Whereabouts Messenger::describe(int member, const layout::Data& data) {
+  std::byte* const begin = data.begin();
+  Whereabouts where{team::out_of_reach, std::uint64_t(begin), data.address - begin, 0, data.view.run_count,
+                    data.view.size,     data.view.extent,     data.view.low,        data.view.high};
+  if (data.bytes == 0 || member == me_) return where;
+  const Protocol protocol = node_.settings().protocol;
+  if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
+  if (!data.dense()) {
+    // Peers must be able to read the runs, too.
+    const std::size_t length = data.view.run_count * sizeof(layout::Run);
+    if (!node_.segment().contains(data.view.runs, length)) return where;
+    where.runs = std::uint64_t(reinterpret_cast<const std::byte*>(data.view.runs) - node_.segment().base());
+  }
+  const Place place = node_.place_of(begin, data.span());
+  if (place > team::nothing && (!generation(place) || share_heap(member, generation(place)))) where.place = place;
+  return where;
+}
+
+std::byte* Messenger::resolve(int member, Place place, std::shared_ptr<const void>& mapping) {
+  if (place <= team::nothing) return nullptr;
+  const std::uint64_t wanted = generation(place), offset = place & 0xffff'ffff'ffff;
+  if (!wanted) return base_[member] + offset;
+  Heap& heap = heap_[member];
+  if (heap.generation != wanted) {
+    const std::lock_guard lock(node_.peers_mutex);
+    team::Peer& peer = *peer_[member];
+    if (peer.heap_generation != wanted && !node_.collect()) return nullptr;
+    if (peer.heap_generation != wanted || !peer.heap) return nullptr;
+    heap = {wanted, peer.heap};
+  }
+  mapping = heap.mapping;
+  return heap.mapping->base() + offset;
+}
+
+// Fills in where the other side's data lies; whether it can be reached.
+bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request) {
+  std::byte* const lowest =
+      member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, request.mapping);
+  if (!lowest) return false;
+  request.other_data = {lowest + where.element, bytes, {}};
+  if (member == me_) return true;  // the caller knows the layout
+  if (where.runs) {
+    request.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs), where.run_count,
+                               where.size, where.extent, where.low, where.high};
+  }
+  return true;
+}
+
+layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep) {
+  layout::View view = builder.view(extent);
+  if (view.dense()) return view;
+  const std::size_t bytes = builder.run_count() * sizeof(layout::Run);
+  auto offset = node_.arena().allocate(bytes, 64);
+  layout::Run* runs;
+  if (offset) {
+    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *offset);
+    keep = std::shared_ptr<const void>(runs, [this, at = *offset](const void*) { node_.arena().free(at); });
+  } else {
+    runs = static_cast<layout::Run*>(::operator new(bytes));
+    keep = std::shared_ptr<const void>(runs, [](const void* p) { ::operator delete(const_cast<void*>(p)); });
+  }
+  std::memcpy(runs, view.runs, bytes);
+  view.runs = runs;
+  return view;
+}
+
+// ---------------------------------------------------------------- the sender's side
+
+Transfer* Messenger::new_transfer(std::uint64_t& offset) {
+  if (free_transfers_.empty()) {
+    reclaim();
+    if (free_transfers_.empty()) {
+      auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
+      if (!slab) throw team::Broken("no room for another message: " + slab.error().text);
+      for (unsigned i = 0; i < transfers_at_once; ++i) free_transfers_.push_back(*slab + i * sizeof(Transfer));
+    }
+  }
+  offset = free_transfers_.back();
+  free_transfers_.pop_back();
+  return new (node_.segment().base() + offset) Transfer{};
+}
+
+void Messenger::begin_transfer(Request& request) {
+  request.transfer = new_transfer(request.transfer_offset);
+  request.way = State::waiting;
+  request.done = request.blocks = 0;
+  request.stage = 0;
+  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  Transfer& t = *request.transfer;
+  t.bytes = request.data.bytes;
+  t.from = describe(request.member, request.data);
+  request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
+                    (t.bytes > 512 || request.mode == Mode::standard) &&
+                    node_.settings().protocol != Protocol::cma;
+  t.stage_bytes = std::clamp<std::uint64_t>((t.bytes / stages + 4095) / 4096 * 4096, 8192, stage_bytes_most);
+}
+
+bool Messenger::give_stage(Request& request) {
+  if (request.stage) return true;
+  if (free_stages_.empty()) {
+    auto offset = node_.arena().allocate(stages * stage_bytes_most, 4096);
+    if (!offset) return false;
+    free_stages_.push_back(*offset);
+  }
+  request.transfer->stage = request.stage = free_stages_.back();
+  free_stages_.pop_back();
+  ++stages_in_use_;
+  return true;
+}
+
+// Fills as many stages as are free; whether it filled any.
+bool Messenger::fill_stages(Request& request, Guard& guard) {
+  Transfer& t = *request.transfer;
+  if (!give_stage(request)) return false;
+  const std::uint64_t length = request.way == State::waiting ? t.bytes : t.length;
+  bool any_filled = false;
+  for (int i = 0; i < blocks_in_one_poll; ++i) {
+    const std::uint64_t position = request.done * t.stage_bytes;
+    if (position >= length || request.done >= t.front.load(std::memory_order_acquire) + stages) break;
+    std::byte* const stage = node_.segment().base() + request.stage + request.done % stages * t.stage_bytes;
+    request.busy = true;
+    guard.let_go();
+    layout::gather(stage, request.data, position, std::min(t.stage_bytes, length - position));
+    guard.take();
+    request.busy = false;
+    t.back.store(++request.done, std::memory_order_release);  // pairs with pump_receive
+    any_filled = true;
+    wake(request.member);
+  }
+  return any_filled;
+}
+
+bool Messenger::pump_send(Request& request, Guard& guard) {
+  Transfer& t = *request.transfer;
+  if (request.way == State::waiting) {
+    const State state = t.state.load(std::memory_order_acquire);  // pairs with accept and acknowledge
+    if (state == State::done || state == State::cancelled) {
+      request.cancelled = state == State::cancelled;
+      request.way = State::done;
+      return true;
+    }
+    if (state != State::waiting) {
+      request.way = state;
+      request.blocks = state == State::staged ? parts(t.length, t.stage_bytes) : parts(t.length, t.block_bytes);
+      request.helps = state == State::cma ? request.member != me_ && peer_[request.member]->cma
+                                          : state == State::direct && request.member != me_ &&
+                                                adopt(request.member, t.to, t.length, request);
+    } else if (request.staging) {
+      if (!request.stage && stages_in_use_ >= stages_ahead) return false;
+      const bool filled = fill_stages(request, guard);
+      // Everything is out of the buffer: the receiver can do without us.
+      if (request.mode == Mode::standard && request.done * t.stage_bytes >= t.bytes) request.way = State::done;
+      return filled;
+    }
+  }
+  switch (request.way) {
+    case State::direct:
+    case State::cma: {
+      bool copied = false;
+      if (request.helps)
+        for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, true); ++i) copied = true;
+      if (request.done + t.front.load(std::memory_order_acquire) == request.blocks) request.way = State::done;
+      return copied || request.way == State::done;
+    }
+    case State::staged: {
+      const bool filled = fill_stages(request, guard);
+      if (request.done >= request.blocks) request.way = State::done;
+      return filled;
+    }
+    default: return false;
+  }
+}
+
+// Nothing of the user's buffer is needed any more.
+void Messenger::end_send(Request& request) {
+  request.under_way.remove();
+  Noticeboard::clear(request.slot);
+  request.slot = nullptr;
+  retired_.push_back({request.transfer_offset, request.stage});
+  request.mapping.reset();
+  complete(request);
+}
+
+void Messenger::reclaim() {
+  for (std::size_t i = 0; i < retired_.size();) {
+    const Retired retired = retired_[i];
+    if (transfer_of(me_, retired.offset).released.load(std::memory_order_acquire) == 0) {  // pairs with end_receive
+      ++i;
+      continue;
+    }
+    free_transfers_.push_back(retired.offset);
+    if (retired.stage) {
+      free_stages_.push_back(retired.stage);
+      --stages_in_use_;
+    }
+    retired_[i] = retired_.back();
+    retired_.pop_back();
+  }
+}
+
+// ---------------------------------------------------------------- the receiver's side
+
+void Messenger::acknowledge(int member, std::uint64_t transfer, State state) {
+  Transfer& t = transfer_of(member, transfer);
+  t.state.store(state, std::memory_order_release);  // pairs with pump_send
+  t.released.store(1, std::memory_order_release);   // pairs with reclaim
+  wake(member);
+}
+
+void Messenger::accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope) {
+  Transfer& t = transfer_of(member, transfer);
+  request.member = member;
+  request.envelope = envelope;
+  request.transfer = &t;
+  request.received = std::min(t.bytes, request.data.bytes);
+  if (t.bytes > request.data.bytes) request.trouble = Trouble::truncated;
+  request.done = 0;
+  request.under_way.owner = &request;
+  if (request.received == 0) {
+    acknowledge(member, transfer, State::done);
+    return complete(request);
+  }
+  // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
+  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  t.length = request.received;
+  const Protocol protocol = node_.settings().protocol;
+  if (adopt(member, t.from, t.length, request)) {
+    request.way = State::direct;
+    if (member == me_) request.other_data.view = layout_of_own(transfer);
+    ++counts_.direct;
+  } else if (peer_[member]->cma && request.data.dense() && !t.from.runs && t.from.run_count == 0 &&
+             protocol == Protocol::cma) {
+    request.way = State::cma;
+    ++counts_.cma;
+  } else {
+    request.way = State::staged;
+    ++counts_.staged;
+  }
+  t.block_bytes = block_for(t.length);
+  request.blocks = parts(t.length, request.way == State::staged ? t.stage_bytes : t.block_bytes);
+  if (request.way != State::staged) {
+    t.to = describe(member, request.data);
+    t.to.address = std::uint64_t(request.data.address);
+  }
+  counts_.bytes += t.length;
+  receiving_.push(request.under_way);
+  t.state.store(request.way, std::memory_order_release);  // pairs with pump_send
+  wake(member);
+}
+
+// Own messages to ourselves: the sender's layout is in its request.
+layout::View Messenger::layout_of_own(std::uint64_t transfer) const {
+  for (Link* link = sending_.next; link != &sending_; link = link->next) {
+    const Request& request = *static_cast<Request*>(link->owner);
+    if (request.transfer_offset == transfer) return request.data.view;
+  }
+  return {};
+}
+
+// Claims a block and copies it; false when none is left.
+bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
+  Transfer& t = *request.transfer;
+  std::uint64_t claims = t.claims.load(std::memory_order_relaxed);
+  std::uint64_t nth;
+  do {
+    const std::uint64_t front = claims & 0xffffffff, back = claims >> 32;
+    if (front + back >= request.blocks) return false;
+    nth = from_back ? request.blocks - 1 - back : front;
+    // Only the numbers are shared; the bytes are published by front and back.
+  } while (!t.claims.compare_exchange_weak(claims, claims + (from_back ? std::uint64_t{1} << 32 : 1),
+                                           std::memory_order_relaxed));
+  const std::uint64_t position = nth * t.block_bytes, bytes = std::min(t.block_bytes, t.length - position);
+  request.busy = true;
+  guard.let_go();
+  bool good = true;
+  if (request.way == State::cma) {
+    const pid_t pid = peer_[request.member]->pid;
+    std::byte* const own = request.data.address + position;
+    good = from_back ? bool(memory::cma_write(pid, own, t.to.address + position, bytes))
+                     : bool(memory::cma_read(pid, own, t.from.address + position, bytes));
+  } else if (from_back) {
+    layout::copy(request.other_data, request.data, position, bytes);
+  } else {
+    layout::copy(request.data, request.other_data, position, bytes);
+  }
+  guard.take();
+  request.busy = false;
+  if (!good) request.trouble = Trouble::broken;
+  ++request.done;
+  // Both pair with the other side's look at them in its pump: the block is there.
+  if (from_back) t.back.store(request.done, std::memory_order_release);
+  else t.front.store(request.done, std::memory_order_release);
+  return true;
+}
+
+bool Messenger::pump_receive(Request& request, Guard& guard) {
+  Transfer& t = *request.transfer;
+  bool copied = false;
+  if (request.way == State::staged) {
+    for (int i = 0; i < blocks_in_one_poll && request.done < request.blocks; ++i) {
+      if (t.back.load(std::memory_order_acquire) <= request.done) break;  // pairs with fill_stages
+      const std::uint64_t position = request.done * t.stage_bytes;
+      const std::byte* const stage = base_[request.member] + t.stage + request.done % stages * t.stage_bytes;
+      request.busy = true;
+      guard.let_go();
+      layout::scatter(request.data, position, stage, std::min(t.stage_bytes, t.length - position));
+      guard.take();
+      request.busy = false;
+      t.front.store(++request.done, std::memory_order_release);  // pairs with fill_stages
+      wake(request.member);
+      copied = true;
+    }
+    if (request.done == request.blocks) request.way = State::done;
+  } else {
+    for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, false); ++i) copied = true;
+    if (request.done + t.back.load(std::memory_order_acquire) == request.blocks) request.way = State::done;
+  }
+  return copied || request.way == State::done;
+}
+
+void Messenger::end_receive(Request& request) {
+  request.under_way.remove();
+  Noticeboard::clear(request.slot);
+  request.slot = nullptr;
+  request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
+  wake(request.member);
+  request.mapping.reset();
+  complete(request);
+}
+
+}  // namespace nearfield::messages

@@ -1,0 +1,552 @@
+// Wait and Test in all their forms, over arrays that may mix our requests with the host's: the host sees a copy of its
+// own part, and both sides progress.
+#include <sched.h>
+
+#include "mpi/shim/point.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// An array of requests, split. The host's part is copied, and written back after every call that may change it.
+class Mixed {
+ public:
+  Mixed(int count, MPI_Request* requests) : requests_(requests), count_(count) {
+    for (int i = 0; i < count; ++i) {
+      if (is_own(requests[i])) {
+        ours_.push_back(i);
+      } else if (requests[i] != host.request_null) {
+        theirs_.push_back(i);
+        host_.push_back(requests[i]);
+      }
+    }
+    host_status_.resize(host_.size() + 1);
+  }
+  const std::vector<int>& ours() const { return ours_; }
+  const std::vector<int>& theirs() const { return theirs_; }
+  MPI_Request* host_requests() { return host_.data(); }
+  MPI_Status* host_statuses() { return host_status_.data(); }
+  int host_count() const { return int(host_.size()); }
+  void write_back() {
+    for (std::size_t k = 0; k < host_.size(); ++k) requests_[theirs_[k]] = host_[k];
+  }
+  UserRequest& at(int i) const { return *own(requests_[i]); }
+  bool involves(int member) const {
+    for (const int i : ours_) {
+      if (!is_own(requests_[i]) || at(i).complete()) continue;
+      const UserRequest& user = at(i);
+      if (user.request.member == member || user.request.member < 0) return true;
+      if (user.other && user.other->member == member) return true;
+    }
+    return false;
+  }
+  void abandon_all() {
+    for (const int i : ours_) {
+      if (!is_own(requests_[i])) continue;
+      UserRequest& user = at(i);
+      if (!user.active || user.nowhere) continue;
+      the_messenger->abandon(user.request);
+      if (user.other) the_messenger->abandon(*user.other);
+    }
+  }
+
+ private:
+  MPI_Request* requests_;
+  int count_;
+  std::vector<int> ours_, theirs_;
+  std::vector<MPI_Request> host_;
+  std::vector<MPI_Status> host_status_;
+};
+
+MPI_Status* nth(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
+
+// A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
+int finish(MPI_Request* request, MPI_Status* status) {
+  UserRequest* const user = own(*request);
+  set_status(status, *user);
+  const int code = outcome(*user);
+  user->active = false;
+  if (!user->persistent) {
+    *request = host.request_null;
+    free_request(user);
+  }
+  return code;
+}
+
+bool wait_one(UserRequest& user) {
+  if (user.complete()) return true;
+  for (int i = the_messenger->node().policy().crowded ? 1 : 200; i > 0; --i) {
+    the_messenger->poll();
+    if (user.complete()) return true;
+  }
+  the_messenger->wait_until([&] { return user.complete(); },
+                            [&](int m) {
+                              return user.request.member == m || user.request.member < 0 ||
+                                     (user.other && user.other->member == m);
+                            },
+                            nullptr, "waiting for a request");
+  return true;
+}
+
+// Runs a wait of ours; what it throws ends all requests of the array.
+template <class Body>
+int ending(Mixed& mixed, MPI_Comm comm, const char* function, Body body) {
+  try {
+    return body();
+  } catch (const team::Broken& broken) {
+    mixed.abandon_all();
+    return raise(comm, function, broken.what());
+  }
+}
+
+bool none_of_ours(int count, const MPI_Request* requests) {
+  if (!the_messenger) return true;
+  for (int i = 0; i < count; ++i)
+    if (is_own(requests[i])) return false;
+  return true;
+}
+
+// While the host is asked about its requests without end, ours progress as well.
+void breathe(int round) {
+  the_messenger->poll();
+  if (the_messenger->node().policy().crowded || round > 1000) sched_yield();
+}
+
+// The host's own requests, while some of ours need us: tested instead of waited for.
+bool must_loop() { return the_messenger && the_messenger->busy(); }
+
+}  // namespace
+
+int Wait(MPI_Request* request, MPI_Status* status) {
+  if (!the_messenger || !request || !is_own(*request)) {
+    if (!request || *request == host.request_null || !must_loop()) return host.Wait(request, status);
+    for (int round = 0, flag = 0;; ++round) {
+      const int code = host.Test(request, &flag, status);
+      if (code != MPI_SUCCESS || flag) return code;
+      breathe(round);
+    }
+  }
+  UserRequest& user = *own(*request);
+  const MPI_Comm comm = user.comm;
+  Mixed mixed(0, nullptr);
+  try {
+    wait_one(user);
+  } catch (const team::Broken& broken) {
+    the_messenger->abandon(user.request);
+    if (user.other) the_messenger->abandon(*user.other);
+    finish(request, status);
+    return raise(comm, "MPI_Wait", broken.what());
+  }
+  const int code = finish(request, status);
+  return code == MPI_SUCCESS ? code : raise_code(comm, code);
+}
+
+int Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (!the_messenger || !request || !is_own(*request)) {
+    if (the_messenger) the_messenger->poll();
+    return host.Test(request, flag, status);
+  }
+  UserRequest& user = *own(*request);
+  if (!user.complete()) {
+    the_messenger->poll();
+    if (!user.complete()) {
+      the_messenger->node().progress();
+      *flag = 0;
+      return MPI_SUCCESS;
+    }
+  }
+  const MPI_Comm comm = user.comm;
+  *flag = 1;
+  const int code = finish(request, status);
+  return code == MPI_SUCCESS ? code : raise_code(comm, code);
+}
+
+namespace {
+
+// All are complete: statuses, errors, and the array as the user gets it back.
+int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statuses, int host_code) {
+  mixed.write_back();
+  bool bad = host_code != MPI_SUCCESS;
+  MPI_Comm comm = host.world;
+  std::vector<int> codes;
+  for (const int i : mixed.ours()) {
+    UserRequest& user = mixed.at(i);
+    const MPI_Comm its = user.comm;
+    const int code = finish(&requests[i], nth(statuses, i));
+    codes.push_back(code);
+    if (code != MPI_SUCCESS && !bad) {
+      bad = true;
+      comm = its;
+    }
+  }
+  if (statuses != MPI_STATUSES_IGNORE) {
+    for (std::size_t k = 0; k < mixed.theirs().size(); ++k) {
+      MPI_Status& status = statuses[mixed.theirs()[k]];
+      status = mixed.host_statuses()[k];
+    }
+    for (int i = 0, k = 0, h = 0; i < count; ++i) {
+      if (k < int(codes.size()) && mixed.ours()[k] == i) {
+        if (bad) statuses[i].MPI_ERROR = codes[k];
+        ++k;
+      } else if (h < int(mixed.theirs().size()) && mixed.theirs()[h] == i) {
+        if (bad && host_code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
+        ++h;
+      } else {
+        set_empty_status(&statuses[i]);
+        if (bad) statuses[i].MPI_ERROR = MPI_SUCCESS;
+      }
+    }
+  }
+  if (!bad) return MPI_SUCCESS;
+  if (host_code != MPI_SUCCESS && host_code != MPI_ERR_IN_STATUS) return host_code;
+  return host_code == MPI_SUCCESS ? raise_code(comm, MPI_ERR_IN_STATUS) : host_code;
+}
+
+}  // namespace
+
+int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (count <= 0 || !requests || !must_loop()) return host.Waitall(count, requests, statuses);
+    for (int round = 0, flag = 0;; ++round) {
+      const int code = host.Testall(count, requests, &flag, statuses);
+      if (code != MPI_SUCCESS || flag) return code;
+      breathe(round);
+    }
+  }
+  Mixed mixed(count, requests);
+  const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm;
+  return ending(mixed, comm, "MPI_Waitall", [&]() -> int {
+    std::size_t next = 0;
+    int host_done = mixed.host_count() == 0, host_code = MPI_SUCCESS;
+    auto test_host = [&] {
+      if (host_done) return;
+      host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
+      if (host_code != MPI_SUCCESS) host_done = 1;
+    };
+    auto done = [&] {
+      while (next < mixed.ours().size() && mixed.at(mixed.ours()[next]).complete()) ++next;
+      return next == mixed.ours().size() && host_done;
+    };
+    test_host();
+    if (!done()) {
+      // The host's part is asked for now and then while ours are awaited, and without pause when it is the last.
+      int round = 0;
+      the_messenger->wait_until(
+          [&] {
+            if (!host_done && (next == mixed.ours().size() || ++round % 16 == 0)) test_host();
+            return done();
+          },
+          [&](int m) { return mixed.involves(m); }, test_host, "waiting for all of several requests");
+    }
+    return finish_all(mixed, requests, count, statuses, host_code);
+  });
+}
+
+int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (the_messenger) the_messenger->poll();
+    return host.Testall(count, requests, flag, statuses);
+  }
+  Mixed mixed(count, requests);
+  the_messenger->poll();
+  bool all = true;
+  for (const int i : mixed.ours()) all &= mixed.at(i).complete();
+  int host_done = 1, host_code = MPI_SUCCESS;
+  if (!all) the_messenger->node().progress();
+  if (all && mixed.host_count())
+    host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
+  *flag = all && (host_done || host_code != MPI_SUCCESS);
+  if (!*flag) return MPI_SUCCESS;
+  return finish_all(mixed, requests, count, statuses, host_code);
+}
+
+namespace {
+
+// The first of ours that is active and complete; -1: none. `active`: whether any request is.
+int first_complete(const Mixed& mixed, bool& active) {
+  for (const int i : mixed.ours()) {
+    const UserRequest& user = mixed.at(i);
+    if (!user.active) continue;
+    active = true;
+    if (user.complete()) return i;
+  }
+  return -1;
+}
+
+// One look at all: *index is the one that is complete. False: none is, yet.
+bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* status, int& code, bool ask_host) {
+  bool active = false;
+  const int ours = first_complete(mixed, active);
+  if (ours >= 0) {
+    *index = ours;
+    const MPI_Comm comm = mixed.at(ours).comm;
+    code = finish(&requests[ours], status);
+    if (code != MPI_SUCCESS) raise_code(comm, code);
+    return true;
+  }
+  if (mixed.host_count() && (ask_host || !active)) {
+    int flag = 0, which = MPI_UNDEFINED;
+    code = host.Testany(mixed.host_count(), mixed.host_requests(), &which, &flag, status);
+    mixed.write_back();
+    if (code != MPI_SUCCESS || (flag && which != MPI_UNDEFINED)) {
+      *index = which == MPI_UNDEFINED ? which : mixed.theirs()[which];
+      return true;
+    }
+    if (!flag) active = true;
+  }
+  if (active) return false;
+  *index = MPI_UNDEFINED;
+  set_empty_status(status);
+  code = MPI_SUCCESS;
+  return true;
+}
+
+}  // namespace
+
+int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (count <= 0 || !requests || !must_loop()) return host.Waitany(count, requests, index, status);
+    for (int round = 0, flag = 0;; ++round) {
+      const int code = host.Testany(count, requests, index, &flag, status);
+      if (code != MPI_SUCCESS || flag) return code;
+      breathe(round);
+    }
+  }
+  Mixed mixed(count, requests);
+  return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitany", [&]() -> int {
+    int code = MPI_SUCCESS, round = 0;
+    bool found = test_any(mixed, requests, index, status, code, true);
+    if (!found)
+      the_messenger->wait_until(
+          [&] { return found || (found = test_any(mixed, requests, index, status, code, ++round % 16 == 0)); },
+          [&](int m) { return !found && mixed.involves(m); },
+          [&] { found = found || test_any(mixed, requests, index, status, code, true); },
+          "waiting for any of several requests");
+    return code;
+  });
+}
+
+int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (the_messenger) the_messenger->poll();
+    return host.Testany(count, requests, index, flag, status);
+  }
+  Mixed mixed(count, requests);
+  the_messenger->poll();
+  int code = MPI_SUCCESS;
+  *index = MPI_UNDEFINED;
+  *flag = test_any(mixed, requests, index, status, code, true);
+  if (!*flag) the_messenger->node().progress();
+  return code;
+}
+
+namespace {
+
+// All that are complete. False: none is, yet.
+bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
+  bool active = false, bad = false;
+  MPI_Comm comm = host.world;
+  int n = 0;
+  std::vector<int> codes;
+  for (const int i : mixed.ours()) {
+    if (!is_own(requests[i])) continue;
+    UserRequest& user = mixed.at(i);
+    if (!user.active) continue;
+    active = true;
+    if (!user.complete()) continue;
+    const MPI_Comm its = user.comm;
+    const int each = finish(&requests[i], nth(statuses, n));
+    if (each != MPI_SUCCESS && !bad) {
+      bad = true;
+      comm = its;
+    }
+    codes.push_back(each);
+    indices[n++] = i;
+  }
+  code = MPI_SUCCESS;
+  if (mixed.host_count()) {
+    std::vector<int> which(mixed.host_count());
+    int some = 0;
+    code = host.Testsome(mixed.host_count(), mixed.host_requests(), &some, which.data(), mixed.host_statuses());
+    mixed.write_back();
+    if (some != MPI_UNDEFINED) {
+      active = true;
+      for (int k = 0; k < some; ++k) {
+        if (statuses != MPI_STATUSES_IGNORE) {
+          statuses[n] = mixed.host_statuses()[k];
+          codes.push_back(code == MPI_ERR_IN_STATUS ? statuses[n].MPI_ERROR : MPI_SUCCESS);
+        }
+        indices[n++] = mixed.theirs()[which[k]];
+      }
+    }
+  }
+  if (!active) {
+    *out = MPI_UNDEFINED;
+    return true;
+  }
+  *out = n;
+  if (n == 0) return code != MPI_SUCCESS;
+  if ((bad || code == MPI_ERR_IN_STATUS) && statuses != MPI_STATUSES_IGNORE)
+    for (int k = 0; k < n && k < int(codes.size()); ++k) statuses[k].MPI_ERROR = codes[k];
+  if (bad && code == MPI_SUCCESS) code = raise_code(comm, MPI_ERR_IN_STATUS);
+  return true;
+}
+
+}  // namespace
+
+int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (count <= 0 || !requests || !must_loop()) return host.Waitsome(count, requests, out, indices, statuses);
+    for (int round = 0;; ++round) {
+      const int code = host.Testsome(count, requests, out, indices, statuses);
+      if (code != MPI_SUCCESS || *out != 0) return code;
+      breathe(round);
+    }
+  }
+  Mixed mixed(count, requests);
+  return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitsome", [&]() -> int {
+    int code = MPI_SUCCESS;
+    bool found = test_some(mixed, requests, out, indices, statuses, code);
+    if (!found)
+      the_messenger->wait_until(
+          [&] { return found || (found = test_some(mixed, requests, out, indices, statuses, code)); },
+          [&](int m) { return !found && mixed.involves(m); }, nullptr, "waiting for some of several requests");
+    return code;
+  });
+}
+
+int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (the_messenger) the_messenger->poll();
+    return host.Testsome(count, requests, out, indices, statuses);
+  }
+  Mixed mixed(count, requests);
+  the_messenger->poll();
+  int code = MPI_SUCCESS;
+  if (!test_some(mixed, requests, out, indices, statuses, code)) the_messenger->node().progress();
+  return code;
+}
+
+// ---------------------------------------------------------------- without completing anything
+
+int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  if (the_messenger) the_messenger->poll();
+  if (!the_messenger || !is_own(request)) return host.Request_get_status(request, flag, status);
+  const UserRequest& user = *own(request);
+  *flag = user.complete();
+  if (*flag) set_status(status, user);
+  else the_messenger->node().progress();
+  return MPI_SUCCESS;
+}
+
+int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  *flag = 1;
+  for (int i = 0; i < count && *flag; ++i) {
+    const int code = Request_get_status(requests[i], flag, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS) return code;
+  }
+  if (!*flag || statuses == MPI_STATUSES_IGNORE) return MPI_SUCCESS;
+  for (int i = 0, done = 0; i < count; ++i) Request_get_status(requests[i], &done, &statuses[i]);
+  return MPI_SUCCESS;
+}
+
+namespace {
+bool inactive(MPI_Request request) {
+  if (the_messenger && is_own(request)) return !own(request)->active;
+  return request == host.request_null;
+}
+}  // namespace
+
+int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  *index = MPI_UNDEFINED;
+  *flag = 0;
+  bool active = false;
+  for (int i = 0; i < count; ++i) {
+    if (inactive(requests[i])) continue;
+    active = true;
+    const int code = Request_get_status(requests[i], flag, status);
+    if (code != MPI_SUCCESS) return code;
+    if (!*flag) continue;
+    *index = i;
+    return MPI_SUCCESS;
+  }
+  if (!active) {
+    *flag = 1;
+    set_empty_status(status);
+  }
+  return MPI_SUCCESS;
+}
+
+int Request_get_status_some(int count, const MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
+  bool active = false;
+  *out = 0;
+  for (int i = 0; i < count; ++i) {
+    if (inactive(requests[i])) continue;
+    active = true;
+    int flag = 0;
+    const int code = Request_get_status(requests[i], &flag, nth(statuses, *out));
+    if (code != MPI_SUCCESS) return code;
+    if (flag) indices[(*out)++] = i;
+  }
+  if (!active) *out = MPI_UNDEFINED;
+  return MPI_SUCCESS;
+}
+
+// ---------------------------------------------------------------- starting, cancelling, freeing
+
+int Start(MPI_Request* request) {
+  if (!the_messenger || !request || !is_own(*request)) return host.Start(request);
+  UserRequest& user = *own(*request);
+  if (!user.persistent || user.active) return raise_code(user.comm, MPI_ERR_REQUEST);
+  return guarded(user.comm, "MPI_Start", [&]() -> int {
+    const int code = begin(user);
+    return code == MPI_SUCCESS ? code : raise_code(user.comm, code);
+  });
+}
+
+int Startall(int count, MPI_Request* requests) {
+  if (count <= 0 || !requests || none_of_ours(count, requests)) return host.Startall(count, requests);
+  for (int i = 0; i < count; ++i)
+    if (const int code = Start(&requests[i]); code != MPI_SUCCESS) return code;
+  return MPI_SUCCESS;
+}
+
+int Cancel(MPI_Request* request) {
+  if (!the_messenger || !request || !is_own(*request)) return host.Cancel(request);
+  UserRequest& user = *own(*request);
+  if (!user.active || user.nowhere || user.other) return MPI_SUCCESS;
+  return guarded(user.comm, "MPI_Cancel", [&]() -> int {
+    the_messenger->cancel(user.request);
+    return MPI_SUCCESS;
+  });
+}
+
+int Request_free(MPI_Request* request) {
+  if (!the_messenger || !request || !is_own(*request)) return host.Request_free(request);
+  UserRequest* const user = own(*request);
+  *request = host.request_null;
+  free_later(user);
+  return MPI_SUCCESS;
+}
+
+// ---------------------------------------------------------------- handles as integers
+
+#ifdef NEARFIELD_HOST_MPICH
+int Request_toint(MPI_Request request) { return int(request); }
+MPI_Request Request_fromint(int number) { return MPI_Request(number); }
+#else
+// Ours are the negative numbers from -2 on.
+int Request_toint(MPI_Request request) {
+  return is_own(request) ? -2 - int(own(request)->index) : host.request_to_int(request);
+}
+MPI_Request Request_fromint(int number) {
+  if (number >= -1) return host.request_from_int(number);
+  UserRequest* const user = request_at(std::uint32_t(-2 - number));
+  return user && user->in_use ? handle_of(user) : host.request_from_int(number);
+}
+#endif
+int Request_c2f(MPI_Request request) { return Request_toint(request); }
+MPI_Request Request_f2c(int number) { return Request_fromint(number); }
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,77 @@
+// What every call of point to point begins with: whether its arguments are good and the message is ours. Arguments that
+// are wrong go to the host, which raises the error that the program expects.
+#pragma once
+#include "mpi/shim/carry.hpp"
+#include "mpi/shim/functions.hpp"
+#include "mpi/shim/requests.hpp"
+
+namespace nearfield::mpi {
+
+extern int largest_tag;
+
+inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
+inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }
+
+inline bool good_destination(const Communicator& c, int dest, int tag) {
+  return tag >= 0 && tag <= largest_tag && ((dest >= 0 && dest < c.size) || dest == MPI_PROC_NULL);
+}
+inline bool good_source(const Communicator& c, int source, int tag) {
+  return ((tag >= 0 && tag <= largest_tag) || tag == MPI_ANY_TAG) &&
+         ((source >= 0 && source < c.size) || source == MPI_ANY_SOURCE || source == MPI_PROC_NULL);
+}
+
+inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag, SendMode mode,
+                         const layout::Data& data) {
+  r.is_send = true;
+  r.mode = mode == SendMode::synchronous ? messages::Mode::synchronous : messages::Mode::standard;
+  r.member = c.members[dest];
+  r.envelope = {c.context, c.rank, tag};
+  r.data = data;
+}
+
+inline void prepare_receive(messages::Request& r, const Communicator& c, int source, int tag,
+                            const layout::Data& data) {
+  r.is_send = false;
+  r.member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
+  r.envelope = {c.context, wildcard_source(source), wildcard_tag(tag)};
+  r.data = data;
+}
+
+// Runs `body`, which waits inside the engine; what goes wrong there becomes an error of `comm`.
+template <class Body>
+int guarded(MPI_Comm comm, const char* function, Body body) {
+  try {
+    return body();
+  } catch (const team::Broken& broken) {
+    return raise(comm, function, broken.what());
+  } catch (const std::bad_alloc&) {
+    return raise(comm, function, "out of memory");
+  }
+}
+
+// Waits for a request on the stack, and takes it out of everything if that goes wrong.
+inline void wait_for(messages::Request& request) {
+  try {
+    the_messenger->wait(request);
+  } catch (...) {
+    the_messenger->abandon(request);
+    throw;
+  }
+}
+
+// Buffered sends (buffered.cpp). 0, or the class of the error.
+int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data,
+                  messages::Request*& under_way);
+
+bool buffered_are_pending();
+
+// Starts what a request describes.
+int begin(UserRequest& user);
+
+// Loops until `done`, for requests of ours that `involves(member)`; `also` progresses the host's part.
+template <class Done, class Involves>
+void wait_mixed(Done done, Involves involves, const std::function<void()>& also, const char* doing) {
+  the_messenger->wait_until(done, involves, also, doing);
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,120 @@
+// Sends of all modes, blocking, non-blocking and persistent.
+#include <cstring>
+
+#include "mpi/shim/point.hpp"
+
+namespace nearfield::mpi {
+
+int largest_tag = 32767;
+
+namespace {
+
+template <class N, class HostCall>
+int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+         MPI_Comm comm, HostCall host_call) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag)) return host_call();
+  const TypedData typed(buffer, count, type);
+  if (!typed.good) return host_call();
+  if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
+  return guarded(comm, function, [&]() -> int {
+    const messages::Envelope envelope{c->context, c->rank, tag};
+    if (mode == SendMode::buffered) {
+      messages::Request* under_way = nullptr;
+      const int code = send_buffered(*c, envelope, c->members[dest], typed.data, under_way);
+      return code == MPI_SUCCESS ? code : raise_code(comm, code);
+    }
+    if (mode != SendMode::synchronous && the_messenger->send_at_once(c->members[dest], envelope, typed.data))
+      return MPI_SUCCESS;
+    messages::Request request;
+    prepare_send(request, *c, dest, tag, mode, typed.data);
+    the_messenger->start(request);
+    wait_for(request);
+    const int code = outcome(request);
+    return code == MPI_SUCCESS ? code : raise_code(comm, code);
+  });
+}
+
+// isend and the _init forms: `persistent` leaves the start to MPI_Start.
+template <class N, class HostCall>
+int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
+              int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag) || !request) return host_call();
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return host_call();
+  return guarded(comm, function, [&]() -> int {
+    UserRequest* const user = new_request(comm);
+    user->persistent = persistent;
+    user->mode = mode;
+    user->nowhere = dest == MPI_PROC_NULL;
+    user->layout = std::move(typed.layout);
+    if (user->nowhere) user->request.is_send = true;
+    else prepare_send(user->request, *c, dest, tag, mode, typed.data);
+    user->envelope = user->request.envelope;
+    user->member = user->request.member;
+    user->data = typed.data;
+    *request = handle_of(user);
+    if (persistent) return MPI_SUCCESS;
+    const int code = begin(*user);
+    if (code == MPI_SUCCESS) return code;
+    *request = host.request_null;
+    free_request(user);
+    return raise_code(comm, code);
+  });
+}
+
+}  // namespace
+
+int begin(UserRequest& user) {
+  user.active = true;
+  if (user.nowhere) return MPI_SUCCESS;
+  user.request.envelope = user.envelope;
+  user.request.member = user.member;
+  user.request.data = user.data;
+  if (user.request.is_send && user.mode == SendMode::buffered) {
+    Communicator* const c = communicator_of(user.comm);
+    messages::Request* under_way = nullptr;
+    user.request.cancelled = false;
+    user.request.trouble = messages::Trouble::none;
+    const int code = c ? send_buffered(*c, user.envelope, user.member, user.data, under_way) : MPI_ERR_COMM;
+    if (code == MPI_SUCCESS) user.request.completed.store(true, std::memory_order_relaxed);
+    else user.active = false;
+    return code;
+  }
+  the_messenger->start(user.request);
+  return MPI_SUCCESS;
+}
+
+#define NEARFIELD_SEND(Name, mode)                                                                                     \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                                      \
+    return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });          \
+  }                                                                                                                    \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                            \
+    return send(mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                                        \
+                [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); });         \
+  }
+NEARFIELD_SEND(Send, SendMode::standard)
+NEARFIELD_SEND(Bsend, SendMode::buffered)
+NEARFIELD_SEND(Ssend, SendMode::synchronous)
+NEARFIELD_SEND(Rsend, SendMode::ready)
+
+#define NEARFIELD_MAKE_SEND(Name, mode, persistent)                                                                    \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {                      \
+    return make_send(mode, persistent, "MPI_" #Name, b, n, t, dest, tag, c, r,                                         \
+                     [&] { return host.Name(b, n, t, dest, tag, c, r); });                                             \
+  }                                                                                                                    \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {            \
+    return make_send(mode, persistent, "MPI_" #Name "_c", b, n, t, dest, tag, c, r,                                    \
+                     [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c, r); }); \
+  }
+NEARFIELD_MAKE_SEND(Isend, SendMode::standard, false)
+NEARFIELD_MAKE_SEND(Ibsend, SendMode::buffered, false)
+NEARFIELD_MAKE_SEND(Issend, SendMode::synchronous, false)
+NEARFIELD_MAKE_SEND(Irsend, SendMode::ready, false)
+NEARFIELD_MAKE_SEND(Send_init, SendMode::standard, true)
+NEARFIELD_MAKE_SEND(Bsend_init, SendMode::buffered, true)
+NEARFIELD_MAKE_SEND(Ssend_init, SendMode::synchronous, true)
+NEARFIELD_MAKE_SEND(Rsend_init, SendMode::ready, true)
+
+}  // namespace nearfield::mpi
