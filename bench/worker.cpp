@@ -163,6 +163,82 @@ struct Buffers {
 
 using Operation = std::function<void(double* send, double* recv)>;
 
+// ---------------------------------------------------------------- point to point
+
+constexpr int window = 64;  // messages under way at once, as in other benchmarks of bandwidth
+
+// Ranks in pairs: the first with the one in the middle, and so on. Operations of one pair leave the others out.
+int partner(bool all_pairs) {
+  const int half = size / 2;
+  if (all_pairs) return rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
+  return rank < 2 && size > 1 ? 1 - rank : -1;
+}
+
+void ping_pong(const void* s, void* r, int count, MPI_Datatype type, int peer) {
+  if (peer > rank) MPI_Send(s, count, type, peer, 1, comm);
+  if (peer >= 0) MPI_Recv(r, count, type, peer, 1, comm, MPI_STATUS_IGNORE);
+  if (peer >= 0 && peer < rank) MPI_Send(s, count, type, peer, 1, comm);
+}
+
+// A window of messages in one direction or both, then a word back.
+void stream(const void* s, void* r, int count, MPI_Datatype type, int peer, bool both) {
+  if (peer < 0) return;
+  MPI_Request requests[2 * window];
+  int n = 0;
+  if (both || peer < rank)
+    for (int i = 0; i < window; ++i) MPI_Irecv(r, count, type, peer, 2, comm, &requests[n++]);
+  if (both || peer > rank)
+    for (int i = 0; i < window; ++i) MPI_Isend(s, count, type, peer, 2, comm, &requests[n++]);
+  MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+  char word = 0;
+  if (peer < rank) MPI_Send(&word, 1, MPI_BYTE, peer, 3, comm);
+  else MPI_Recv(&word, 1, MPI_BYTE, peer, 3, comm, MPI_STATUS_IGNORE);
+}
+
+bool point_to_point(const std::string& name) {
+  return name.find("latency") != std::string::npos || name == "bw" || name == "bibw" || name == "message-rate" ||
+         name == "multi-pair" || name.starts_with("ddt-");
+}
+
+// Messages one after the other in a call: what a row's time is divided by.
+double messages_in_a_call(const std::string& name) {
+  if (!point_to_point(name)) return 1;
+  return name.find("latency") != std::string::npos || name.starts_with("ddt-") ? 2 : window;
+}
+
+// A derived type of `bytes` bytes of data in doubles, which touches at most four times as much memory.
+MPI_Datatype derived(const std::string& name, std::size_t bytes) {
+  const int doubles = int(bytes / 8);
+  MPI_Datatype type;
+  if (name == "ddt-vector") {
+    MPI_Type_vector(std::max(1, doubles / 2), doubles > 1 ? 2 : 1, 4, MPI_DOUBLE, &type);
+  } else if (name == "ddt-indexed") {
+    std::vector<int> lengths, places;
+    for (int k = 0, done = 0; done < doubles; ++k) {
+      lengths.push_back(std::min(1 + k % 5, doubles - done));
+      places.push_back(done * 2 + k % 2);
+      done += lengths.back();
+    }
+    MPI_Type_indexed(int(lengths.size()), lengths.data(), places.data(), MPI_DOUBLE, &type);
+  } else {  // the inner half of a matrix of rows of 64
+    const int inner = std::min(32, doubles), rows = std::max(1, doubles / 32);
+    const int sizes[] = {rows, 64}, parts[] = {rows, inner}, starts[] = {0, 16};
+    MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
+  }
+  MPI_Type_commit(&type);
+  return type;
+}
+
+Operation message_operation(const std::string& name, int count, MPI_Datatype type) {
+  const bool all = name.starts_with("multi-");
+  const int peer = partner(all);
+  if (name.starts_with("ddt-"))
+    return [=, made = derived(name, std::size_t(count))](double* s, double* r) { ping_pong(s, r, 1, made, peer); };
+  if (name.find("latency") != std::string::npos)
+    return [=](double* s, double* r) { ping_pong(s, r, count, type, peer); };
+  return [=, both = name == "bibw"](double* s, double* r) { stream(s, r, count, type, peer, both); };
+}
+
 // `count` elements of `type` per rank's vector or block.
 Operation operation(const std::string& name, int count, MPI_Datatype type) {
   if (name == "barrier") return [](double*, double*) { MPI_Barrier(comm); };
@@ -175,6 +251,7 @@ Operation operation(const std::string& name, int count, MPI_Datatype type) {
   if (name == "scatter") return [=](double* s, double* r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); };
   if (name == "reduce_scatter_block")
     return [=](double* s, double* r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); };
+  if (point_to_point(name)) return message_operation(name, count, type);
   std::fprintf(stderr, "unknown operation %s\n", name.c_str());
   MPI_Abort(MPI_COMM_WORLD, 2);
   return {};
@@ -253,7 +330,7 @@ double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long
     }
     elapsed -= MPI_Wtime() - again;
   }
-  return slowest(elapsed / double(iterations) * 1e6);
+  return slowest(elapsed / double(iterations) * 1e6) / messages_in_a_call(cell.op);
 }
 
 void print_rows(const Cell& cell, std::vector<Block>& blocks, const long* iterations, const char* algorithm) {
@@ -284,7 +361,9 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     if (rank == 0) std::fprintf(stderr, "%s: %zu bytes are no whole number of elements\n", cell.op.c_str(), cell.bytes);
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  const std::size_t longest = std::max<std::size_t>(cell.bytes * std::size_t(size), 8);
+  // Every rank has as much as all send to one; derived types touch more memory than they have data.
+  const std::size_t blocks_in_all = point_to_point(cell.op) ? (cell.op.starts_with("ddt-") ? 4 : 1) : std::size_t(size);
+  const std::size_t longest = std::max<std::size_t>(cell.bytes * blocks_in_all, 64);
   const bool cold = cell.buffers == "cold";
   Buffers of_mode[2] = {{longest, cold, true}, {longest, cold, false}};
   for (Buffers& buffers : of_mode)
@@ -306,15 +385,16 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     result.resize(buffers.stride);
     fill(send.data(), longest, type);
     call(send.data(), result.data());
-    if (mode && last) algorithm = last();
+    if (mode && last) algorithm = point_to_point(cell.op) ? "messages" : last();
     if (cell.op == "bcast") result = send;
     long n = 1;
     for (;; n *= 4) {
       each[mode] = run_block(cell, call, buffers, n);
+      each[mode] *= messages_in_a_call(cell.op);
       if (each[mode] * double(n) > block_us / 2 || n >= 4096) break;  // both are equal on all ranks
     }
     // Once more, lest one interruption make all blocks too short.
-    if (pinned) each[mode] = std::min(each[mode], run_block(cell, call, buffers, n));
+    if (pinned) each[mode] = std::min(each[mode], run_block(cell, call, buffers, n) * messages_in_a_call(cell.op));
   }
   int same = modes == 1 || !std::memcmp(results[0].data(), results[1].data(), longest), all_same = 0;
   MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);

@@ -1,7 +1,7 @@
 """`nearfield bench`: runs the worker under each host and collects its rows.
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, mode (plain, nearfield or floor), algorithm, buffers,
-state (near, far, any), heap, median, lower, upper (microseconds) and iterations.
+state (near, far, any), heap, protocol, median, lower, upper (microseconds) and iterations.
 """
 
 from __future__ import annotations
@@ -74,8 +74,11 @@ def run_bench(
     algorithm: str = "",
     heap: str = "shared",
     floor: bool = False,
+    protocols: list[str] | None = None,
 ) -> list[Row]:
-    """Runs one job per operation, rank count and host; jobs of different hosts alternate. Returns all rows.
+    """Runs one job per operation, rank count, protocol and host; jobs of different hosts alternate. Returns all rows.
+
+    `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
 
     Raises ValueError for hosts that are not installed and for jobs that fail.
     """
@@ -83,7 +86,8 @@ def run_bench(
     for name in hosts:
         if name not in found:
             raise ValueError(f"there is no host {name}; found: {', '.join(found)}")
-    jobs = [(op, n, found[name]) for op in operations for n in ranks for name in hosts]
+    ways = protocols or ["auto"]
+    jobs = [(op, n, found[name], way) for op in operations for n in ranks for way in ways for name in hosts]
     rows: list[Row] = []
     console = Console(stderr=True)
     columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
@@ -91,10 +95,10 @@ def run_bench(
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=sum(1 if op == "barrier" else cells for op, _, _ in jobs))
+        task = progress.add_task("", total=sum(1 if op == "barrier" else cells for op, _, _, _ in jobs))
         done = 0
-        for op, count, host in jobs:
-            description = f"{op}, {count} ranks, {host.name}"
+        for op, count, host, way in jobs:
+            description = f"{op}, {count} ranks, {host.name}" + (f", {way}" if protocols else "")
             progress.update(task, description=description)
             if not console.is_terminal:
                 print(description, file=sys.stderr, flush=True)
@@ -105,7 +109,7 @@ def run_bench(
                 text = f"{description}, {row['bytes']} B {row['buffers']}"
                 progress.update(task, completed=before + len(seen), description=text)
 
-            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, floor, arrived)
+            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, floor, way, arrived)
             done += 1 if op == "barrier" else cells
             progress.update(task, completed=done)
     return rows
@@ -121,6 +125,7 @@ def _run_job(
     algorithm: str,
     heap: str,
     floor: bool,
+    protocol: str,
     arrived: Callable[[Row], None],
 ) -> list[Row]:
     """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
@@ -132,13 +137,13 @@ def _run_job(
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
-    origin = {"host": host.name, "version": host_version(host), "heap": heap}
+    origin = {"host": host.name, "version": host_version(host), "heap": heap, "protocol": protocol}
     rows: list[Row] = []
     late = threading.Event()
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(
             launch_command(host, ranks, worker),
-            env=launcher_environment(host, nearfield=True, heap=heap),
+            env=launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": protocol},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -194,9 +199,9 @@ def host_version(host: Host) -> str:
 
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Rows of the same cell, plain and Nearfield."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state")
-    plain = {tuple(row[k] for k in keys): row for row in rows if row["mode"] == "plain"}
-    cells = [(tuple(row[k] for k in keys), row) for row in rows if row["mode"] == "nearfield"]
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol")
+    plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
+    cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]
 
 
@@ -234,7 +239,7 @@ def show_table(rows: list[Row]) -> None:
             f"{ours['median']:.2f}",
             f"{ratio:.2f}",
             spread,
-            ours["algorithm"],
+            ours["algorithm"] if ours.get("protocol", "auto") == "auto" else ours["protocol"],
             f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
         ]
         floor = bare.get(tuple(ours[k] for k in ("op", "bytes", "ranks", "host", "buffers", "state")))

@@ -16,6 +16,7 @@ app = typer.Typer(
     help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
 )
 OPERATIONS = "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block"
+MESSAGES = "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray."
 
 
 @app.command()
@@ -40,7 +41,7 @@ def info(json: Annotated[bool, typer.Option(help="Print JSON.")] = False) -> Non
 
 @app.command()
 def bench(
-    op: Annotated[str, typer.Option(help="Operations, separated by commas.")] = OPERATIONS,
+    op: Annotated[str, typer.Option(help=f"Operations, separated by commas. {MESSAGES}")] = OPERATIONS,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",
     sizes: Annotated[
         str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")
@@ -52,6 +53,10 @@ def bench(
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
     floor: Annotated[bool, typer.Option(help="Also bare code on mapped memory, in turn.")] = False,
+    protocol: Annotated[
+        str,
+        typer.Option(help="Messages: queue, fastbox, copy-buffers, cma, mapped, auto, one after the other."),
+    ] = "",
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
@@ -71,6 +76,7 @@ def bench(
             algorithm,
             heap,
             floor,
+            protocol.split(",") if protocol else None,
         )
         error = add_predictions(rows)
         show_table(rows)

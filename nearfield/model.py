@@ -69,7 +69,7 @@ def add_predictions(rows: list[Cell]) -> float | None:
     """
     errors = []
     for row in rows:
-        if row["mode"] != "nearfield" or row["algorithm"] == "host":
+        if row["mode"] != "nearfield" or row["algorithm"] in ("host", "messages"):
             continue
         cell = predict(row["op"], [row["ranks"]], [row["bytes"]])[0]
         if row["algorithm"] in cell["ns"]:

@@ -152,8 +152,7 @@ void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, s
     case 32: return move_blocks<32>(to, to_stride, from, from_stride, count);
     case 64: return move_blocks<64>(to, to_stride, from, from_stride, count);
     default:
-      for (std::uint64_t i = 0; i < count; ++i, to += to_stride, from += from_stride)
-        copying::copy(to, from, bytes);
+      for (std::uint64_t i = 0; i < count; ++i, to += to_stride, from += from_stride) copying::copy(to, from, bytes);
   }
 }
 

@@ -24,10 +24,10 @@ struct Run {
 struct View {
   const Run* runs = nullptr;
   std::uint64_t run_count = 0;
-  std::uint64_t size = 1;    // bytes of data in an element
-  std::int64_t extent = 1;   // bytes from element to element
-  std::int64_t low = 0;      // the lowest byte that an element touches, relative to its address
-  std::int64_t high = 1;     // one past the highest
+  std::uint64_t size = 1;   // bytes of data in an element
+  std::int64_t extent = 1;  // bytes from element to element
+  std::int64_t low = 0;     // the lowest byte that an element touches, relative to its address
+  std::int64_t high = 1;    // one past the highest
   bool dense() const { return runs == nullptr; }
 };
 

@@ -65,8 +65,8 @@ inline constexpr unsigned cells = 64;
 
 struct Mailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
-  alignas(line) std::atomic<Reference> tail;  // senders, by exchange; the owner, to empty
-  std::atomic<Reference> head;                // the sender that finds the queue empty; the owner takes it
+  alignas(line) std::atomic<Reference> tail;        // senders, by exchange; the owner, to empty
+  std::atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
   alignas(line) std::atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
   std::atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
   std::atomic<std::uint64_t> doing;                 // owner: the call that it is in, for reports
@@ -81,10 +81,10 @@ struct alignas(line) Ring {
 
 // Where the data of one side lies and how (layout::Data), for the other side.
 struct Whereabouts {
-  Place place;             // of its lowest byte
-  std::uint64_t address;   // the same in its owner's address space, for CMA
-  std::int64_t element;    // from there to the first element
-  std::uint64_t runs;      // offset of the runs in the owner's segment, 0: dense
+  Place place;            // of its lowest byte
+  std::uint64_t address;  // the same in its owner's address space, for CMA
+  std::int64_t element;   // from there to the first element
+  std::uint64_t runs;     // offset of the runs in the owner's segment, 0: dense
   std::uint64_t run_count, size;
   std::int64_t extent, low, high;
 };
@@ -100,11 +100,11 @@ struct Transfer {
   std::uint64_t stage_bytes;
   // Receiver, published by state.
   alignas(line) Whereabouts to;
-  std::uint64_t length;                  // bytes that move: less than `bytes` when the receive is shorter
-  std::uint64_t block_bytes;             // what one claim is worth
-  std::atomic<State> state;              // receiver: on the match; pairs with the sender's look. sender: back to waiting
-  std::atomic<std::uint32_t> front;      // receiver: blocks it has copied; staged: stages it has emptied
-  std::atomic<std::uint32_t> released;   // receiver: it will not look again; pairs with the sender's reuse
+  std::uint64_t length;                 // bytes that move: less than `bytes` when the receive is shorter
+  std::uint64_t block_bytes;            // what one claim is worth
+  std::atomic<State> state;             // receiver: on the match; pairs with the sender's look. sender: back to waiting
+  std::atomic<std::uint32_t> front;     // receiver: blocks it has copied; staged: stages it has emptied
+  std::atomic<std::uint32_t> released;  // receiver: it will not look again; pairs with the sender's reuse
   alignas(line) std::atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
   alignas(line) std::atomic<std::uint32_t> back;    // sender: blocks it has copied; staged: stages it has filled
 };

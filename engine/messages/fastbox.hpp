@@ -15,7 +15,9 @@
 
 namespace nearfield::messages {
 
-constexpr std::uint64_t record_length(std::size_t payload) { return (record_header + payload + 63) & ~std::uint64_t{63}; }
+constexpr std::uint64_t record_length(std::size_t payload) {
+  return (record_header + payload + 63) & ~std::uint64_t{63};
+}
 constexpr std::size_t largest_payload(std::uint64_t capacity) { return capacity / 4 - record_header; }
 
 class FastboxWriter {

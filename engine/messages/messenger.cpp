@@ -12,9 +12,9 @@ namespace {
 constexpr std::uint32_t talkative = 4;       // messages of a pair before it gets a fastbox
 constexpr std::uint32_t quiet_polls = 4096;  // fruitless polls before a fastbox is looked at now and then only
 constexpr std::uint32_t now_and_then = 64;
-constexpr std::size_t always_polled = 4;     // fastboxes that cost nothing to look at
-constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchronous message travels with its record
-constexpr int in_one_poll = 16;              // records of one fastbox: the others get their turn
+constexpr std::size_t always_polled = 4;         // fastboxes that cost nothing to look at
+constexpr std::size_t small_synchronous = 512;   // bytes up to which a synchronous message travels with its record
+constexpr int in_one_poll = 16;                  // records of one fastbox: the others get their turn
 constexpr std::uint64_t kept_at_most = 8 << 20;  // bytes of one sender's unexpected messages
 
 std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : members <= 64 ? 64 << 10 : 32 << 10; }
@@ -166,8 +166,8 @@ bool Messenger::dispatch(Request& request) {
     begin_transfer(request);
   }
   const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
-  if (!push(request.member, small ? Kind::eager_synchronous : Kind::transfer, request.envelope,
-            request.transfer_offset, request.data))
+  if (!push(request.member, small ? Kind::eager_synchronous : Kind::transfer, request.envelope, request.transfer_offset,
+            request.data))
     return false;
   sending_.push(request.under_way);
   return true;
@@ -267,8 +267,8 @@ void Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   keep_early(member, kind, record.envelope, bytes, transfer, payload);
 }
 
-void Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes,
-                           std::uint64_t transfer, const std::byte* payload) {
+void Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+                           const std::byte* payload) {
   auto early = std::make_unique<Early>();
   early->envelope = envelope;
   early->member = member;
@@ -368,10 +368,10 @@ void Messenger::abandon(Request& request) {
   if (request.under_way.linked()) {
     // Its Transfer stays as it is: the other side may still look at it.
     const bool waits = request.is_send && request.way == State::waiting && std::ranges::any_of(out_, [&](Out& out) {
-      for (Link* link = out.waiting.next; link != &out.waiting; link = link->next)
-        if (link == &request.under_way) return true;
-      return false;
-    });
+                         for (Link* link = out.waiting.next; link != &out.waiting; link = link->next)
+                           if (link == &request.under_way) return true;
+                         return false;
+                       });
     waiting_for_room_ -= waits;
     request.under_way.remove();
   }
@@ -485,7 +485,9 @@ struct Messenger::SleepHost {
   const char* doing;
   bool reported = false;
 
-  std::uint64_t longest_nap() const { return 8'000'000; }
+  std::uint64_t longest_nap() const {
+    return also || messenger.node_.host_needs_us() ? waiting::short_nap : ~std::uint64_t{0};
+  }
   bool one_event() const { return false; }
   void progress() {
     messenger.node_.progress();

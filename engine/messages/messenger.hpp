@@ -85,7 +85,7 @@ class Messenger {
   };
   struct In {
     FastboxReader box;
-    std::uint64_t kept = 0;   // bytes of unexpected messages
+    std::uint64_t kept = 0;  // bytes of unexpected messages
     bool saturated = false;
     std::uint32_t silent = 0;  // polls without a message
   };

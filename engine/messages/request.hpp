@@ -30,10 +30,10 @@ struct Request : Entry {
   // Large messages (transfer.cpp).
   Transfer* transfer = nullptr;  // in the sender's segment
   std::uint64_t transfer_offset = 0;
-  layout::Data other_data;  // the other side's, where it can be reached
+  layout::Data other_data;             // the other side's, where it can be reached
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
-  Link under_way;  // in the list of transfers, or of sends that wait for room
+  Link under_way;                       // in the list of transfers, or of sends that wait for room
   std::uint64_t stage = 0;              // sender: offset of its stages, 0: none
   bool staging = false, helps = false;  // sender: its data is out of reach; it can copy into the receiver's
   Noticeboard::Slot* slot = nullptr;
@@ -44,8 +44,8 @@ struct Request : Entry {
 struct Early : Entry {
   int member = 0;
   Kind kind = Kind::none;
-  std::uint64_t bytes = 0;         // of the message
-  std::uint64_t transfer = 0;      // offset in the sender's segment; 0: none
+  std::uint64_t bytes = 0;     // of the message
+  std::uint64_t transfer = 0;  // offset in the sender's segment; 0: none
   std::unique_ptr<std::byte[]> payload;
 };
 

@@ -28,8 +28,8 @@ namespace nearfield::messages {
 namespace {
 
 constexpr std::uint64_t stage_bytes_most = 32 << 10;
-constexpr unsigned stages_ahead = 8;     // sends that fill stages before they are matched
-constexpr int blocks_in_one_poll = 4;    // of one message: the others get their turn
+constexpr unsigned stages_ahead = 8;   // sends that fill stages before they are matched
+constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
 constexpr unsigned transfers_at_once = 32;
 
 constexpr std::uint64_t generation(Place place) { return place >> 48; }
@@ -59,8 +59,9 @@ bool Messenger::share_heap(int member, std::uint64_t wanted) {
 
 Whereabouts Messenger::describe(int member, const layout::Data& data) {
   std::byte* const begin = data.begin();
-  Whereabouts where{team::out_of_reach, std::uint64_t(begin), data.address - begin, 0, data.view.run_count,
-                    data.view.size,     data.view.extent,     data.view.low,        data.view.high};
+  Whereabouts where{team::out_of_reach,  std::uint64_t(begin), data.address - begin, 0,
+                    data.view.run_count, data.view.size,       data.view.extent,     data.view.low,
+                    data.view.high};
   if (data.bytes == 0 || member == me_) return where;
   const Protocol protocol = node_.settings().protocol;
   if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
@@ -99,8 +100,12 @@ bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes,
   request.other_data = {lowest + where.element, bytes, {}};
   if (member == me_) return true;  // the caller knows the layout
   if (where.runs) {
-    request.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs), where.run_count,
-                               where.size, where.extent, where.low, where.high};
+    request.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs),
+                               where.run_count,
+                               where.size,
+                               where.extent,
+                               where.low,
+                               where.high};
   }
   return true;
 }
@@ -149,8 +154,7 @@ void Messenger::begin_transfer(Request& request) {
   t.bytes = request.data.bytes;
   t.from = describe(request.member, request.data);
   request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
-                    (t.bytes > 512 || request.mode == Mode::standard) &&
-                    node_.settings().protocol != Protocol::cma;
+                    (t.bytes > 512 || request.mode == Mode::standard) && node_.settings().protocol != Protocol::cma;
   t.stage_bytes = std::clamp<std::uint64_t>((t.bytes / stages + 4095) / 4096 * 4096, 8192, stage_bytes_most);
 }
 

@@ -68,8 +68,9 @@ class Node {
 
   // Called inside waits; set by the shim.
   void (*progress)() = [] {};
-  // Whether something else than the wait at hand needs us to look around often.
-  bool (*urgent)() = [] { return false; };
+  // Whether a rank that sleeps must look around often: for messages of ours, for what the host has under way.
+  bool (*messages_need_us)() = [] { return false; };
+  bool (*host_needs_us)() = [] { return false; };
   // Tells a fork which bytes of messages peers may be reading or writing now; set by the messenger.
   std::function<void(memory::SharedHeap::Keep keep, void* context)> visit_messages;
 

@@ -27,8 +27,9 @@ struct Team::WaitHost {
   std::atomic<std::uint32_t>& watchers() {
     return awaited.whom == everybody ? team.leader_->sleepers : team.member_[awaited.whom - 1]->watched;
   }
-  // A sleeping rank may have messages under way that need it.
-  std::uint64_t longest_nap() const { return team.node_.urgent() ? 100'000 : ~std::uint64_t{0}; }
+  std::uint64_t longest_nap() const {
+    return team.node_.messages_need_us() || team.node_.host_needs_us() ? waiting::short_nap : ~std::uint64_t{0};
+  }
   bool one_event() const { return awaited.whom == everybody; }
   void progress() { team.node_.progress(); }
   std::atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }

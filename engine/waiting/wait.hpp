@@ -28,6 +28,9 @@
 
 namespace nearfield::waiting {
 
+// Nanoseconds that a rank sleeps at most while others may need it for something else.
+inline constexpr std::uint64_t short_nap = 100'000;
+
 struct Policy {
   bool crowded = false;  // more ranks than CPUs
   bool may_sleep = true;

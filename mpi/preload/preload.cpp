@@ -14,6 +14,7 @@
 #include <string>
 
 #define F(name) extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;
+#include "blocking.def"
 #include "functions.def"
 #undef F
 
@@ -25,6 +26,7 @@ struct Slot {
 };
 constexpr Slot slots[] = {
 #define F(name) {#name, &nearfield_slot_##name},
+#include "blocking.def"
 #include "functions.def"
 #undef F
 };

@@ -20,6 +20,7 @@
   nearfield_slot_##name : .quad bind_##name;
 
 #include "functions.def"
+#include "blocking.def"
 
   .text
   .p2align 4

@@ -6,6 +6,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "mpi/shim/communicator.hpp"
+#include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
 
@@ -43,6 +44,7 @@ inline Admission admit(MPI_Comm comm) {
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   last_algorithm = "host";
+  const StandIn stand_in;
   if (!stats_on) [[likely]]
     return call();
   Tally& t = tally(collective);

@@ -185,7 +185,9 @@ void start_node(int thread_level, bool collectively) {
     if (created) {
       the_node = created->release();
       the_node->progress = progress_all;
-      the_node->urgent = [] { return the_messenger && the_messenger->busy(); };
+      the_node->messages_need_us = [] { return the_messenger && the_messenger->busy(); };
+      // One-sided operations of the host may need their target, which sleeps in a call of ours.
+      the_node->host_needs_us = [] { return windows_exist.load(std::memory_order_relaxed); };
     } else {
       log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
     }

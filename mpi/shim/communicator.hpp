@@ -26,6 +26,7 @@ struct Communicator {
   MPI_Comm comm{};
   int rank = 0, size = 1;
 
+  bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's
   std::uint64_t births = 0;                               // collective constructors called on it so far
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
@@ -76,7 +77,7 @@ inline Communicator* channel(MPI_Comm comm) {
   if (!the_messenger) [[unlikely]]
     return nullptr;
   Communicator* const state = communicator_of(comm);
-  if (!state || state->context == 0 || revoked(comm)) [[unlikely]]
+  if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
     return nullptr;
   if (state->members.empty() && !resolve_members(*state)) [[unlikely]]
     return nullptr;

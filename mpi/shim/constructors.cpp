@@ -10,6 +10,7 @@ template <class Make>
 int make_child(MPI_Comm parent, MPI_Comm* child, Make make) {
   Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
   const std::uint64_t context = state && state->context ? mix_context(state->context, ++state->births) : 0;
+  const StandIn stand_in;
   const int code = make();
   if (code == MPI_SUCCESS && child && context) adopt(*child, context);
   return code;
@@ -58,8 +59,8 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const 
                                const int* destinations, const int* weights, MPI_Info info, int reorder,
                                MPI_Comm* child) {
   return make_child(comm, child, [&] {
-    return host.Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info,
-                                           reorder, child);
+    return host.Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info, reorder,
+                                           child);
   });
 }
 
@@ -77,6 +78,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
       context = mix_context(name, ++state->partial_births[name]);
     }
   }
+  const StandIn stand_in;
   const int code = host.Comm_create_group(comm, group, tag, child);
   if (code == MPI_SUCCESS && child && context) adopt(*child, context);
   return code;

@@ -28,6 +28,9 @@ bool bind_host(void* library) {
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F
+#define F(name) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
+#include "mpi/preload/blocking.def"
+#undef F
 #define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
   NEARFIELD_LARGE_FUNCTIONS(F)
   NEARFIELD_OPTIONAL_FUNCTIONS(F)

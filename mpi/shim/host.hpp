@@ -107,6 +107,7 @@ inline constexpr bool host_accepts_aliases = false;
 struct Host {
 #define F(name) decltype(&PMPI_##name) name;
   NEARFIELD_HOST_FUNCTIONS(F)
+#include "mpi/preload/blocking.def"
 #undef F
 #define F(name, arguments) int(*name) arguments;
   NEARFIELD_LARGE_FUNCTIONS(F)

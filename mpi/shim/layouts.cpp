@@ -212,8 +212,7 @@ bool flatten_from(const Contents& c, Builder& out) {
     case MPI_COMBINER_VECTOR: return vector(n[0], n[1], n[2] * extent);
     case MPI_COMBINER_HVECTOR: return vector(n[0], n[1], a[0]);
     case MPI_COMBINER_INDEXED:
-      return groups(n[0], [&](MPI_Count k) { return n[1 + k]; },
-                    [&](MPI_Count k) { return n[1 + n[0] + k] * extent; });
+      return groups(n[0], [&](MPI_Count k) { return n[1 + k]; }, [&](MPI_Count k) { return n[1 + n[0] + k] * extent; });
     case MPI_COMBINER_HINDEXED:
       return groups(n[0], [&](MPI_Count k) { return n[1 + k]; }, [&](MPI_Count k) { return a[k]; });
     case MPI_COMBINER_INDEXED_BLOCK:

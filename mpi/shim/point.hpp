@@ -37,6 +37,13 @@ inline void prepare_receive(messages::Request& r, const Communicator& c, int sou
   r.data = data;
 }
 
+// A message that the host carries in a call that blocks.
+template <class HostCall>
+int blocking_host(HostCall call) {
+  const StandIn stand_in;
+  return call();
+}
+
 // Runs `body`, which waits inside the engine; what goes wrong there becomes an error of `comm`.
 template <class Body>
 int guarded(MPI_Comm comm, const char* function, Body body) {

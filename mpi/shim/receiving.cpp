@@ -12,9 +12,9 @@ template <class N, class HostCall>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
             MPI_Status* status, HostCall host_call) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag)) return host_call();
+  if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
   const TypedData typed(buffer, count, type);
-  if (!typed.good) return host_call();
+  if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
     set_nowhere_status(status);
     return MPI_SUCCESS;
@@ -170,9 +170,10 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
              MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) {
   Communicator* const c = channel(comm);
-  if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag)) return host_call();
+  if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag))
+    return blocking_host(host_call);
   TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
-  if (!out.good || !in.good) return host_call();
+  if (!out.good || !in.good) return blocking_host(host_call);
   return guarded(comm, function, [&]() -> int {
     layout::Data data = out.data;
     std::unique_ptr<std::byte[]> packed;
@@ -225,8 +226,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
     }
     bool sent = dest == MPI_PROC_NULL;
     try {
-      if (!sent)
-        sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
+      if (!sent) sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
       if (!sent) {
         prepare_send(sending, *c, dest, send_tag, SendMode::standard, data);
         the_messenger->start(sending);
@@ -257,22 +257,22 @@ int Recv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c
   return receive("MPI_Recv_c", b, n, t, source, tag, c, s,
                  [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); });
 }
-#define NEARFIELD_MAKE_RECEIVE(Name, persistent)                                                                    \
-  int Name(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {                       \
-    return make_receive(persistent, "MPI_" #Name, b, n, t, source, tag, c, r,                                       \
-                        [&] { return host.Name(b, n, t, source, tag, c, r); });                                     \
-  }                                                                                                                 \
-  int Name##_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {             \
-    return make_receive(persistent, "MPI_" #Name "_c", b, n, t, source, tag, c, r, [&] {                            \
-      return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, source, tag, c, r);                     \
-    });                                                                                                             \
+#define NEARFIELD_MAKE_RECEIVE(Name, persistent)                                                        \
+  int Name(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {           \
+    return make_receive(persistent, "MPI_" #Name, b, n, t, source, tag, c, r,                           \
+                        [&] { return host.Name(b, n, t, source, tag, c, r); });                         \
+  }                                                                                                     \
+  int Name##_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) { \
+    return make_receive(persistent, "MPI_" #Name "_c", b, n, t, source, tag, c, r, [&] {                \
+      return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, source, tag, c, r);         \
+    });                                                                                                 \
   }
 NEARFIELD_MAKE_RECEIVE(Irecv, false)
 NEARFIELD_MAKE_RECEIVE(Recv_init, true)
 
 int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag)) return host.Probe(source, tag, comm, status);
+  if (!c || !good_source(*c, source, tag)) return blocking_host([&] { return host.Probe(source, tag, comm, status); });
   if (source == MPI_PROC_NULL) {
     set_nowhere_status(status);
     return MPI_SUCCESS;
@@ -304,7 +304,8 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
 
 int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !message) return host.Mprobe(source, tag, comm, message, status);
+  if (!c || !good_source(*c, source, tag) || !message)
+    return blocking_host([&] { return host.Mprobe(source, tag, comm, message, status); });
   if (source == MPI_PROC_NULL) {
     *message = host.message_no_proc;
     set_nowhere_status(status);
@@ -347,17 +348,15 @@ int Mrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
   return receive_matched("MPI_Mrecv", b, n, t, m, s, nullptr, [&] { return host.Mrecv(b, n, t, m, s); });
 }
 int Mrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
-  return receive_matched("MPI_Mrecv_c", b, n, t, m, s, nullptr, [&] {
-    return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv_c", host.world, b, n, t, m, s);
-  });
+  return receive_matched("MPI_Mrecv_c", b, n, t, m, s, nullptr,
+                         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv_c", host.world, b, n, t, m, s); });
 }
 int Imrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
   return receive_matched("MPI_Imrecv", b, n, t, m, MPI_STATUS_IGNORE, r, [&] { return host.Imrecv(b, n, t, m, r); });
 }
 int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
-  return receive_matched("MPI_Imrecv_c", b, n, t, m, MPI_STATUS_IGNORE, r, [&] {
-    return large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv_c", host.world, b, n, t, m, r);
-  });
+  return receive_matched("MPI_Imrecv_c", b, n, t, m, MPI_STATUS_IGNORE, r,
+                         [&] { return large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv_c", host.world, b, n, t, m, r); });
 }
 
 int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
@@ -365,11 +364,11 @@ int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r
   return exchange("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
                   [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
 }
-int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
-               MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Status* status) {
+int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
+               int source, int rtag, MPI_Comm c, MPI_Status* status) {
   return exchange("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
-    return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag,
-                 c, status);
+    return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
+                 status);
   });
 }
 int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
@@ -394,11 +393,10 @@ int young(Function function, const char* name, MPI_Comm comm, Arguments... argum
 
 int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
               int rtag, MPI_Comm c, MPI_Request* request) {
-  return exchange("MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false,
-                  [&] {
-                    return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
-                                 request);
-                  });
+  return exchange(
+      "MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false, [&] {
+        return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, request);
+      });
 }
 int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
                 MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
@@ -413,11 +411,10 @@ int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag
 }
 int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                       MPI_Request* request) {
-  return exchange("MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
-                  true, [&] {
-                    return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag,
-                                 c, request);
-                  });
+  return exchange(
+      "MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request, true, [&] {
+        return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag, c, request);
+      });
 }
 int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                         MPI_Request* request) {

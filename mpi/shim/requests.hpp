@@ -19,7 +19,7 @@ struct alignas(64) UserRequest {
   std::uint32_t index = 0;  // in the table of requests; also its number in Fortran, shifted
   bool persistent = false;
   bool active = false;
-  bool nowhere = false;   // to or from MPI_PROC_NULL: complete at once
+  bool nowhere = false;  // to or from MPI_PROC_NULL: complete at once
   bool in_use = false;
   SendMode mode = SendMode::standard;
   MPI_Comm comm{};
@@ -32,9 +32,7 @@ struct alignas(64) UserRequest {
   int member = -1;
   layout::Data data;
 
-  bool complete() const {
-    return !active || nowhere || (request.complete() && (!other || other->complete()));
-  }
+  bool complete() const { return !active || nowhere || (request.complete() && (!other || other->complete())); }
 };
 
 UserRequest* new_request(MPI_Comm comm);

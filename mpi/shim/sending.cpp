@@ -13,9 +13,9 @@ template <class N, class HostCall>
 int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
          MPI_Comm comm, HostCall host_call) {
   Communicator* const c = channel(comm);
-  if (!c || !good_destination(*c, dest, tag)) return host_call();
+  if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
   const TypedData typed(buffer, count, type);
-  if (!typed.good) return host_call();
+  if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
   return guarded(comm, function, [&]() -> int {
     const messages::Envelope envelope{c->context, c->rank, tag};
@@ -86,13 +86,13 @@ int begin(UserRequest& user) {
   return MPI_SUCCESS;
 }
 
-#define NEARFIELD_SEND(Name, mode)                                                                                     \
-  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                                      \
-    return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });          \
-  }                                                                                                                    \
-  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                            \
-    return send(mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                                        \
-                [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); });         \
+#define NEARFIELD_SEND(Name, mode)                                                                             \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                              \
+    return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });  \
+  }                                                                                                            \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                    \
+    return send(mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                                \
+                [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); }); \
   }
 NEARFIELD_SEND(Send, SendMode::standard)
 NEARFIELD_SEND(Bsend, SendMode::buffered)

@@ -8,6 +8,7 @@
 #include "mpi/shim/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/point.hpp"
+#include "mpi/shim/stand_in.hpp"
 
 namespace nearfield::mpi {
 
@@ -19,6 +20,12 @@ int raise(MPI_Comm comm, const char* function, const char* text) {
   usleep(100'000);
   host.Comm_call_errhandler(comm, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
+}
+
+template <auto member, class Result, class... Arguments>
+Result Blocking<member, Result (*)(Arguments...)>::call(Arguments... arguments) {
+  const StandIn stand_in;
+  return (host.*member)(arguments...);
 }
 
 namespace {
@@ -109,6 +116,8 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
         return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
       if (const std::string wrong = choosing::complain_about(algorithm); !wrong.empty())
         return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
+      // Where messages are under way the program must not switch.
+      if (state && !on.empty()) state->messages_on = on == "on";
       if (state && state->team) {
         if (!on.empty()) state->team->enabled = on == "on";
         if (!algorithm.empty()) {
@@ -134,6 +143,12 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
 #define F(function) \
   if (!std::strcmp(name, #function)) return reinterpret_cast<void*>(&nearfield::mpi::function);
 #include "mpi/preload/functions.def"
+#undef F
+#define F(function)                                                   \
+  if (!std::strcmp(name, #function) && nearfield::mpi::host.function) \
+    return reinterpret_cast<void*>(                                   \
+        &nearfield::mpi::Blocking<&nearfield::mpi::Host::function, decltype(nearfield::mpi::Host::function)>::call);
+#include "mpi/preload/blocking.def"
 #undef F
   return nullptr;
 }
