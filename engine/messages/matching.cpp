@@ -59,22 +59,23 @@ void Index::clear() {
 
 void Posted::push(Entry& receive) {
   receive.order = ++order_;
-  receive.all.owner = receive.keyed[0].owner = &receive;
+  receive.all.owner = receive.keyed.owner = &receive;
   all_.push(receive.all);
-  if (++size_ > searched && !indexed_) {
-    indexed_ = true;
-    for (Link* link = all_.next; link != &all_; link = link->next) {
-      Entry& entry = *static_cast<Entry*>(link->owner);
-      index_.list(entry.envelope).push(entry.keyed[0]);
-    }
-  } else if (indexed_) {
-    index_.list(receive.envelope).push(receive.keyed[0]);
+  ++size_;
+  if (indexed_) index_.list(receive.envelope).push(receive.keyed);
+}
+
+void Posted::build_index() {
+  indexed_ = true;
+  for (Link* link = all_.next; link != &all_; link = link->next) {
+    Entry& entry = *static_cast<Entry*>(link->owner);
+    index_.list(entry.envelope).push(entry.keyed);
   }
 }
 
 void Posted::take_out(Entry& receive) {
   receive.all.remove();
-  if (indexed_) receive.keyed[0].remove();
+  if (indexed_) receive.keyed.remove();
   if (--size_ == 0 && indexed_) {
     index_.clear();
     indexed_ = false;
@@ -84,12 +85,14 @@ void Posted::take_out(Entry& receive) {
 Entry* Posted::match(const Envelope& message) {
   Entry* best = nullptr;
   if (!indexed_) {
-    for (Link* link = all_.next; link != &all_; link = link->next) {
+    int steps = 0;
+    for (Link* link = all_.next; link != &all_; link = link->next, ++steps) {
       Entry& entry = *static_cast<Entry*>(link->owner);
       if (!matches(entry.envelope, message)) continue;
       best = &entry;
       break;
     }
+    if (steps > searched) build_index();
   } else {
     for (int form = 0; form < (index_.has_wildcards() ? 4 : 1); ++form) {
       List* const list = index_.find(generalised(message, form));
@@ -106,41 +109,46 @@ void Posted::remove(Entry& receive) { take_out(receive); }
 
 // ---------------------------------------------------------------- unexpected messages
 
-void Unexpected::add_to_index(Entry& message) {
+void Unexpected::add_to_index(UnexpectedEntry& message) {
   for (int form = 0; form < 4; ++form) {
-    message.keyed[form].owner = &message;
-    index_.list(generalised(message.envelope, form)).push(message.keyed[form]);
+    message.in_form(form).owner = &message;
+    index_.list(generalised(message.envelope, form)).push(message.in_form(form));
   }
 }
 
-void Unexpected::push(Entry& message) {
+void Unexpected::push(UnexpectedEntry& message) {
   message.all.owner = &message;
   all_.push(message.all);
-  if (++size_ > searched && !indexed_) {
-    indexed_ = true;
-    for (Link* link = all_.next; link != &all_; link = link->next) add_to_index(*static_cast<Entry*>(link->owner));
-  } else if (indexed_) {
-    add_to_index(message);
-  }
+  ++size_;
+  if (indexed_) add_to_index(message);
 }
 
-Entry* Unexpected::find(const Envelope& wanted) {
+void Unexpected::build_index() {
+  indexed_ = true;
+  for (Link* link = all_.next; link != &all_; link = link->next)
+    add_to_index(*static_cast<UnexpectedEntry*>(link->owner));
+}
+
+UnexpectedEntry* Unexpected::find(const Envelope& wanted) {
   if (size_ == 0) return nullptr;
   if (indexed_) {
     List* const list = index_.find(wanted);
-    return list && !list->empty() ? static_cast<Entry*>(list->next->owner) : nullptr;
+    return list && !list->empty() ? static_cast<UnexpectedEntry*>(list->next->owner) : nullptr;
   }
-  for (Link* link = all_.next; link != &all_; link = link->next) {
-    Entry& entry = *static_cast<Entry*>(link->owner);
-    if (matches(wanted, entry.envelope)) return &entry;
+  int steps = 0;
+  UnexpectedEntry* found = nullptr;
+  for (Link* link = all_.next; link != &all_ && !found; link = link->next, ++steps) {
+    auto& entry = *static_cast<UnexpectedEntry*>(link->owner);
+    if (matches(wanted, entry.envelope)) found = &entry;
   }
-  return nullptr;
+  if (steps > searched) build_index();
+  return found;
 }
 
-void Unexpected::remove(Entry& message) {
+void Unexpected::remove(UnexpectedEntry& message) {
   message.all.remove();
   if (indexed_)
-    for (Link& link : message.keyed) link.remove();
+    for (int form = 0; form < 4; ++form) message.in_form(form).remove();
   if (--size_ == 0 && indexed_) {
     index_.clear();
     indexed_ = false;

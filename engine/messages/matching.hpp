@@ -1,9 +1,9 @@
 // Posted receives and unexpected messages.
 //
-// Both are lists in order of arrival; while they are short, they are simply searched. A long one gets an index: a hash
-// table of first-in-first-out lists by (context, source, tag), where wildcards are keys like others. A posted receive
-// is in one of these lists; a message looks into the four that may hold a receive for it and takes the oldest. An
-// unexpected message is in all four, so that a receive finds the oldest one for it at the head of one.
+// Both are lists in order of arrival, which are simply searched; a list in which a search took long gets an index: a
+// hash table of first-in-first-out lists by (context, source, tag), where wildcards are keys like others. A posted
+// receive is in one of these lists; a message looks into the four that may hold a receive for it and takes the oldest.
+// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one.
 #pragma once
 #include <memory>
 #include <vector>
@@ -67,14 +67,18 @@ class Index {
   bool wildcards_ = false;
 };
 
-// What both kinds of entry carry.
+// A posted receive, or what an unexpected message has in common with it.
 struct Entry {
   Envelope envelope{};
   std::uint64_t order = 0;
-  Link all, keyed[4];
+  Link all, keyed;
+};
+struct UnexpectedEntry : Entry {
+  Link wild[3];  // in the lists of receives with wildcards
+  Link& in_form(int form) { return form ? wild[form - 1] : keyed; }
 };
 
-inline constexpr std::size_t searched = 12;  // entries that are looked through one by one
+inline constexpr int searched = 24;  // entries that one search may look through without an index
 
 class Posted {
  public:
@@ -85,6 +89,7 @@ class Posted {
 
  private:
   void take_out(Entry& receive);
+  void build_index();
   List all_;
   Index index_;
   bool indexed_ = false;
@@ -94,19 +99,20 @@ class Posted {
 
 class Unexpected {
  public:
-  void push(Entry& message);
-  Entry* find(const Envelope& wanted);  // the oldest message for it, left in
-  void remove(Entry& message);
+  void push(UnexpectedEntry& message);
+  UnexpectedEntry* find(const Envelope& wanted);  // the oldest message for it, left in
+  void remove(UnexpectedEntry& message);
   template <class Test>
-  Entry* find_if(Test test) const {
+  UnexpectedEntry* find_if(Test test) const {
     for (Link* link = all_.next; link != &all_; link = link->next)
-      if (test(*static_cast<Entry*>(link->owner))) return static_cast<Entry*>(link->owner);
+      if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
     return nullptr;
   }
   std::size_t size() const { return size_; }
 
  private:
-  void add_to_index(Entry& message);
+  void add_to_index(UnexpectedEntry& message);
+  void build_index();
   List all_;
   Index index_;
   bool indexed_ = false;

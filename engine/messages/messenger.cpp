@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/copying/copy.hpp"
 #include "engine/messages/guard.hpp"
 #include "engine/messages/queue.hpp"
 
@@ -132,7 +133,12 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint6
   }
   record->envelope = envelope;
   if (prefix) std::memcpy(record->payload, &transfer, sizeof transfer);
-  if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
+  if (payload == prefix) {
+  } else if (data.dense()) {
+    copying::copy(record->payload + prefix, data.address, data.bytes);
+  } else {
+    layout::gather(record->payload + prefix, data, 0, data.bytes);
+  }
   if (cell) {
     record->word.store(record_word(kind, payload), std::memory_order_relaxed);
     cell->busy.store(1, std::memory_order_relaxed);
@@ -194,7 +200,7 @@ void Messenger::start(Request& request) {
     }
     return;
   }
-  if (Entry* const early = unexpected_.find(request.envelope)) {
+  if (UnexpectedEntry* const early = unexpected_.find(request.envelope)) {
     unexpected_.remove(*early);
     consume(static_cast<Early&>(*early), request);
     return;
@@ -240,7 +246,8 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
   request.envelope = envelope;
   request.received = std::min(bytes, request.data.bytes);
   if (bytes > request.data.bytes) request.trouble = Trouble::truncated;
-  if (request.received) layout::scatter(request.data, 0, payload, request.received);
+  if (request.data.dense()) copying::copy(request.data.address, payload, request.received);
+  else if (request.received) layout::scatter(request.data, 0, payload, request.received);
   complete(request);
 }
 
@@ -303,7 +310,7 @@ void Messenger::consume(Early& message, Request& request) {
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
   Guard guard(*this);
-  Entry* entry = unexpected_.find(wanted);
+  UnexpectedEntry* entry = unexpected_.find(wanted);
   if (!entry) {
     if (!poll_locked(guard)) return false;
     entry = unexpected_.find(wanted);
@@ -350,7 +357,7 @@ void Messenger::cancel(Request& request) {
 }
 
 void Messenger::withdraw(int member, std::uint64_t transfer) {
-  Entry* const entry = unexpected_.find_if([&](const Entry& e) {
+  UnexpectedEntry* const entry = unexpected_.find_if([&](const UnexpectedEntry& e) {
     const Early& early = static_cast<const Early&>(e);
     return early.member == member && early.transfer == transfer;
   });

@@ -41,7 +41,7 @@ struct Request : Entry {
 };
 
 // A message that came before its receive.
-struct Early : Entry {
+struct Early : UnexpectedEntry {
   int member = 0;
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;     // of the message

@@ -43,7 +43,7 @@ class Mixed {
     for (const int i : ours_) {
       if (!is_own(requests_[i])) continue;
       UserRequest& user = at(i);
-      if (!user.active || user.nowhere) continue;
+      if (!user.active || user.nowhere || user.common) continue;
       the_messenger->abandon(user.request);
       if (user.other) the_messenger->abandon(*user.other);
     }
@@ -66,6 +66,10 @@ int finish(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
   set_status(status, *user);
   const int code = outcome(*user);
+  if (user->common) {
+    *request = host.request_null;
+    return code;
+  }
   user->active = false;
   if (!user->persistent) {
     *request = host.request_null;

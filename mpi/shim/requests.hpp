@@ -21,6 +21,7 @@ struct alignas(64) UserRequest {
   bool active = false;
   bool nowhere = false;  // to or from MPI_PROC_NULL: complete at once
   bool in_use = false;
+  bool common = false;  // stands for all sends that were complete at once; is never freed
   SendMode mode = SendMode::standard;
   MPI_Comm comm{};
   messages::Request request;                 // its status is the status of all
@@ -36,6 +37,7 @@ struct alignas(64) UserRequest {
 };
 
 UserRequest* new_request(MPI_Comm comm);
+UserRequest* common_send();               // complete, for everybody
 void free_request(UserRequest* request);  // at once
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);

@@ -44,6 +44,12 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
   TypedData typed(buffer, count, type);
   if (!typed.good) return host_call();
   return guarded(comm, function, [&]() -> int {
+    const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
+    if (plain && dest != MPI_PROC_NULL &&
+        the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
+      *request = handle_of(common_send());
+      return MPI_SUCCESS;
+    }
     UserRequest* const user = new_request(comm);
     user->persistent = persistent;
     user->mode = mode;
