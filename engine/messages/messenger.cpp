@@ -440,7 +440,8 @@ bool Messenger::poll_locked(Guard& guard) {
     talking_[i--] = talking_.back();
     talking_.pop_back();
   }
-  if (!silent_.empty() && ++polls_ % now_and_then == 0) {
+  if (!silent_.empty() && (++polls_ % now_and_then == 0 || look_at_all_.load(std::memory_order_relaxed))) {
+    look_at_all_.store(false, std::memory_order_relaxed);
     for (std::size_t i = 0; i < silent_.size(); ++i) {
       const int member = silent_[i];
       if (!poll_box(member)) continue;
@@ -503,7 +504,7 @@ struct Messenger::SleepHost {
   std::atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
   void before_sleep() {
     messenger.mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
-    messenger.polls_ = now_and_then - 1;  // the last look is at all fastboxes
+    messenger.look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
   }
   void after_sleep() { messenger.mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
   void inspect(std::uint64_t elapsed) {

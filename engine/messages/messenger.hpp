@@ -151,6 +151,7 @@ class Messenger {
   std::vector<In> in_;
   std::vector<int> talking_, silent_;  // members whose fastbox is polled every time, and now and then
   std::uint32_t polls_ = 0;
+  std::atomic<bool> look_at_all_{false};  // at silent fastboxes too, in the next poll
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
 

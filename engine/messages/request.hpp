@@ -12,6 +12,20 @@ namespace nearfield::messages {
 enum class Mode : std::uint8_t { standard, synchronous };
 enum class Trouble : std::uint8_t { none, truncated, broken };
 
+// Written under the messenger's lock, read without it by the thread that waits.
+class Member {
+ public:
+  Member(int member = -1) : value_(member) {}
+  Member& operator=(int member) {
+    value_.store(member, std::memory_order_relaxed);
+    return *this;
+  }
+  operator int() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int> value_;
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
   bool is_send = false;
@@ -20,7 +34,7 @@ struct Request : Entry {
   bool cancelled = false;
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
-  int member = -1;      // whom it goes to or comes from; receives from anybody: -1 until matched
+  Member member;        // whom it goes to or comes from; receives from anybody: -1 until matched
   layout::Data data;
   std::uint64_t received = 0;  // bytes, after completion
   // Set last, when nothing else of the request changes any more; pairs with complete().

@@ -1,0 +1,467 @@
+// Messages between forked processes, with random sizes, layouts, delays and protocols, and the pieces they are made of.
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "engine/messages/messenger.hpp"
+#include "tests/engine/team.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+using team::Node;
+using team::Team;
+using testing::PageBootstrap;
+using testing::run_processes;
+
+// ---------------------------------------------------------------- layouts
+
+struct Described {
+  layout::Builder builder;
+  std::int64_t extent = 0;
+  std::vector<std::int64_t> places;  // of each packed byte of one element
+};
+
+Described random_layout(std::mt19937& random) {
+  Described d;
+  auto number = [&](int most) { return int(random() % unsigned(most)); };
+  std::int64_t at = number(16);
+  const int runs = 1 + number(4);
+  for (int i = 0; i < runs; ++i) {
+    const int bytes = 1 + number(20), count = 1 + number(5), gap = number(3) ? number(9) : 0;
+    d.builder.add(at, std::uint64_t(bytes), std::uint64_t(count), bytes + gap);
+    for (int k = 0; k < count; ++k)
+      for (int b = 0; b < bytes; ++b) d.places.push_back(at + k * (bytes + gap) + b);
+    at += count * (bytes + gap) + number(8);
+  }
+  d.extent = at + number(10);
+  return d;
+}
+
+TEST(Layout, EveryPieceOfEveryLayoutIsWhereItBelongs) {
+  std::mt19937 random(4);
+  for (int trial = 0; trial < 3000; ++trial) {
+    Described a = random_layout(random), b = random_layout(random);
+    const std::uint64_t elements = 1 + random() % 6, bytes = elements * a.places.size();
+    const std::uint64_t others = (bytes + b.places.size() - 1) / b.places.size();
+    std::vector<std::byte> memory(elements * std::size_t(a.extent) + 64), packed(bytes);
+    for (std::byte& byte : memory) byte = std::byte(random());
+    const layout::Data from{memory.data(), bytes, a.builder.view(a.extent)};
+    auto place_in_a = [&](std::uint64_t i) {
+      return memory[(i / a.places.size()) * std::uint64_t(a.extent) + std::uint64_t(a.places[i % a.places.size()])];
+    };
+    const std::uint64_t first = random() % bytes, length = 1 + random() % (bytes - first);
+    layout::gather(packed.data(), from, first, length);
+    for (std::uint64_t i = 0; i < length; ++i) ASSERT_EQ(packed[i], place_in_a(first + i)) << trial;
+    // Into another layout, in two steps that meet anywhere.
+    std::vector<std::byte> target(others * std::size_t(b.extent) + 64, std::byte{0x55});
+    const layout::Data to{target.data(), bytes, b.builder.view(b.extent)};
+    layout::copy(to, from, 0, first);
+    layout::copy(to, from, first, bytes - first);
+    std::vector<char> touched(target.size());
+    for (std::uint64_t i = 0; i < bytes; ++i) {
+      const auto at = (i / b.places.size()) * std::uint64_t(b.extent) + std::uint64_t(b.places[i % b.places.size()]);
+      ASSERT_EQ(target[at], place_in_a(i)) << trial << " " << i;
+      touched[at] = 1;
+    }
+    for (std::size_t i = 0; i < target.size(); ++i) ASSERT_TRUE(touched[i] || target[i] == std::byte{0x55}) << trial;
+    // The span covers everything that was read.
+    if (!from.dense()) {
+      EXPECT_GE(from.begin(), memory.data());
+      EXPECT_LE(from.begin() + from.span(), memory.data() + memory.size());
+    }
+  }
+}
+
+TEST(Layout, RegularTypesBecomeOneRun) {
+  layout::Builder vector;
+  for (int i = 0; i < 1000; ++i) vector.add(i * 32, 16);
+  EXPECT_EQ(vector.run_count(), 1u);
+  layout::Builder dense;
+  for (int i = 0; i < 1000; ++i) dense.add(i * 8, 8);
+  EXPECT_TRUE(dense.view(8000).dense());
+}
+
+// ---------------------------------------------------------------- matching
+
+TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    Posted posted;
+    Unexpected unexpected;
+    std::deque<Entry> receives;
+    std::deque<UnexpectedEntry> messages;
+    std::vector<Entry*> posted_model;
+    std::vector<UnexpectedEntry*> unexpected_model;
+    auto envelope = [&](bool wild) {
+      Envelope e{1 + random() % 2, std::int32_t(random() % 4), std::int32_t(random() % 5)};
+      if (wild && random() % 4 == 0) e.source = any;
+      if (wild && random() % 4 == 0) e.tag = any;
+      return e;
+    };
+    for (int i = 0; i < 400; ++i) {
+      if (random() % 2) {
+        const Envelope wanted = envelope(true);
+        UnexpectedEntry* expected = nullptr;
+        for (UnexpectedEntry* m : unexpected_model)
+          if (!expected && matches(wanted, m->envelope)) expected = m;
+        UnexpectedEntry* const found = unexpected.find(wanted);
+        ASSERT_EQ(found, expected) << trial;
+        if (found) {
+          unexpected.remove(*found);
+          std::erase(unexpected_model, found);
+          continue;
+        }
+        receives.emplace_back().envelope = wanted;
+        posted.push(receives.back());
+        posted_model.push_back(&receives.back());
+      } else {
+        const Envelope message = envelope(false);
+        Entry* expected = nullptr;
+        for (Entry* r : posted_model)
+          if (!expected && matches(r->envelope, message)) expected = r;
+        ASSERT_EQ(posted.match(message), expected) << trial;
+        if (expected) {
+          std::erase(posted_model, expected);
+          continue;
+        }
+        messages.emplace_back().envelope = message;
+        unexpected.push(messages.back());
+        unexpected_model.push_back(&messages.back());
+      }
+    }
+    ASSERT_EQ(posted.size(), posted_model.size());
+    ASSERT_EQ(unexpected.size(), unexpected_model.size());
+  }
+}
+
+// ---------------------------------------------------------------- between processes
+
+struct Plan {
+  int source, dest, tag;
+  std::uint64_t bytes;
+  bool synchronous, mapped;
+};
+
+std::uint8_t content(int round, std::size_t message, std::uint64_t i) {
+  return std::uint8_t(unsigned(round) * 31 + message * 7 + i * 13 + (i >> 8));
+}
+
+// Memory of a message: in the segment, where peers reach it, or private.
+class Room {
+ public:
+  Room(Node& node, std::uint64_t bytes, bool mapped) : node_(node), private_(mapped ? 0 : bytes + 1) {
+    if (mapped) offset_ = *node.arena().allocate(bytes + 1, 64);
+    at_ = mapped ? node.segment().base() + offset_ : private_.data();
+  }
+  Room(const Room&) = delete;
+  ~Room() {
+    if (offset_) node_.arena().free(offset_);
+  }
+  std::byte* data() { return at_; }
+
+ private:
+  Node& node_;
+  std::size_t offset_ = 0;
+  std::vector<std::byte> private_;
+  std::byte* at_;
+};
+
+bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed,
+                   bool threaded = false) {
+  auto team = Team::create(node, rank, size, bootstrap);
+  if (!team) return false;
+  auto made = Messenger::create(**team, bootstrap, threaded);
+  if (!made) return false;
+  Messenger& messenger = **made;
+  std::mt19937 common(seed), own(seed * 100 + unsigned(rank));
+  constexpr std::uint64_t sizes[] = {0, 1, 39, 40, 41, 500, 1959, 1960, 1961, 8191, 8192, 16384, 16385, 60000, 300000};
+  bool good = true;
+  for (int round = 0; round < rounds && good; ++round) {
+    std::vector<Plan> plans(1 + common() % 12);
+    for (Plan& p : plans) {
+      p = {int(common() % unsigned(size)), int(common() % unsigned(size)), int(common() % 3),
+           sizes[common() % std::size(sizes)], common() % 4 == 0, common() % 2 == 0};
+    }
+    const bool any_source = common() % 4 == 0;
+    std::deque<Request> requests;
+    std::deque<Room> rooms;
+    struct Wanted {
+      Request* request;
+      Room* room;
+    };
+    std::vector<Wanted> wanted;
+    auto delay = [&] {
+      if (own() % 8 == 0) usleep(own() % 300);
+    };
+    auto receive_all = [&] {
+      for (const Plan& p : plans) {
+        if (p.dest != rank) continue;
+        delay();
+        Room& room = rooms.emplace_back(node, 300000, own() % 2 == 0);
+        Request& r = requests.emplace_back();
+        r.member = any_source ? -1 : p.source;
+        r.envelope = {77, any_source ? any : p.source, p.tag};
+        r.data = {room.data(), 300000, {}};
+        wanted.push_back({&r, &room});
+        messenger.start(r);
+      }
+    };
+    const bool receive_first = own() % 2;
+    if (receive_first) receive_all();
+    for (std::size_t k = 0; k < plans.size(); ++k) {
+      const Plan& p = plans[k];
+      if (p.source != rank) continue;
+      delay();
+      Room& room = rooms.emplace_back(node, p.bytes, p.mapped);
+      for (std::uint64_t i = 0; i < p.bytes; ++i) room.data()[i] = std::byte(content(round, k, i));
+      const Envelope envelope{77, rank, p.tag};
+      const layout::Data data{room.data(), p.bytes, {}};
+      if (!p.synchronous && messenger.send_at_once(p.dest, envelope, data)) {
+        std::fill_n(room.data(), p.bytes, std::byte{0});  // it is ours again
+        continue;
+      }
+      Request& r = requests.emplace_back();
+      r.is_send = true;
+      r.mode = p.synchronous ? Mode::synchronous : Mode::standard;
+      r.member = p.dest;
+      r.envelope = envelope;
+      r.data = data;
+      messenger.start(r);
+    }
+    if (!receive_first) receive_all();
+    for (Request& r : requests) messenger.wait(r);
+    // Receives in the order in which they were posted get the messages of each sender and tag in theirs.
+    std::vector<char> taken(plans.size());
+    for (const Wanted& w : wanted) {
+      bool found = false;
+      for (std::size_t k = 0; k < plans.size() && !found; ++k) {
+        const Plan& p = plans[k];
+        if (taken[k] || p.dest != rank || p.source != w.request->envelope.source || p.tag != w.request->envelope.tag)
+          continue;
+        taken[k] = found = true;  // the first that is left must be it
+        good &= p.bytes == w.request->received;
+        for (std::uint64_t i = 0; i < p.bytes && good; ++i)
+          good = w.room->data()[i] == std::byte(content(round, k, i));
+      }
+      good &= found;
+    }
+    if (!good) std::fprintf(stderr, "rank %d: wrong in round %d\n", rank, round);
+    bootstrap.meet();
+  }
+  return good;
+}
+
+class Sizes : public ::testing::TestWithParam<int> {};
+
+TEST_P(Sizes, RandomMessagesArriveInOrder) {
+  const int size = GetParam();
+  EXPECT_EQ(run_processes(size, 120,
+                          [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+                            return random_rounds(node, bootstrap, rank, n, 2000 / (n + 1), unsigned(n));
+                          }),
+            0);
+}
+INSTANTIATE_TEST_SUITE_P(OneToNine, Sizes, ::testing::Range(1, 10));
+
+class Protocols : public ::testing::TestWithParam<Protocol> {};
+
+TEST_P(Protocols, ForcedOnesAreRight) {
+  Settings settings;
+  settings.protocol = GetParam();
+  for (const int size : {2, 3, 5})
+    EXPECT_EQ(run_processes(
+                  size, 120,
+                  [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+                    return random_rounds(node, bootstrap, rank, n, 200, 40 + unsigned(n), true);
+                  },
+                  settings),
+              0);
+}
+INSTANTIATE_TEST_SUITE_P(All, Protocols,
+                         ::testing::Values(Protocol::queue, Protocol::fastbox, Protocol::copy_buffers, Protocol::cma,
+                                           Protocol::mapped));
+
+// Two processes; `body` on each.
+int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body, Settings settings = {}) {
+  return run_processes(
+      2, 60,
+      [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+        auto team = Team::create(node, rank, size, bootstrap);
+        if (!team) return false;
+        auto messenger = Messenger::create(**team, bootstrap, false);
+        return messenger && body(**messenger, bootstrap, rank);
+      },
+      settings);
+}
+
+void prepare(Request& r, bool send, int other, int tag, std::byte* at, std::uint64_t bytes) {
+  r.is_send = send;
+  r.member = other;
+  r.envelope = {5, send ? 1 - other : other, tag};
+  r.data = {at, bytes, {}};
+}
+
+TEST(Messages, ALongerMessageThanItsReceiveIsTruncated) {
+  for (const std::uint64_t bytes : {100u, 10000u, 500000u})
+    EXPECT_EQ(pair([&](Messenger& m, PageBootstrap& bootstrap, int rank) {
+                std::vector<std::byte> memory(bytes + 64, std::byte(rank));
+                Request r;
+                prepare(r, rank == 0, 1 - rank, 3, memory.data(), rank == 0 ? bytes : bytes / 2);
+                m.start(r);
+                m.wait(r);
+                bootstrap.meet();
+                return rank == 0 || (r.trouble == Trouble::truncated && r.received == bytes / 2 &&
+                                     memory[bytes / 2 - 1] == std::byte{0} && memory[bytes / 2] == std::byte{1});
+              }),
+              0);
+}
+
+TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              std::vector<std::byte> memory(1 << 20);
+              bool good = true;
+              if (rank == 0) {
+                Request cancelled, kept;
+                prepare(cancelled, true, 1, 1, memory.data(), memory.size());
+                cancelled.mode = kept.mode = Mode::synchronous;
+                prepare(kept, true, 1, 2, memory.data(), memory.size());
+                m.start(cancelled);
+                m.start(kept);
+                m.cancel(cancelled);
+                m.wait(cancelled);
+                good = cancelled.cancelled;
+                bootstrap.meet();
+                m.wait(kept);
+                good &= !kept.cancelled;
+              } else {
+                Messenger::Found found;
+                // Takes in what has come, and answers the question.
+                const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+                while (std::chrono::steady_clock::now() < until) m.probe({5, 0, 99}, false, found);
+                bootstrap.meet();
+                good = !m.probe({5, 0, 1}, false, found) && m.probe({5, 0, 2}, false, found);
+                Request r;
+                prepare(r, false, 0, 2, memory.data(), memory.size());
+                m.start(r);
+                m.wait(r);
+              }
+              bootstrap.meet();
+              return good;
+            }),
+            0);
+}
+
+TEST(Messages, AMillionUnexpectedOnesAreKept) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              constexpr int count = 1'000'000;
+              if (rank == 0) {
+                for (int i = 0; i < count; ++i) {
+                  Request r;
+                  prepare(r, true, 1, i % 1000, reinterpret_cast<std::byte*>(&i), sizeof i);
+                  m.start(r);
+                  m.wait(r);
+                }
+                bootstrap.meet();
+                return true;
+              }
+              // One with a tag of its own comes last: everything else is taken in before it.
+              Messenger::Found found;
+              while (!m.probe({5, 0, 999}, false, found)) {
+              }
+              bool good = true;
+              for (int tag = 999; tag >= 0 && good; --tag)
+                for (int k = 0; k < count / 1000 && good; ++k) {
+                  int value = -1;
+                  Request r;
+                  prepare(r, false, 0, tag, reinterpret_cast<std::byte*>(&value), sizeof value);
+                  m.start(r);
+                  m.wait(r);
+                  good = value == k * 1000 + tag;
+                }
+              bootstrap.meet();
+              return good;
+            }),
+            0);
+}
+
+// Several threads of each process at once, each with a context of its own; for the thread sanitizer above all.
+void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int messages, std::atomic<bool>& good) {
+  std::mt19937 random{unsigned(thread)};  // the same on all processes
+  std::vector<std::byte> out(200000), in(200000);
+  for (int i = 0; i < messages && good; ++i) {
+    const std::uint64_t bytes = random() % 3 ? random() % 3000 : random() % out.size();
+    const int shift = 1 + int(random() % unsigned(size));
+    const int to = (rank + shift) % size, from = (rank - shift % size + size) % size;
+    std::fill_n(out.data(), bytes, std::byte(rank + i));
+    Request receive, send;
+    receive.member = i % 3 ? from : -1;
+    receive.envelope = {std::uint64_t(100 + thread), i % 3 ? from : any, i};
+    receive.data = {in.data(), in.size(), {}};
+    send.is_send = true;
+    send.mode = random() % 5 ? Mode::standard : Mode::synchronous;
+    send.member = to;
+    send.envelope = {std::uint64_t(100 + thread), rank, i};
+    send.data = {out.data(), bytes, {}};
+    m.start(send);
+    m.start(receive);
+    m.wait(receive);
+    m.wait(send);
+    if (receive.received != bytes || (bytes && in[bytes - 1] != std::byte(from + i))) good = false;
+  }
+}
+
+// Exchanges of three threads in each of `size` processes.
+int threads_in_processes(int size, int messages) {
+  return run_processes(size, 240, [=](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+    auto team = Team::create(node, rank, n, bootstrap);
+    if (!team) return false;
+    auto made = Messenger::create(**team, bootstrap, true);
+    if (!made) return false;
+    std::atomic<bool> good{true};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&, t] { exchange_in_a_thread(**made, rank, n, t, messages, good); });
+    for (std::thread& thread : threads) thread.join();
+    bootstrap.meet();
+    return good.load();
+  });
+}
+
+TEST(Threads, ExchangeAtOnce) {
+  for (const int size : {1, 2, 4}) EXPECT_EQ(threads_in_processes(size, 400), 0) << size;
+}
+
+// A million messages with NEARFIELD_SOAK=1000000; a few thousand otherwise.
+TEST(Threads, Soak) {
+  const char* const text = std::getenv("NEARFIELD_SOAK");
+  EXPECT_EQ(threads_in_processes(8, std::max(1, (text ? std::atoi(text) : 9600) / 24)), 0);
+}
+
+TEST(Messages, APeerThatDiesInATransferIsReported) {
+  const int failed = pair([](Messenger& m, PageBootstrap&, int rank) {
+    std::vector<std::byte> memory(64 << 20);
+    Request r;
+    prepare(r, rank == 0, 1 - rank, 0, memory.data(), memory.size());
+    m.start(r);
+    if (rank == 0) {
+      while (m.counts().direct == 0 && r.done < 10) m.poll();
+      raise(SIGKILL);
+    }
+    try {
+      m.wait(r);
+    } catch (const team::Broken& broken) {
+      m.abandon(r);
+      return std::string(broken.what()).find("died") != std::string::npos && r.complete();
+    }
+    return false;
+  });
+  EXPECT_EQ(failed, 1);  // the one that was killed
+}
+
+}  // namespace
+}  // namespace nearfield::messages

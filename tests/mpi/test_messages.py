@@ -1,0 +1,143 @@
+"""Point to point under real MPIs: random programs against MPI's rules of matching, scenarios in C, faults."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.mpi.jobs import (
+    SCRATCH,
+    command,
+    compile_c,
+    descendants,
+    environment,
+    hosts,
+    kill_tree,
+    launch,
+    python_of,
+)
+
+WORKER = str(Path(__file__).with_name("worker_messages.py"))
+PROTOCOLS = ["auto", "queue", "fastbox", "copy-buffers", "cma", "mapped"]
+ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
+
+
+def run_program(host: str, ranks: int, arguments: list[str], env: dict[str, str] | None = None) -> None:
+    """Runs the worker; fails with what it printed."""
+    limits = {"NEARFIELD_STALL_SECONDS": "30"} | (env or {})
+    job = launch(host, ranks, [python_of(host), WORKER, *arguments], env=limits, timeout=150)
+    assert not job.timed_out, job.text[-3000:]
+    assert job.returncode == 0 and " rounds, " in job.stdout, job.text[-3000:]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_random_programs_by_every_protocol(protocol: str) -> None:
+    for ranks, heap in ((2, "shared"), (3, "off")):
+        run_program(
+            "mpich", ranks, [str(ranks), "60"], {"NEARFIELD_PROTOCOL": protocol, "NEARFIELD_HEAP": heap}
+        )
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 9])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_random_programs_on_every_host(host: str, ranks: int) -> None:
+    run_program(host, ranks, [str(100 + ranks), "200", "20"])
+
+
+MESSAGES = st.fixed_dictionaries(
+    {
+        "source": st.integers(0, 3),
+        "dest": st.integers(0, 3),
+        "comm": st.integers(0, 3),
+        "tag": st.sampled_from([0, 1, 30000]),
+        # Around every boundary between protocols: a line, a cell, an eager message, a block, a ring of copy buffers.
+        "bytes": st.one_of(
+            st.integers(0, 100),
+            st.sampled_from(
+                [504, 505, 1024, 1025, 1960, 1961, 8191, 8192, 8193, 16384, 16385, 65537, 262145]
+            ),
+        ),
+        "mode": st.integers(0, 7),
+        "stride": st.integers(0, 2),
+    }
+)
+ROUNDS = st.fixed_dictionaries(
+    {
+        "messages": st.lists(MESSAGES, min_size=1, max_size=25),
+        "wild": st.integers(0, 1 << 30),
+        "style": st.integers(0, 1 << 30),
+    }
+)
+
+
+# The same programs on every run: CI must not fail for a reason that the change did not bring.
+@settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    program=st.lists(ROUNDS, min_size=10, max_size=40),
+    ranks=st.sampled_from([2, 3, 4]),
+    protocol=st.sampled_from(PROTOCOLS),
+)
+def test_programs_by_hypothesis(program: list[dict], ranks: int, protocol: str) -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    path = SCRATCH / "messages.json"
+    path.write_text(json.dumps(program))
+    run_program("mpich", ranks, [str(path)], {"NEARFIELD_PROTOCOL": protocol})
+
+
+@pytest.mark.parametrize("scenario", ["errors", "host-blocks", "mixed", "contexts", "threads", "unattended"])
+@pytest.mark.parametrize("host", ALL)
+def test_scenarios(host: str, scenario: str) -> None:
+    program = [compile_c(host, "messages.c"), scenario]
+    for ranks in (2, 4):
+        job = launch(host, ranks, program, env={"NEARFIELD_STALL_SECONDS": "20"}, timeout=60)
+        assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+
+
+@pytest.mark.parametrize("reach", ["^cma", "^mapped,^cma"])
+def test_scenarios_without_reach(reach: str) -> None:
+    program = compile_c("mpich", "messages.c")
+    for scenario in ("host-blocks", "threads", "unattended"):
+        env = {"NEARFIELD_REACH": reach, "NEARFIELD_HEAP": "off"}
+        job = launch("mpich", 4, [program, scenario], env=env, timeout=60)
+        assert not job.timed_out and "good" in job.stdout, job.text[-3000:]
+
+
+def test_a_rank_killed_in_a_transfer_is_reported() -> None:
+    job = subprocess.Popen(
+        command("mpich", 2, [compile_c("mpich", "messages.c"), "forever"], ("-disable-auto-cleanup",)),
+        env=environment("mpich", True),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    processes = {}
+    while len(processes) < 2:
+        found = re.match(r"rank (\d+) process (\d+)", job.stdout.readline())
+        assert found, "the job ended early"
+        processes[int(found[1])] = int(found[2])
+    time.sleep(0.5)
+    below = descendants(job.pid)
+    try:
+        os.kill(processes[1], signal.SIGKILL)
+        began = time.monotonic()
+        _, errors = job.communicate(timeout=20)
+        assert time.monotonic() - began < 10
+        assert re.search(rf"process {processes[1]} .*has died", errors), errors
+    finally:
+        for pid in below:
+            kill_tree(pid)
