@@ -27,9 +27,7 @@ struct Queue {
   } reader;
   bool failed;
 
-  Step step(int me) {
-    return me < writers ? write(writer[me], me) : read();
-  }
+  Step step(int me) { return me < writers ? write(writer[me], me) : read(); }
   Step write(Writer& w, int me) {
     if (w.k == each) return Step::finished;
     const auto cell = std::int8_t(1 + me * each + w.k);
@@ -262,9 +260,7 @@ struct Claims {
         if (copied[int(s.nth)]) failed = true;
         copied[int(s.nth)] = 1;
         return go(s, 4);
-      case 4:
-        (me == 0 ? back : front) = ++s.done;
-        return go(s, 1);
+      case 4: (me == 0 ? back : front) = ++s.done; return go(s, 1);
       case 5:
         if (me == 1 && !released_last && !released) {
           released = 1;

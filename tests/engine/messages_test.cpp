@@ -184,8 +184,12 @@ bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int
   for (int round = 0; round < rounds && good; ++round) {
     std::vector<Plan> plans(1 + common() % 12);
     for (Plan& p : plans) {
-      p = {int(common() % unsigned(size)), int(common() % unsigned(size)), int(common() % 3),
-           sizes[common() % std::size(sizes)], common() % 4 == 0, common() % 2 == 0};
+      p = {int(common() % unsigned(size)),
+           int(common() % unsigned(size)),
+           int(common() % 3),
+           sizes[common() % std::size(sizes)],
+           common() % 4 == 0,
+           common() % 2 == 0};
     }
     const bool any_source = common() % 4 == 0;
     std::deque<Request> requests;
@@ -245,8 +249,7 @@ bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int
           continue;
         taken[k] = found = true;  // the first that is left must be it
         good &= p.bytes == w.request->received;
-        for (std::uint64_t i = 0; i < p.bytes && good; ++i)
-          good = w.room->data()[i] == std::byte(content(round, k, i));
+        for (std::uint64_t i = 0; i < p.bytes && good; ++i) good = w.room->data()[i] == std::byte(content(round, k, i));
       }
       good &= found;
     }

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -167,6 +168,46 @@ def kill_tree(pid: int) -> None:
             os.kill(victim, signal.SIGKILL)
         except ProcessLookupError:
             continue
+
+
+def report_after_kill(ranks: int, program: list[str]) -> str:
+    """What the survivors report when rank 1 of a job of MPICH is killed.
+
+    `program` prints "rank N process PID" on each rank and takes a file for its standard error as its last argument.
+    The launcher is stopped meanwhile: it would kill the survivors before they have noticed.
+    """
+    SCRATCH.mkdir(exist_ok=True)
+    log = SCRATCH / f"report-{os.getpid()}"
+    log.unlink(missing_ok=True)
+    job = subprocess.Popen(
+        command("mpich", ranks, [*program, str(log)]),
+        env=environment("mpich", True),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    processes: dict[int, int] = {}
+    while len(processes) < ranks:
+        words = job.stdout.readline().split()
+        assert len(words) == 4, "the job ended early"
+        processes[int(words[1])] = int(words[3])
+    time.sleep(0.5)
+    below = descendants(job.pid)
+    try:
+        for pid in set(below) - set(processes.values()):
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(processes[1], signal.SIGKILL)
+        end = time.monotonic() + 10
+        while time.monotonic() < end and "died" not in log.read_text():
+            time.sleep(0.05)
+        time.sleep(0.2)
+        return log.read_text()
+    finally:
+        for pid in below:
+            kill_tree(pid)
+        job.wait()
 
 
 @functools.cache

@@ -1,28 +1,14 @@
 """Point to point under real MPIs: random programs against MPI's rules of matching, scenarios in C, faults."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.mpi.jobs import (
-    SCRATCH,
-    command,
-    compile_c,
-    descendants,
-    environment,
-    hosts,
-    kill_tree,
-    launch,
-    python_of,
-)
+from tests.mpi.jobs import SCRATCH, compile_c, hosts, launch, python_of, report_after_kill
 
 WORKER = str(Path(__file__).with_name("worker_messages.py"))
 PROTOCOLS = ["auto", "queue", "fastbox", "copy-buffers", "cma", "mapped"]
@@ -116,28 +102,5 @@ def test_scenarios_without_reach(reach: str) -> None:
 
 
 def test_a_rank_killed_in_a_transfer_is_reported() -> None:
-    job = subprocess.Popen(
-        command("mpich", 2, [compile_c("mpich", "messages.c"), "forever"], ("-disable-auto-cleanup",)),
-        env=environment("mpich", True),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    processes = {}
-    while len(processes) < 2:
-        found = re.match(r"rank (\d+) process (\d+)", job.stdout.readline())
-        assert found, "the job ended early"
-        processes[int(found[1])] = int(found[2])
-    time.sleep(0.5)
-    below = descendants(job.pid)
-    try:
-        os.kill(processes[1], signal.SIGKILL)
-        began = time.monotonic()
-        _, errors = job.communicate(timeout=20)
-        assert time.monotonic() - began < 10
-        assert re.search(rf"process {processes[1]} .*has died", errors), errors
-    finally:
-        for pid in below:
-            kill_tree(pid)
+    report = report_after_kill(4, [compile_c("mpich", "messages.c"), "forever"])
+    assert re.search(r"MPI_\w+: process \d+ \(rank 1 .*has died; rank 0 was", report), report

@@ -1,10 +1,12 @@
-/* Collectives in a loop until a rank is killed. Prints each rank's process. Arguments: seconds. */
+/* Collectives in a loop until a rank is killed. Prints each rank's process. Arguments: seconds, and a file in place of
+   standard error, which launchers stop to forward when a rank dies. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
+  if (argc > 2 && !freopen(argv[2], "a", stderr)) return 1;
   MPI_Init(&argc, &argv);
   int rank;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

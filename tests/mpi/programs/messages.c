@@ -277,7 +277,8 @@ static int unattended(void) {
   return 1;
 }
 
-/* Sends large messages without end, so that somebody can be killed in one. */
+/* Sends large messages without end, so that somebody can be killed in one. Launchers stop to forward what is printed
+   when a rank dies: the second argument is a file in place of standard error. */
 static int forever(void) {
   enum { n = 64 << 20 };
   char* buffer = malloc(n);
@@ -294,6 +295,7 @@ static int forever(void) {
 int main(int argc, char** argv) {
   int provided;
   const char* const what = argc > 1 ? argv[1] : "";
+  if (argc > 2 && !freopen(argv[2], "a", stderr)) return 1;
   MPI_Init_thread(&argc, &argv, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
