@@ -68,13 +68,12 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
 // ---------------------------------------------------------------- sending
 
 std::uint64_t Messenger::eager_limit(const Out& out) const {
-  if (node_.settings().protocol == Protocol::queue) return cell_payload;
+  if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
   if (out.box && out.box.saturated()) return 256;
   return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 
 bool Messenger::eager(const Out& out, const layout::Data& data) const {
-  if (data.bytes <= 1024) return true;
   if (data.bytes > eager_limit(out)) return false;
   // What the peer can load itself need not be copied twice.
   if (data.bytes < node_.settings().direct_bytes || node_.settings().protocol != Protocol::automatic) return true;
@@ -100,7 +99,11 @@ bool Messenger::make_fastbox(int member) {
   Cell* const cell = free_cell();
   if (!cell) return false;
   auto offset = node_.arena().allocate(sizeof(Ring) + ring_bytes_, line);
-  if (!offset) throw team::Broken("no room for a fastbox: " + offset.error().text);
+  if (!offset) {
+    log_line(LogLevel::info, "no room for a fastbox, a pair goes on with the queue: %s", offset.error().text.c_str());
+    out_[member].without_box = true;
+    return false;
+  }
   out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(node_.segment().base() + *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(cell->record.payload, where, sizeof where);
@@ -118,9 +121,10 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint6
   const std::size_t prefix = kind == Kind::eager ? 0 : sizeof transfer;
   const std::size_t payload = prefix + (kind == Kind::transfer || kind == Kind::withdraw ? 0 : data.bytes);
   const Protocol protocol = node_.settings().protocol;
-  if (!out.box && protocol != Protocol::queue &&
-      (protocol == Protocol::fastbox || ++out.talked > talkative || payload > cell_payload) && !make_fastbox(member))
-    return false;
+  const bool boxed = protocol != Protocol::queue && !out.without_box;
+  if (!out.box && boxed && (protocol == Protocol::fastbox || ++out.talked > talkative || payload > cell_payload) &&
+      !make_fastbox(member))
+    return false;  // it is tried again, by the queue where there is no memory
   Record* record;
   Cell* cell = nullptr;
   if (out.box) {
@@ -133,12 +137,8 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint6
   }
   record->envelope = envelope;
   if (prefix) std::memcpy(record->payload, &transfer, sizeof transfer);
-  if (payload == prefix) {
-  } else if (data.dense()) {
-    copying::copy(record->payload + prefix, data.address, data.bytes);
-  } else {
-    layout::gather(record->payload + prefix, data, 0, data.bytes);
-  }
+  if (payload > prefix && data.dense()) copying::copy(record->payload + prefix, data.address, data.bytes);
+  else if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
   if (cell) {
     record->word.store(record_word(kind, payload), std::memory_order_relaxed);
     cell->busy.store(1, std::memory_order_relaxed);

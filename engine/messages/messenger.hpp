@@ -81,7 +81,8 @@ class Messenger {
   struct Out {
     FastboxWriter box;
     std::uint32_t talked = 0;
-    List waiting;  // sends that wait for room, in order
+    bool without_box = false;  // there was no memory for one
+    List waiting;              // sends that wait for room, in order
   };
   struct In {
     FastboxReader box;

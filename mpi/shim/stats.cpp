@@ -5,9 +5,12 @@
 #include <cstdio>
 #include <string>
 
+#include "mpi/shim/communicator.hpp"
+
 namespace nearfield::mpi {
 
 bool stats_on = false;
+std::atomic<std::uint64_t> host_messages{0};
 
 namespace {
 Tally tallies[collectives::collective_count];
@@ -23,7 +26,7 @@ const char* name(Reason reason) {
 Tally& tally(collectives::Collective collective) { return tallies[std::size_t(collective)]; }
 
 void print_stats(int rank, int size) {
-  char line[512];
+  char line[768];
   std::snprintf(line, sizeof line, "nearfield: rank %d of %d\n  %-22s %12s %14s %12s %12s  %s\n", rank, size,
                 "operation", "calls", "bytes", "seconds", "to the host", "why");
   std::string text = line;
@@ -43,6 +46,20 @@ void print_stats(int rank, int size) {
         (unsigned long long)t.calls.load(std::memory_order_relaxed),
         (unsigned long long)t.bytes.load(std::memory_order_relaxed),
         double(t.nanoseconds.load(std::memory_order_relaxed)) * 1e-9, (unsigned long long)to_host, why.c_str());
+    text += line;
+  }
+  const messages::Counts counts = the_messenger ? the_messenger->counts() : messages::Counts{};
+  const std::uint64_t sent = counts.fastbox + counts.cells, to_host = host_messages.load(std::memory_order_relaxed);
+  if (sent || to_host) {
+    std::snprintf(
+        line, sizeof line,
+        "  messages               %12llu sent (%llu by fastboxes, %llu by the queue), %llu received before their "
+        "receive was posted\n"
+        "  large messages         %12llu received directly, %llu by CMA, %llu by copy buffers, %llu bytes\n"
+        "  calls for messages     %12llu to the host\n",
+        (unsigned long long)sent, (unsigned long long)counts.fastbox, (unsigned long long)counts.cells,
+        (unsigned long long)counts.unexpected, (unsigned long long)counts.direct, (unsigned long long)counts.cma,
+        (unsigned long long)counts.staged, (unsigned long long)counts.bytes, (unsigned long long)to_host);
     text += line;
   }
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;

@@ -17,6 +17,12 @@ struct Tally {
 
 extern bool stats_on;
 Tally& tally(collectives::Collective collective);
+// Messages that went to the host.
+extern std::atomic<std::uint64_t> host_messages;
+inline void count_host_message() {
+  if (stats_on) [[unlikely]]
+    host_messages.fetch_add(1, std::memory_order_relaxed);
+}
 void print_stats(int rank, int size);
 
 }  // namespace nearfield::mpi

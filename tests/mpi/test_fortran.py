@@ -4,25 +4,48 @@ import subprocess
 
 import pytest
 
-from tests.mpi.jobs import HOSTS, PROGRAMS, SCRATCH, carried, hosts, launch
+from tests.mpi.jobs import HOSTS, PROGRAMS, SCRATCH, Completed, carried, hosts, launch
 
 INTERFACES = {"mpif.h": ("", "include 'mpif.h'"), "mpi": ("use mpi", ""), "mpi_f08": ("use mpi_f08", "")}
+TYPES = {
+    "mpi_f08": {"STATUS_TYPE": "type(MPI_Status)", "STATUS_SIZE": "", "REQUEST_TYPE": "type(MPI_Request)"},
+    "other": {"STATUS_TYPE": "integer", "STATUS_SIZE": "(MPI_STATUS_SIZE)", "REQUEST_TYPE": "integer"},
+}
+HOST = pytest.mark.parametrize("host", hosts("debian-mpich", "debian-openmpi"))
+INTERFACE = pytest.mark.parametrize("interface", INTERFACES)
 
 
-@pytest.mark.parametrize("interface", INTERFACES)
-@pytest.mark.parametrize("host", hosts("debian-mpich", "debian-openmpi"))
-def test_fortran_programs_are_carried(host: str, interface: str) -> None:
+def run_fortran(host: str, interface: str, body: str) -> Completed:
+    """Compiles programs/BODY.inc for an interface and runs it on 3 ranks."""
     use, include = INTERFACES[interface]
     SCRATCH.mkdir(exist_ok=True)
-    source = SCRATCH / f"program-{host}-{interface}.f90"
-    body = (PROGRAMS / "collectives.inc").read_text()
-    source.write_text(f"program collectives\n  {use}\n  implicit none\n  {include}\n{body}end program\n")
+    source = SCRATCH / f"{body}-{host}-{interface}.f90"
+    text = (PROGRAMS / f"{body}.inc").read_text()
+    for name, words in TYPES.get(interface, TYPES["other"]).items():
+        text = text.replace(name, words)
+    source.write_text(f"program {body}\n  {use}\n  implicit none\n  {include}\n{text}end program\n")
     program = source.with_suffix("")
     compiler = HOSTS[host].mpiexec.name.replace("mpiexec", "mpifort")
     flags = ["-fallow-argument-mismatch", "-w"]
     subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, capture_output=True)
     job = launch(host, 3, [str(program)], env={"NEARFIELD_STATS": "1"})
     assert "good" in job.stdout, job.text
+    return job
+
+
+@INTERFACE
+@HOST
+def test_collectives_of_fortran_programs_are_carried(host: str, interface: str) -> None:
+    job = run_fortran(host, interface, "collectives")
     for operation in ("barrier", "bcast", "reduce", "gather", "scatter", "allgather", "alltoall"):
         assert carried(job, operation) >= 1, job.stderr
     assert carried(job, "allreduce") == 5, job.stderr
+
+
+@INTERFACE
+@HOST
+def test_messages_of_fortran_programs_are_carried(host: str, interface: str) -> None:
+    job = run_fortran(host, interface, "messages")
+    sent = [line.split() for line in job.stderr.splitlines() if " sent (" in line]
+    assert sent and int(sent[0][1]) == 18, job.stderr
+    assert "calls for messages                0 to the host" in job.stderr, job.stderr
