@@ -50,6 +50,7 @@ struct Request : Entry {
   Link under_way;                       // in the list of transfers, or of sends that wait for room
   std::uint64_t stage = 0;              // sender: offset of its stages, 0: none
   bool staging = false, helps = false;  // sender: its data is out of reach; it can copy into the receiver's
+  bool has_first = false;               // receiver: the first block is claimed and not yet copied
   Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };

@@ -20,6 +20,7 @@
 // Blocks that both sides claim, on memory that both reach: Hybrid MPI (Friedley et al., SC'13).
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/copying/copy.hpp"
 #include "engine/messages/guard.hpp"
@@ -34,9 +35,10 @@ constexpr unsigned transfers_at_once = 32;
 
 constexpr std::uint64_t generation(Place place) { return place >> 48; }
 
+// Few claims where each of them costs as much as the copy of some kilobytes, more where they even out delays.
 std::uint64_t block_for(std::uint64_t bytes) {
-  const std::uint64_t eighth = (bytes / 8 + 4095) / 4096 * 4096;
-  return std::clamp<std::uint64_t>(eighth, 4096, 128 << 10);
+  const std::uint64_t part = (bytes / (bytes <= 128 << 10 ? 4 : 8) + 4095) / 4096 * 4096;
+  return std::clamp<std::uint64_t>(part, 4096, 128 << 10);
 }
 
 std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint32_t((bytes + each - 1) / each); }
@@ -302,6 +304,8 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   t.block_bytes = block_for(t.length);
   request.blocks = parts(t.length, request.way == State::staged ? t.stage_bytes : t.block_bytes);
   if (request.way != State::staged) {
+    t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
+    request.has_first = true;
     t.to = describe(member, request.data);
     t.to.address = std::uint64_t(request.data.address);
   }
@@ -323,15 +327,17 @@ layout::View Messenger::layout_of_own(std::uint64_t transfer) const {
 // Claims a block and copies it; false when none is left.
 bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
   Transfer& t = *request.transfer;
-  std::uint64_t claims = t.claims.load(std::memory_order_relaxed);
-  std::uint64_t nth;
-  do {
+  std::uint64_t nth = 0;
+  const bool claimed = std::exchange(request.has_first, false);
+  std::uint64_t claims = claimed ? 0 : t.claims.load(std::memory_order_relaxed);
+  while (!claimed) {
     const std::uint64_t front = claims & 0xffffffff, back = claims >> 32;
     if (front + back >= request.blocks) return false;
     nth = from_back ? request.blocks - 1 - back : front;
     // Only the numbers are shared; the bytes are published by front and back.
-  } while (!t.claims.compare_exchange_weak(claims, claims + (from_back ? std::uint64_t{1} << 32 : 1),
-                                           std::memory_order_relaxed));
+    const std::uint64_t mine = claims + (from_back ? std::uint64_t{1} << 32 : 1);
+    if (t.claims.compare_exchange_weak(claims, mine, std::memory_order_relaxed)) break;
+  }
   const std::uint64_t position = nth * t.block_bytes, bytes = std::min(t.block_bytes, t.length - position);
   request.busy = true;
   guard.let_go();
