@@ -261,6 +261,7 @@ def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_
 
         write_report(rows, report_path)
     if svg_path:
-        from nearfield.plots import plot
+        from nearfield.plots import plot, plot_protocols
 
-        svg_path.write_text(plot(pairs(rows)))
+        forced = len({row.get("protocol") for row in rows}) > 1
+        svg_path.write_text(plot_protocols(rows) if forced else plot(pairs(rows)))

@@ -108,6 +108,35 @@ def plot(cells: list) -> str:
     return svg[svg.index("<svg") :]
 
 
+def plot_protocols(rows: list[dict[str, Any]]) -> str:
+    """An SVG of time per message against size, one panel per operation and state, one line per protocol."""
+    panels = sorted({(row["op"], row["state"]) for row in rows})
+    figure, axes = plt.subplots(1, len(panels), figsize=(4.6 * len(panels), 4), squeeze=False)
+    for axis, (operation, state) in zip(axes[0], panels, strict=True):
+        chosen = [row for row in rows if (row["op"], row["state"]) == (operation, state)]
+        for protocol in dict.fromkeys(row["protocol"] for row in chosen):
+            line = [row for row in chosen if row["protocol"] == protocol and row["mode"] == "nearfield"]
+            style = {"color": "#111", "linewidth": 2} if protocol == "auto" else {}
+            axis.plot(
+                [row["bytes"] for row in line], [row["median"] for row in line], label=protocol, **style
+            )
+        host = [row for row in chosen if row["protocol"] == "auto" and row["mode"] == "plain"]
+        axis.plot([r["bytes"] for r in host], [r["median"] for r in host], ":", color="#888", label="host")
+        axis.set_title(f"{operation}, {state}", fontsize=10)
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_xlabel("bytes", fontsize=8)
+        axis.set_ylabel("microseconds per message", fontsize=8)
+        axis.tick_params(labelsize=7)
+        axis.legend(fontsize=6)
+    figure.tight_layout()
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg")
+    plt.close(figure)
+    svg = buffer.getvalue()
+    return svg[svg.index("<svg") :]
+
+
 def _table(cells: list) -> str:
     head = (
         "<tr><th>operation<th>bytes<th>state<th>host us<th>Nearfield us<th>ratio<th>spread<th>algorithm</tr>"

@@ -472,9 +472,9 @@ bool Messenger::poll_locked(Guard& guard) {
   return progress;
 }
 
-void Messenger::poll() {
+bool Messenger::poll() {
   Guard guard(*this, std::try_to_lock);
-  if (guard.owns()) poll_locked(guard);
+  return guard.owns() && poll_locked(guard);
 }
 
 void Messenger::wait(Request& request) {
@@ -528,9 +528,14 @@ struct Messenger::SleepHost {
 void Messenger::wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
                            const std::function<void()>& also, const char* doing) {
   const auto& policy = node_.policy();
+  // Whoever has the CPU takes in all there is before it gives the CPU away.
   auto flag = [&] {
-    poll();
-    return done();
+    for (int i = 0; i < 64; ++i) {
+      const bool moved = poll();
+      if (done()) return true;
+      if (!moved) break;
+    }
+    return false;
   };
   for (int i = policy.crowded ? 2 : 200; i > 0; --i) {
     if (flag()) return;

@@ -56,7 +56,7 @@ class Messenger {
   void abandon(Request& request);
 
   // ---- progress
-  void poll();  // whatever can be done now
+  bool poll();  // whatever can be done now; whether anything was
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
                   const std::function<void()>& also, const char* doing);
