@@ -477,6 +477,18 @@ bool Messenger::poll() {
   return guard.owns() && poll_locked(guard);
 }
 
+bool Messenger::sends_pending() {
+  Guard guard(*this);
+  auto waits = [this](const List& list) {
+    for (Link* link = list.next; link != &list; link = link->next) {
+      const int member = static_cast<Request*>(link->owner)->member;
+      if (member == me_ || !(peer_[member]->left() || peer_[member]->gone())) return true;
+    }
+    return false;
+  };
+  return waits(sending_) || std::ranges::any_of(out_, [&](const Out& out) { return waits(out.waiting); });
+}
+
 void Messenger::wait(Request& request) {
   for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
     poll();

@@ -62,7 +62,8 @@ class Messenger {
                   const std::function<void()>& also, const char* doing);
   // Whether something of ours needs us to poll.
   bool busy() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
-  bool sends_pending() const { return !sending_.empty() || waiting_for_room_; }
+  // Whether a member that is still there has not got all that was sent to it.
+  bool sends_pending();
 
   // Runs of a layout where peers can read them.
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);

@@ -271,7 +271,6 @@ void make_team(Communicator& state) {
 void finalize_node() {
   if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
   phase.store(Phase::finished, std::memory_order_release);
-  the_messenger = nullptr;
 }
 
 Communicator* communicator_slowly(MPI_Comm comm) {

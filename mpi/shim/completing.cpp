@@ -155,7 +155,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!user.complete()) {
     the_messenger->poll();
     if (!user.complete()) {
-      the_messenger->node().progress();
+      look_elsewhere();
       *flag = 0;
       return MPI_SUCCESS;
     }
@@ -257,7 +257,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   bool all = true;
   for (const int i : mixed.ours()) all &= mixed.at(i).complete();
   int host_done = 1, host_code = MPI_SUCCESS;
-  if (!all) the_messenger->node().progress();
+  if (!all) look_elsewhere();
   if (all && mixed.host_count())
     host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
   *flag = all && (host_done || host_code != MPI_SUCCESS);
@@ -341,7 +341,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
   int code = MPI_SUCCESS;
   *index = MPI_UNDEFINED;
   *flag = test_any(mixed, requests, index, status, code, true);
-  if (!*flag) the_messenger->node().progress();
+  if (!*flag) look_elsewhere();
   return code;
 }
 
@@ -428,7 +428,7 @@ int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
   Mixed mixed(count, requests);
   the_messenger->poll();
   int code = MPI_SUCCESS;
-  if (!test_some(mixed, requests, out, indices, statuses, code)) the_messenger->node().progress();
+  if (!test_some(mixed, requests, out, indices, statuses, code)) look_elsewhere();
   return code;
 }
 
@@ -440,7 +440,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   const UserRequest& user = *own(request);
   *flag = user.complete();
   if (*flag) set_status(status, user);
-  else the_messenger->node().progress();
+  else look_elsewhere();
   return MPI_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 // What every call of point to point begins with: whether its arguments are good and the message is ours. Arguments that
 // are wrong go to the host, which raises the error that the program expects.
 #pragma once
+#include <sched.h>
+
 #include "mpi/shim/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/requests.hpp"
@@ -82,10 +84,11 @@ bool buffered_are_pending();
 // Starts what a request describes.
 int begin(UserRequest& user);
 
-// Loops until `done`, for requests of ours that `involves(member)`; `also` progresses the host's part.
-template <class Done, class Involves>
-void wait_mixed(Done done, Involves involves, const std::function<void()>& also, const char* doing) {
-  the_messenger->wait_until(done, involves, also, doing);
+// After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
+inline void look_elsewhere() {
+  thread_local unsigned looks = 0;
+  the_messenger->node().progress();
+  if (the_messenger->node().policy().crowded && ++looks % 4 == 0) sched_yield();
 }
 
 }  // namespace nearfield::mpi

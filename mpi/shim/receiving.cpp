@@ -297,7 +297,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     messages::Messenger::Found found;
     *flag = probe_once(*c, source, tag, false, found);
     if (*flag) set_status(status, found);
-    else the_messenger->node().progress();
+    else look_elsewhere();
     return MPI_SUCCESS;
   });
 }
@@ -338,7 +338,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
       set_status(status, found);
     } else {
       *message = host.message_null;
-      the_messenger->node().progress();
+      look_elsewhere();
     }
     return MPI_SUCCESS;
   });

@@ -104,9 +104,13 @@ void sweep_freed() {
   for (UserRequest* const request : done) free_request(request);
 }
 
+// Receives that nobody has matched are forgotten: whoever frees one does not need it.
 bool freed_are_pending() {
   if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
-  return table.freed_count.load(std::memory_order_relaxed) != 0;
+  const Lock lock;
+  for (const UserRequest* const request : table.freed)
+    if (request->request.is_send || !request->request.posted || request->other) return true;
+  return false;
 }
 
 UserRequest* request_at(std::uint32_t index) {

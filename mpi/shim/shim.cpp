@@ -43,13 +43,16 @@ std::string hint(MPI_Info info, const char* key) {
   return value[0] ? value : " ";
 }
 
-// What has been sent must arrive, even if nobody waits for it any more.
+// What has been sent must arrive, even if nobody waits for it any more. What takes longer than a second (or never ends,
+// since nobody receives it) is left to a stand-in while the host waits for the others.
 void finish_messages() {
   if (!the_messenger) return;
   auto pending = [] { return the_messenger->sends_pending() || freed_are_pending() || buffered_are_pending(); };
   if (!pending()) return;
+  const std::uint64_t limit = waiting::nanoseconds() + 1'000'000'000;
   try {
-    the_messenger->wait_until([&] { return !pending(); }, [](int) { return true; }, nullptr, "finishing its messages");
+    the_messenger->wait_until([&] { return !pending() || waiting::nanoseconds() > limit; }, [](int) { return true; },
+                              nullptr, "finishing its messages");
   } catch (const team::Broken& broken) {
     log_line(LogLevel::warn, "MPI_Finalize: %s", broken.what());
   }
@@ -80,7 +83,13 @@ int Finalize() {
   }
   finish_messages();
   finalize_node();
-  return host.Finalize();
+  int code;
+  {
+    const StandIn stand_in;
+    code = host.Finalize();
+  }
+  the_messenger = nullptr;
+  return code;
 }
 
 // Memory from our segment: peers load and store it directly.

@@ -92,6 +92,12 @@ def test_scenarios(host: str, scenario: str) -> None:
         assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
 
 
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_program_that_receives_nothing_ends(host: str) -> None:
+    job = launch(host, 3, [compile_c(host, "messages.c"), "never-received"], timeout=30)
+    assert not job.timed_out and "good" in job.stdout, job.text[-3000:]
+
+
 @pytest.mark.parametrize("reach", ["^cma", "^mapped,^cma"])
 def test_scenarios_without_reach(reach: str) -> None:
     program = compile_c("mpich", "messages.c")

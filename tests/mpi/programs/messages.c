@@ -277,6 +277,17 @@ static int unattended(void) {
   return 1;
 }
 
+/* A wrong program: nobody receives. It still ends. */
+static int never_received(void) {
+  enum { n = 1 << 20 };
+  static char out[n];
+  MPI_Request request;
+  MPI_Isend(out, n, MPI_BYTE, (rank + 1) % size, 1, MPI_COMM_WORLD, &request);
+  MPI_Irecv(out, n, MPI_BYTE, (rank + 1) % size, 2, MPI_COMM_WORLD, &request);
+  MPI_Request_free(&request);
+  return 1;
+}
+
 /* Sends large messages without end, so that somebody can be killed in one. Launchers stop to forward what is printed
    when a rank dies: the second argument is a file in place of standard error. */
 static int forever(void) {
@@ -303,7 +314,7 @@ int main(int argc, char** argv) {
     const char* name;
     int (*run)(void);
   } scenarios[] = {{"errors", errors},     {"host-blocks", host_blocks}, {"mixed", mixed},     {"contexts", contexts},
-                   {"threads", threads},   {"unattended", unattended},   {"forever", forever}};
+                   {"threads", threads},   {"unattended", unattended},   {"forever", forever}, {"never-received", never_received}};
   int good = 0, all = 0;
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; ++i)
     if (!strcmp(what, scenarios[i].name)) good = scenarios[i].run();
