@@ -100,6 +100,11 @@ def plot(cells: list) -> str:
             axis.set_yscale("log")
             axis.tick_params(labelsize=7)
         times.legend(fontsize=6)
+    return _svg(figure)
+
+
+def _svg(figure) -> str:
+    """The figure as an SVG element, closed."""
     figure.tight_layout()
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg")
@@ -129,12 +134,7 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
         axis.set_ylabel("microseconds per message", fontsize=8)
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=6)
-    figure.tight_layout()
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg")
-    plt.close(figure)
-    svg = buffer.getvalue()
-    return svg[svg.index("<svg") :]
+    return _svg(figure)
 
 
 def _table(cells: list) -> str:
