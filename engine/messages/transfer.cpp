@@ -157,6 +157,8 @@ void Messenger::begin_transfer(Request& request) {
   t.from = describe(request.member, request.data);
   request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
                     (t.bytes > 512 || request.mode == Mode::standard) && node_.settings().protocol != Protocol::cma;
+  // What may be complete before it is matched must not be read where it was.
+  if (request.staging) t.from.address = 0;
   t.stage_bytes = std::clamp<std::uint64_t>((t.bytes / stages + 4095) / 4096 * 4096, 8192, stage_bytes_most);
 }
 
@@ -293,8 +295,8 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
     request.way = State::direct;
     if (member == me_) request.other_data.view = layout_of_own(transfer);
     ++counts_.direct;
-  } else if (peer_[member]->cma && request.data.dense() && !t.from.runs && t.from.run_count == 0 &&
-             protocol == Protocol::cma) {
+  } else if (protocol == Protocol::cma && peer_[member]->cma && request.data.dense() && t.from.address &&
+             t.from.run_count == 0) {
     request.way = State::cma;
     ++counts_.cma;
   } else {

@@ -67,7 +67,17 @@ inline MPI_Request handle_of(const UserRequest* request) {
 }
 #endif
 
+inline bool none_of_ours(int count, const MPI_Request* requests) {
+  if (!the_messenger) return true;
+  for (int i = 0; i < count; ++i)
+    if (is_own(requests[i])) return false;
+  return true;
+}
+
 // ---- statuses
+inline MPI_Status* nth(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
 void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bool cancelled);
 void set_empty_status(MPI_Status* status);
 void set_nowhere_status(MPI_Status* status);

@@ -1,0 +1,185 @@
+// Progress: polls of fastboxes, queue and transfers, and the waits that are made of them.
+#include <cstring>
+
+#include "engine/messages/guard.hpp"
+#include "engine/messages/queue.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+constexpr std::uint32_t quiet_polls = 4096;  // fruitless polls before a fastbox is looked at now and then only
+constexpr std::uint32_t now_and_then = 64;
+constexpr std::size_t always_polled = 4;  // fastboxes that cost nothing to look at
+constexpr int in_one_poll = 16;           // records of one fastbox: the others get their turn
+
+}  // namespace
+
+bool Messenger::poll_box(int member) {
+  In& in = in_[member];
+  std::uint64_t word;
+  bool any_came = false;
+  for (int i = 0; i < in_one_poll; ++i) {
+    const Record* const record = in.box.look(word);
+    if (!record) break;
+    deliver(member, word, *record);
+    in.box.take(word);
+    any_came = true;
+  }
+  if (any_came) in.silent = 0;
+  else ++in.silent;
+  return any_came;
+}
+
+bool Messenger::poll_queue() {
+  bool any_came = false;
+  const auto at = [this](Reference r) -> Cell& { return cell_at(r); };
+  for (int i = 0; i < in_one_poll; ++i) {
+    const Reference reference = dequeue(*mine_, shadow_, at);
+    if (!reference) break;
+    Cell& cell = at(reference);
+    const int member = int(reference >> 48) - 1;
+    const std::uint64_t word = cell.record.word.load(std::memory_order_relaxed);  // ordered by the queue
+    if (kind_of(word) == Kind::fastbox) {
+      std::uint64_t where[2];
+      std::memcpy(where, cell.record.payload, sizeof where);
+      in_[member].box = FastboxReader(reinterpret_cast<Ring*>(base_[member] + where[0]), where[1]);
+      talking_.push_back(member);
+    } else {
+      deliver(member, word, cell.record);
+    }
+    cell.busy.store(0, std::memory_order_release);  // pairs with free_cell
+    any_came = true;
+  }
+  return any_came;
+}
+
+bool Messenger::poll_locked(Guard& guard) {
+  bool progress = false;
+  for (std::size_t i = 0; i < talking_.size(); ++i) {
+    const int member = talking_[i];
+    progress |= poll_box(member);
+    if (in_[member].silent < quiet_polls || talking_.size() <= always_polled) continue;
+    silent_.push_back(member);
+    talking_[i--] = talking_.back();
+    talking_.pop_back();
+  }
+  if (!silent_.empty() && (++polls_ % now_and_then == 0 || look_at_all_.load(std::memory_order_relaxed))) {
+    look_at_all_.store(false, std::memory_order_relaxed);
+    for (std::size_t i = 0; i < silent_.size(); ++i) {
+      const int member = silent_[i];
+      if (!poll_box(member)) continue;
+      progress = true;
+      talking_.push_back(member);
+      silent_[i--] = silent_.back();
+      silent_.pop_back();
+    }
+  }
+  progress |= poll_queue();
+  if (waiting_for_room_) flush_waiting();
+  if (!receiving_.empty() || !sending_.empty()) {
+    // A busy request stays in its list, so the walk can go on from it after the lock was let go.
+    for (Link* link = receiving_.next; link != &receiving_;) {
+      Request& request = *static_cast<Request*>(link->owner);
+      progress |= !request.busy && pump_receive(request, guard);
+      link = link->next;
+      if (request.way == State::done) end_receive(request);
+    }
+    for (Link* link = sending_.next; link != &sending_;) {
+      Request& request = *static_cast<Request*>(link->owner);
+      progress |= !request.busy && pump_send(request, guard);
+      link = link->next;
+      if (request.way == State::done) end_send(request);
+    }
+  }
+  if (!retired_.empty()) reclaim();
+  return progress;
+}
+
+bool Messenger::poll() {
+  Guard guard(*this, std::try_to_lock);
+  return guard.owns() && poll_locked(guard);
+}
+
+bool Messenger::sends_pending() {
+  Guard guard(*this);
+  auto waits = [this](const List& list) {
+    for (Link* link = list.next; link != &list; link = link->next) {
+      const int member = static_cast<Request*>(link->owner)->member;
+      if (member == me_ || !(peer_[member]->left() || peer_[member]->gone())) return true;
+    }
+    return false;
+  };
+  return waits(sending_) || std::ranges::any_of(out_, [&](const Out& out) { return waits(out.waiting); });
+}
+
+void Messenger::wait(Request& request) {
+  for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
+    poll();
+    if (request.complete()) return;
+  }
+  wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
+             nullptr, request.is_send ? "sending" : "receiving");
+}
+
+struct Messenger::SleepHost {
+  Messenger& messenger;
+  const std::function<bool(int)>& awaited;
+  const std::function<void()>& also;
+  const char* doing;
+  bool reported = false;
+
+  std::uint64_t longest_nap() const {
+    return also || messenger.node_.host_needs_us() ? waiting::short_nap : ~std::uint64_t{0};
+  }
+  bool one_event() const { return false; }
+  void progress() {
+    messenger.node_.progress();
+    if (also) also();
+  }
+  std::atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
+  void before_sleep() {
+    messenger.mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
+    messenger.look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
+  }
+  void after_sleep() { messenger.mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
+  void inspect(std::uint64_t elapsed) {
+    if (messenger.inspect_also) messenger.inspect_also();
+    for (int r = 0; r < messenger.members_; ++r) {
+      if (r == messenger.me_ || !awaited(r) || !messenger.peer_[r]->gone() || messenger.peer_[r]->left()) continue;
+      throw team::Broken("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
+                         " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
+    }
+    const double limit = messenger.node_.settings().stall_seconds;
+    if (limit <= 0 || reported || double(elapsed) < limit * 1e9) return;
+    reported = true;
+    std::string whom;
+    for (int r = 0; r < messenger.members_ && whom.size() < 60; ++r)
+      if (r != messenger.me_ && awaited(r)) whom += (whom.empty() ? "" : ", ") + std::to_string(r);
+    log_line(LogLevel::error, "rank %d of the %d on this node has waited %.0f s, %s; it waits for rank %s",
+             messenger.me_, messenger.members_, double(elapsed) * 1e-9, doing, whom.c_str());
+  }
+};
+
+void Messenger::wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
+                           const std::function<void()>& also, const char* doing) {
+  const auto& policy = node_.policy();
+  // Whoever has the CPU takes in all there is before it gives the CPU away.
+  auto flag = [&] {
+    for (int i = 0; i < 64; ++i) {
+      const bool moved = poll();
+      if (done()) return true;
+      if (!moved) break;
+    }
+    return false;
+  };
+  for (int i = policy.crowded ? 2 : 200; i > 0; --i) {
+    if (flag()) return;
+    if (!policy.crowded) _mm_pause();
+  }
+  SleepHost host{*this, awaited, also, doing};
+  waiting::Policy ours = policy;
+  ours.sleep_at_once = false;  // that is for waits that one call ends for all
+  waiting::wait_slowly(ours, flag, host);
+}
+
+}  // namespace nearfield::messages

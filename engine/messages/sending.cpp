@@ -1,0 +1,183 @@
+// Sends: records into a fastbox or a cell, what waits for room, and the start of transfers.
+#include <cstring>
+
+#include "engine/copying/copy.hpp"
+#include "engine/messages/guard.hpp"
+#include "engine/messages/queue.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+constexpr std::uint32_t talkative = 4;           // messages of a pair before it gets a fastbox
+constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchronous message travels with its record
+
+}  // namespace
+
+std::uint64_t Messenger::eager_limit(const Out& out) const {
+  if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
+  if (out.box && out.box.saturated()) return 256;
+  return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
+}
+
+bool Messenger::eager(const Out& out, const layout::Data& data) const {
+  if (data.bytes > eager_limit(out)) return false;
+  // What the peer can load itself need not be copied twice.
+  if (data.bytes < node_.settings().direct_bytes || node_.settings().protocol != Protocol::automatic) return true;
+  return node_.place_of(data.begin(), data.span()) == team::out_of_reach;
+}
+
+bool Messenger::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
+  Guard guard(*this);
+  Out& out = out_[member];
+  if (!out.waiting.empty() || !eager(out, data)) return false;
+  return push(member, Kind::eager, envelope, 0, data);
+}
+
+Cell* Messenger::free_cell() {
+  for (unsigned i = 0; i < cells; ++i) {
+    Cell& cell = mine_->cell[next_cell_ = (next_cell_ + 1) % cells];
+    if (cell.busy.load(std::memory_order_acquire) == 0) return &cell;  // pairs with poll_queue
+  }
+  return nullptr;
+}
+
+bool Messenger::make_fastbox(int member) {
+  Cell* const cell = free_cell();
+  if (!cell) return false;
+  auto offset = node_.arena().allocate(sizeof(Ring) + ring_bytes_, line);
+  if (!offset) {
+    log_line(LogLevel::info, "no room for a fastbox, a pair goes on with the queue: %s", offset.error().text.c_str());
+    out_[member].without_box = true;
+    return false;
+  }
+  out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(node_.segment().base() + *offset), ring_bytes_);
+  const std::uint64_t where[2] = {*offset, ring_bytes_};
+  std::memcpy(cell->record.payload, where, sizeof where);
+  cell->record.word.store(record_word(Kind::fastbox, sizeof where), std::memory_order_relaxed);
+  cell->busy.store(1, std::memory_order_relaxed);
+  const auto at = std::uint64_t(reinterpret_cast<std::byte*>(cell) - node_.segment().base());
+  enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
+  return true;
+}
+
+// A record for `data`, or for a transfer; false while there is no room.
+bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer,
+                     const layout::Data& data) {
+  Out& out = out_[member];
+  const std::size_t prefix = kind == Kind::eager ? 0 : sizeof transfer;
+  const std::size_t payload = prefix + (kind == Kind::transfer || kind == Kind::withdraw ? 0 : data.bytes);
+  const Protocol protocol = node_.settings().protocol;
+  const bool boxed = protocol != Protocol::queue && !out.without_box;
+  if (!out.box && boxed && (protocol == Protocol::fastbox || ++out.talked > talkative || payload > cell_payload) &&
+      !make_fastbox(member))
+    return false;  // it is tried again, by the queue where there is no memory
+  Record* record;
+  Cell* cell = nullptr;
+  if (out.box) {
+    record = out.box.reserve(payload);
+    if (!record) return false;
+  } else {
+    cell = free_cell();
+    if (!cell) return false;
+    record = &cell->record;
+  }
+  record->envelope = envelope;
+  if (prefix) std::memcpy(record->payload, &transfer, sizeof transfer);
+  if (payload > prefix && data.dense()) copying::copy(record->payload + prefix, data.address, data.bytes);
+  else if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
+  if (cell) {
+    record->word.store(record_word(kind, payload), std::memory_order_relaxed);
+    cell->busy.store(1, std::memory_order_relaxed);
+    const auto at = std::uint64_t(reinterpret_cast<std::byte*>(cell) - node_.segment().base());
+    enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
+    ++counts_.cells;
+  } else {
+    out.box.publish(record, kind, payload);
+    ++counts_.fastbox;
+  }
+  wake(member);
+  return true;
+}
+
+void Messenger::wake(int member) {
+  Mailbox& box = *box_[member];
+  if (box.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  box.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(box.bell);
+}
+
+// False while there is no room for its record.
+bool Messenger::dispatch(Request& request) {
+  if (!request.transfer) {
+    if (request.mode == Mode::standard && eager(out_[request.member], request.data)) {
+      if (!push(request.member, Kind::eager, request.envelope, 0, request.data)) return false;
+      complete(request);
+      return true;
+    }
+    begin_transfer(request);
+  }
+  const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
+  if (!push(request.member, small ? Kind::eager_synchronous : Kind::transfer, request.envelope, request.transfer_offset,
+            request.data))
+    return false;
+  sending_.push(request.under_way);
+  return true;
+}
+
+void Messenger::start(Request& request) {
+  Guard guard(*this);
+  request.completed.store(false, std::memory_order_relaxed);
+  request.trouble = Trouble::none;
+  request.cancelled = request.posted = request.busy = request.has_first = false;
+  request.received = 0;
+  request.transfer = nullptr;
+  request.way = State::waiting;
+  request.staging = request.helps = false;
+  request.under_way.owner = &request;
+  if (request.is_send) {
+    Out& out = out_[request.member];
+    if (!out.waiting.empty() || !dispatch(request)) {
+      out.waiting.push(request.under_way);
+      ++waiting_for_room_;
+    } else if (request.staging && !request.complete()) {
+      pump_send(request, guard);
+      if (request.way == State::done) end_send(request);
+    }
+    return;
+  }
+  if (UnexpectedEntry* const early = unexpected_.find(request.envelope)) {
+    unexpected_.remove(*early);
+    consume(static_cast<Early&>(*early), request);
+    return;
+  }
+  request.posted = true;
+  posted_.push(request);
+}
+
+void Messenger::start_matched(Request& request, Early& message) {
+  Guard guard(*this);
+  request.completed.store(false, std::memory_order_relaxed);
+  request.trouble = Trouble::none;
+  request.cancelled = request.posted = request.busy = request.has_first = false;
+  request.under_way.owner = &request;
+  request.transfer = nullptr;
+  request.way = State::waiting;
+  consume(message, request);
+}
+
+void Messenger::flush_waiting() {
+  for (Out& out : out_) {
+    while (!out.waiting.empty()) {
+      Request& request = *static_cast<Request*>(out.waiting.next->owner);
+      request.under_way.remove();  // dispatch links it elsewhere
+      if (!dispatch(request)) {
+        request.under_way.insert_before(*out.waiting.next);
+        break;
+      }
+      --waiting_for_room_;
+    }
+  }
+}
+
+}  // namespace nearfield::messages
