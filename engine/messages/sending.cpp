@@ -8,7 +8,7 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint32_t talkative = 4;           // messages of a pair before it gets a fastbox
+constexpr std::uint32_t talkative = 4;          // messages of a pair before it gets a fastbox
 constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchronous message travels with its record
 
 }  // namespace
