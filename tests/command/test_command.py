@@ -79,6 +79,7 @@ def test_bench_writes_rows_and_a_report(tmp_path) -> None:
         "buffers",
         "state",
         "heap",
+        "protocol",
         "median",
         "lower",
         "upper",
