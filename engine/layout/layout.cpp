@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/copying/copy.hpp"
-
 namespace nearfield::layout {
 
 void Builder::add(std::int64_t offset, std::uint64_t bytes, std::uint64_t count, std::int64_t stride) {
@@ -166,7 +164,6 @@ void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint6
     position += length * count;
     bytes -= length * count;
   };
-  if (data.dense()) return blocks(data.address + position, 0, bytes, bytes != 0);
   const View& view = data.view;
   const Run* const end = view.runs + view.run_count;
   while (bytes) {
@@ -197,11 +194,11 @@ void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint6
 
 }  // namespace
 
-void gather(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
+void gather_runs(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
   move<true>(static_cast<std::byte*>(to), from, position, bytes);
 }
 
-void scatter(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
+void scatter_runs(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
   move<false>(static_cast<std::byte*>(const_cast<void*>(from)), to, position, bytes);
 }
 

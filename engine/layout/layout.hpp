@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/copying/copy.hpp"
+
 namespace nearfield::layout {
 
 struct Run {
@@ -41,7 +43,6 @@ class Builder {
   std::size_t run_count() const { return runs_.size(); }
   // Fills in positions. The view refers to the builder's own array.
   View view(std::int64_t extent);
-  const std::vector<Run>& runs() const { return runs_; }
 
  private:
   std::vector<Run> runs_;
@@ -77,9 +78,18 @@ class Cursor {
   std::uint64_t left_ = 0, run_ = 0, nth_ = 0;
 };
 
+void gather_runs(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
+void scatter_runs(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept;
+
 // Bytes [position, position + bytes) of the data, to and from contiguous memory.
-void gather(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
-void scatter(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept;
+inline void gather(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
+  if (from.dense()) copying::copy(to, from.address + position, bytes);
+  else gather_runs(to, from, position, bytes);
+}
+inline void scatter(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept {
+  if (to.dense()) copying::copy(to.address + position, from, bytes);
+  else scatter_runs(to, position, from, bytes);
+}
 // The same bytes of both, in one pass.
 void copy(const Data& to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
 

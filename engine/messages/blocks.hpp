@@ -69,7 +69,6 @@ struct Mailbox {
   std::atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
   alignas(line) std::atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
   std::atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
-  std::atomic<std::uint64_t> doing;                 // owner: the call that it is in, for reports
   alignas(line) Cell cell[cells];
 };
 
@@ -102,7 +101,7 @@ struct Transfer {
   alignas(line) Whereabouts to;
   std::uint64_t length;                 // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;            // what one claim is worth
-  std::atomic<State> state;             // receiver: on the match; pairs with the sender's look. sender: back to waiting
+  std::atomic<State> state;             // receiver: how it goes on, once matched; pairs with the sender's look
   std::atomic<std::uint32_t> front;     // receiver: blocks it has copied; staged: stages it has emptied
   std::atomic<std::uint32_t> released;  // receiver: it will not look again; pairs with the sender's reuse
   alignas(line) std::atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front

@@ -1,3 +1,4 @@
+// The Messenger's beginning and end, and requests that are taken back.
 #include "engine/messages/messenger.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : me
 }  // namespace
 
 Messenger::Messenger(team::Team& base)
-    : team_(base), node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
+    : node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
 
 Messenger::~Messenger() {
   const std::lock_guard lock(node_.teams_mutex);
@@ -32,7 +33,6 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
     m->mine_->asleep.store(0, std::memory_order_relaxed);
-    m->mine_->doing.store(0, std::memory_order_relaxed);
     for (Cell& cell : m->mine_->cell) cell.busy.store(0, std::memory_order_relaxed);
   }
   std::vector<std::uint64_t> offsets(m->members_);
@@ -66,22 +66,18 @@ void Messenger::cancel(Request& request) {
     return;
   }
   if (!request.under_way.linked() || request.busy || request.way != State::waiting) return;
-  List& waiting = out_[request.member].waiting;
-  for (Link* link = waiting.next; link != &waiting; link = link->next) {
-    if (link != &request.under_way) continue;
-    // Nobody has heard of it yet.
+  if (request.waits) {  // nobody has heard of it yet
     request.under_way.remove();
     --waiting_for_room_;
     if (request.transfer) {
       Noticeboard::clear(request.slot);
-      request.slot = nullptr;
       free_transfers_.push_back(request.transfer_offset);
     }
     request.cancelled = true;
     return complete(request);
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  if (request.transfer && waiting.empty())
+  if (request.transfer && out_[request.member].waiting.empty())
     push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {});
 }
 
@@ -103,16 +99,10 @@ void Messenger::abandon(Request& request) {
   if (request.posted) posted_.remove(request);
   if (request.under_way.linked()) {
     // Its Transfer stays as it is: the other side may still look at it.
-    const bool waits = request.is_send && request.way == State::waiting && std::ranges::any_of(out_, [&](Out& out) {
-                         for (Link* link = out.waiting.next; link != &out.waiting; link = link->next)
-                           if (link == &request.under_way) return true;
-                         return false;
-                       });
-    waiting_for_room_ -= waits;
+    waiting_for_room_ -= request.waits;
     request.under_way.remove();
   }
   Noticeboard::clear(request.slot);
-  request.slot = nullptr;
   request.mapping.reset();
   request.trouble = Trouble::broken;
   complete(request);

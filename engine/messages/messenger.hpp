@@ -28,8 +28,6 @@ class Messenger {
   ~Messenger();
 
   team::Node& node() { return node_; }
-  team::Team& base() { return team_; }
-  int me() const { return me_; }
   int members() const { return members_; }
 
   // ---- sends. `member` is the destination in the base team, envelope.source our rank in the communicator.
@@ -73,9 +71,6 @@ class Messenger {
   bool threaded() const { return threaded_; }
   void visit_exposed(memory::SharedHeap::Keep keep, void* context);
 
-  // Asked in long waits: throws or returns; set by the shim.
-  std::function<void()> inspect_also;
-
  private:
   explicit Messenger(team::Team& base);
   struct Guard;
@@ -97,6 +92,7 @@ class Messenger {
   std::uint64_t eager_limit(const Out& out) const;
   bool push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer, const layout::Data& data);
   bool make_fastbox(int member);
+  void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   Cell* free_cell();
   bool dispatch(Request& request);
   void withdraw(int member, std::uint64_t transfer);
@@ -138,7 +134,6 @@ class Messenger {
     return *reinterpret_cast<Cell*>(base_[(reference >> 48) - 1] + (reference & 0xffff'ffff'ffff));
   }
 
-  team::Team& team_;
   team::Node& node_;
   const int me_, members_;
   bool threaded_ = false;

@@ -28,8 +28,9 @@ class Noticeboard {
       chunk = next;
     }
   }
-  static void clear(Slot* slot) {
+  static void clear(Slot*& slot) {
     if (slot) slot->bytes.store(0, std::memory_order_release);
+    slot = nullptr;
   }
   template <class Visit>
   void visit(Visit visit) const {

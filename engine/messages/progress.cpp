@@ -143,7 +143,6 @@ struct Messenger::SleepHost {
   }
   void after_sleep() { messenger.mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
   void inspect(std::uint64_t elapsed) {
-    if (messenger.inspect_also) messenger.inspect_also();
     for (int r = 0; r < messenger.members_; ++r) {
       if (r == messenger.me_ || !awaited(r) || !messenger.peer_[r]->gone() || messenger.peer_[r]->left()) continue;
       throw team::Broken("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +

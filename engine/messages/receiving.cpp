@@ -1,7 +1,6 @@
 // What arrives: matched, delivered, or kept until its receive is posted.
 #include <cstring>
 
-#include "engine/copying/copy.hpp"
 #include "engine/messages/guard.hpp"
 
 namespace nearfield::messages {
@@ -21,8 +20,7 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
   request.envelope = envelope;
   request.received = std::min(bytes, request.data.bytes);
   if (bytes > request.data.bytes) request.trouble = Trouble::truncated;
-  if (request.data.dense()) copying::copy(request.data.address, payload, request.received);
-  else if (request.received) layout::scatter(request.data, 0, payload, request.received);
+  layout::scatter(request.data, 0, payload, request.received);
   complete(request);
 }
 

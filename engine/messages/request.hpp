@@ -34,12 +34,29 @@ struct Request : Entry {
   bool cancelled = false;
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
+  bool waits = false;   // a send for whose record there was no room
   Member member;        // whom it goes to or comes from; receives from anybody: -1 until matched
   layout::Data data;
   std::uint64_t received = 0;  // bytes, after completion
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
   bool complete() const { return completed.load(std::memory_order_acquire); }
+
+  // As it was before it was started; what it is to do stays.
+  void reset() {
+    completed.store(false, std::memory_order_relaxed);
+    trouble = Trouble::none;
+    cancelled = posted = busy = waits = staging = helps = has_first = false;
+    received = 0;
+    transfer = nullptr;
+    way = State::waiting;
+    under_way.owner = this;
+  }
+  // Complete without having been under way.
+  void complete_at_once() {
+    reset();
+    completed.store(true, std::memory_order_relaxed);
+  }
 
   // Large messages (transfer.cpp).
   Transfer* transfer = nullptr;  // in the sender's segment

@@ -1,7 +1,6 @@
 // Sends: records into a fastbox or a cell, what waits for room, and the start of transfers.
 #include <cstring>
 
-#include "engine/copying/copy.hpp"
 #include "engine/messages/guard.hpp"
 #include "engine/messages/queue.hpp"
 
@@ -41,6 +40,14 @@ Cell* Messenger::free_cell() {
   return nullptr;
 }
 
+// The cell's payload is written.
+void Messenger::send_cell(int member, Cell& cell, Kind kind, std::size_t payload) {
+  cell.record.word.store(record_word(kind, payload), std::memory_order_relaxed);  // published by the queue
+  cell.busy.store(1, std::memory_order_relaxed);
+  const auto at = std::uint64_t(reinterpret_cast<std::byte*>(&cell) - node_.segment().base());
+  enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
+}
+
 bool Messenger::make_fastbox(int member) {
   Cell* const cell = free_cell();
   if (!cell) return false;
@@ -53,10 +60,7 @@ bool Messenger::make_fastbox(int member) {
   out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(node_.segment().base() + *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(cell->record.payload, where, sizeof where);
-  cell->record.word.store(record_word(Kind::fastbox, sizeof where), std::memory_order_relaxed);
-  cell->busy.store(1, std::memory_order_relaxed);
-  const auto at = std::uint64_t(reinterpret_cast<std::byte*>(cell) - node_.segment().base());
-  enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
+  send_cell(member, *cell, Kind::fastbox, sizeof where);
   return true;
 }
 
@@ -83,13 +87,9 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint6
   }
   record->envelope = envelope;
   if (prefix) std::memcpy(record->payload, &transfer, sizeof transfer);
-  if (payload > prefix && data.dense()) copying::copy(record->payload + prefix, data.address, data.bytes);
-  else if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
+  if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
   if (cell) {
-    record->word.store(record_word(kind, payload), std::memory_order_relaxed);
-    cell->busy.store(1, std::memory_order_relaxed);
-    const auto at = std::uint64_t(reinterpret_cast<std::byte*>(cell) - node_.segment().base());
-    enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
+    send_cell(member, *cell, kind, payload);
     ++counts_.cells;
   } else {
     out.box.publish(record, kind, payload);
@@ -127,17 +127,11 @@ bool Messenger::dispatch(Request& request) {
 
 void Messenger::start(Request& request) {
   Guard guard(*this);
-  request.completed.store(false, std::memory_order_relaxed);
-  request.trouble = Trouble::none;
-  request.cancelled = request.posted = request.busy = request.has_first = false;
-  request.received = 0;
-  request.transfer = nullptr;
-  request.way = State::waiting;
-  request.staging = request.helps = false;
-  request.under_way.owner = &request;
+  request.reset();
   if (request.is_send) {
     Out& out = out_[request.member];
     if (!out.waiting.empty() || !dispatch(request)) {
+      request.waits = true;
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
     } else if (request.staging && !request.complete()) {
@@ -157,12 +151,7 @@ void Messenger::start(Request& request) {
 
 void Messenger::start_matched(Request& request, Early& message) {
   Guard guard(*this);
-  request.completed.store(false, std::memory_order_relaxed);
-  request.trouble = Trouble::none;
-  request.cancelled = request.posted = request.busy = request.has_first = false;
-  request.under_way.owner = &request;
-  request.transfer = nullptr;
-  request.way = State::waiting;
+  request.reset();
   consume(message, request);
 }
 
@@ -170,8 +159,10 @@ void Messenger::flush_waiting() {
   for (Out& out : out_) {
     while (!out.waiting.empty()) {
       Request& request = *static_cast<Request*>(out.waiting.next->owner);
-      request.under_way.remove();  // dispatch links it elsewhere
+      request.under_way.remove();  // dispatch links it elsewhere, or it is complete and no longer ours
+      request.waits = false;
       if (!dispatch(request)) {
+        request.waits = true;
         request.under_way.insert_before(*out.waiting.next);
         break;
       }

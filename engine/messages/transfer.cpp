@@ -242,7 +242,6 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
 void Messenger::end_send(Request& request) {
   request.under_way.remove();
   Noticeboard::clear(request.slot);
-  request.slot = nullptr;
   retired_.push_back({request.transfer_offset, request.stage});
   request.mapping.reset();
   complete(request);
@@ -392,7 +391,6 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
 void Messenger::end_receive(Request& request) {
   request.under_way.remove();
   Noticeboard::clear(request.slot);
-  request.slot = nullptr;
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   request.mapping.reset();

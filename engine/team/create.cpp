@@ -22,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 3;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 4;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;

@@ -80,8 +80,7 @@ void detached(std::uint64_t key) {
 
 }  // namespace
 
-int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data,
-                  messages::Request*&) {
+int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data) {
   std::unique_lock lock(buffers.mutex);
   collect_sent();
   std::uint64_t key = key_of(c.comm);
@@ -184,9 +183,7 @@ int flush_later(Flush host_form, std::uint64_t key, MPI_Request* request, Comm..
   UserRequest* const user = new_request(host.world);
   user->active = true;
   user->request.is_send = true;
-  user->request.trouble = messages::Trouble::none;
-  user->request.cancelled = false;
-  user->request.completed.store(true, std::memory_order_relaxed);
+  user->request.complete_at_once();
   *request = handle_of(user);
   return MPI_SUCCESS;
 }

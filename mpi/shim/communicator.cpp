@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <mutex>
+#include <utility>
 
 #include "engine/choosing/choose.hpp"
 #include "mpi/shim/point.hpp"
@@ -100,7 +101,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   state->comm = comm;
   int inter = 0;
   if (host.Comm_test_inter(comm, &inter) || inter) {
-    state->team_tried = true;
+    state->inter = state->team_tried = true;
     return state;
   }
   host.Comm_rank(comm, &state->rank);
@@ -115,6 +116,25 @@ void watch(Communicator& state) {
   state.team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
 }
 
+}  // namespace
+
+void make_team(Communicator& state) {
+  state.team_tried = true;
+  HostBootstrap bootstrap(state.comm);
+  const bool nested = std::exchange(creating, true);
+  if (!the_node) {
+    team::Team::decline(state.size, bootstrap);
+  } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
+    state.team = std::move(*team);
+    watch(state);
+  } else {
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+  }
+  creating = nested;
+}
+
+namespace {
+
 void progress_all() {
   progress_host();
   if (the_messenger && the_messenger->busy()) the_messenger->poll();
@@ -123,16 +143,9 @@ void progress_all() {
 // Collective over the world: the team of all processes, and the messenger on top of it.
 void start_messages(bool threaded) {
   auto state = describe(host.world);
-  HostBootstrap bootstrap(host.world);
-  state->team_tried = true;
-  if (!the_node) {
-    team::Team::decline(state->size, bootstrap);
-  } else if (auto team = team::Team::create(*the_node, state->rank, state->size, bootstrap); !team) {
-    log_line(LogLevel::info, "the host serves the communicator of all %d ranks: %s", state->size,
-             team.error().text.c_str());
-  } else {
-    state->team = std::move(*team);
-    watch(*state);
+  make_team(*state);
+  if (state->team) {
+    HostBootstrap bootstrap(host.world);
     auto messenger = messages::Messenger::create(*state->team, bootstrap, threaded);
     if (messenger) {
       the_messenger = messenger->release();
@@ -248,24 +261,8 @@ bool resolve_members(Communicator& state) {
 void adopt(MPI_Comm comm, std::uint64_t context) {
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
   auto state = describe(comm);
-  int inter = 0;
-  if (host.Comm_test_inter(comm, &inter) == MPI_SUCCESS && !inter) state->context = context;
+  if (!state->inter) state->context = context;
   if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
-}
-
-void make_team(Communicator& state) {
-  state.team_tried = true;
-  HostBootstrap bootstrap(state.comm);
-  creating = true;
-  if (!the_node) {
-    team::Team::decline(state.size, bootstrap);
-  } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
-    state.team = std::move(*team);
-    watch(state);
-  } else {
-    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
-  }
-  creating = false;
 }
 
 void finalize_node() {

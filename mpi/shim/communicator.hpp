@@ -25,6 +25,7 @@ struct Communicator {
   bool team_tried = false;
   MPI_Comm comm{};
   int rank = 0, size = 1;
+  bool inter = false;
 
   bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's

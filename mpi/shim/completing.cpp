@@ -7,10 +7,17 @@
 namespace nearfield::mpi {
 namespace {
 
+// After a wait has thrown: nothing of the request is under way any more.
+void abandon(UserRequest& user) {
+  if (!user.active || user.nowhere || user.common) return;
+  the_messenger->abandon(user.request);
+  if (user.other) the_messenger->abandon(*user.other);
+}
+
 // An array of requests, split. The host's part is copied, and written back after every call that may change it.
 class Mixed {
  public:
-  Mixed(int count, MPI_Request* requests) : requests_(requests), count_(count) {
+  Mixed(int count, MPI_Request* requests) : requests_(requests) {
     for (int i = 0; i < count; ++i) {
       if (is_own(requests[i])) {
         ours_.push_back(i);
@@ -32,26 +39,19 @@ class Mixed {
   UserRequest& at(int i) const { return *own(requests_[i]); }
   bool involves(int member) const {
     for (const int i : ours_) {
-      if (!is_own(requests_[i]) || at(i).complete()) continue;
-      const UserRequest& user = at(i);
-      if (user.request.member == member || user.request.member < 0) return true;
-      if (user.other && user.other->member == member) return true;
+      if (is_own(requests_[i]) && !at(i).complete() && at(i).involves(member)) return true;
     }
     return false;
   }
   void abandon_all() {
     for (const int i : ours_) {
       if (!is_own(requests_[i])) continue;
-      UserRequest& user = at(i);
-      if (!user.active || user.nowhere || user.common) continue;
-      the_messenger->abandon(user.request);
-      if (user.other) the_messenger->abandon(*user.other);
+      abandon(at(i));
     }
   }
 
  private:
   MPI_Request* requests_;
-  int count_;
   std::vector<int> ours_, theirs_;
   std::vector<MPI_Request> host_;
   std::vector<MPI_Status> host_status_;
@@ -74,19 +74,10 @@ int finish(MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
-bool wait_one(UserRequest& user) {
-  if (user.complete()) return true;
-  for (int i = the_messenger->node().policy().crowded ? 1 : 200; i > 0; --i) {
-    the_messenger->poll();
-    if (user.complete()) return true;
-  }
-  the_messenger->wait_until([&] { return user.complete(); },
-                            [&](int m) {
-                              return user.request.member == m || user.request.member < 0 ||
-                                     (user.other && user.other->member == m);
-                            },
-                            nullptr, "waiting for a request");
-  return true;
+void wait_one(const UserRequest& user) {
+  if (user.complete()) return;
+  the_messenger->wait_until([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr,
+                            "waiting for a request");
 }
 
 // Runs a wait of ours; what it throws ends all requests of the array.
@@ -100,38 +91,36 @@ int ending(Mixed& mixed, MPI_Comm comm, const char* function, Body body) {
   }
 }
 
-// While the host is asked about its requests without end, ours progress as well.
-void breathe(int round) {
-  the_messenger->poll();
-  if (the_messenger->node().policy().crowded || round > 1000) sched_yield();
+// Only the host's requests: `wait`, or `test(flag)` until it sets the flag while ours need us meanwhile.
+template <class Wait, class Test>
+int wait_in_host(bool something, Wait wait, Test test) {
+  if (!something || !the_messenger || !the_messenger->busy()) return wait();
+  for (int round = 0, flag = 0;; ++round) {
+    const int code = test(flag);
+    if (code != MPI_SUCCESS || flag) return code;
+    the_messenger->poll();
+    if (the_messenger->node().policy().crowded || round > 1000) sched_yield();
+  }
 }
-
-// The host's own requests, while some of ours need us: tested instead of waited for.
-bool must_loop() { return the_messenger && the_messenger->busy(); }
 
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {
   if (!the_messenger || !request || !is_own(*request)) {
-    if (!request || *request == host.request_null || !must_loop()) return host.Wait(request, status);
-    for (int round = 0, flag = 0;; ++round) {
-      const int code = host.Test(request, &flag, status);
-      if (code != MPI_SUCCESS || flag) return code;
-      breathe(round);
-    }
+    return wait_in_host(
+        request && *request != host.request_null, [&] { return host.Wait(request, status); },
+        [&](int& flag) { return host.Test(request, &flag, status); });
   }
   UserRequest& user = *own(*request);
   const MPI_Comm comm = user.comm;
   try {
     wait_one(user);
   } catch (const team::Broken& broken) {
-    the_messenger->abandon(user.request);
-    if (user.other) the_messenger->abandon(*user.other);
+    abandon(user);
     finish(request, status);
     return raise(comm, "MPI_Wait", broken.what());
   }
-  const int code = finish(request, status);
-  return code == MPI_SUCCESS ? code : raise_code(comm, code);
+  return report(comm, finish(request, status));
 }
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
@@ -150,8 +139,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   }
   const MPI_Comm comm = user.comm;
   *flag = 1;
-  const int code = finish(request, status);
-  return code == MPI_SUCCESS ? code : raise_code(comm, code);
+  return report(comm, finish(request, status));
 }
 
 namespace {
@@ -199,12 +187,9 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
 
 int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (count <= 0 || !requests || !must_loop()) return host.Waitall(count, requests, statuses);
-    for (int round = 0, flag = 0;; ++round) {
-      const int code = host.Testall(count, requests, &flag, statuses);
-      if (code != MPI_SUCCESS || flag) return code;
-      breathe(round);
-    }
+    return wait_in_host(
+        count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
+        [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
   }
   Mixed mixed(count, requests);
   const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm;
@@ -298,12 +283,9 @@ bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* statu
 
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (count <= 0 || !requests || !must_loop()) return host.Waitany(count, requests, index, status);
-    for (int round = 0, flag = 0;; ++round) {
-      const int code = host.Testany(count, requests, index, &flag, status);
-      if (code != MPI_SUCCESS || flag) return code;
-      breathe(round);
-    }
+    return wait_in_host(
+        count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
+        [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
   }
   Mixed mixed(count, requests);
   return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitany", [&]() -> int {
@@ -389,12 +371,13 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
 
 int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (count <= 0 || !requests || !must_loop()) return host.Waitsome(count, requests, out, indices, statuses);
-    for (int round = 0;; ++round) {
-      const int code = host.Testsome(count, requests, out, indices, statuses);
-      if (code != MPI_SUCCESS || *out != 0) return code;
-      breathe(round);
-    }
+    return wait_in_host(
+        count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
+        [&](int& flag) {
+          const int code = host.Testsome(count, requests, out, indices, statuses);
+          flag = *out != 0;
+          return code;
+        });
   }
   Mixed mixed(count, requests);
   return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitsome", [&]() -> int {

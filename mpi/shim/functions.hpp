@@ -20,6 +20,13 @@ auto narrow(T value, bool& fits) {
   }
 }
 
+// A function that a host of an older standard may lack.
+template <class Function, class... Arguments>
+int young(Function function, const char* name, MPI_Comm comm, Arguments... arguments) {
+  if (function) return function(arguments...);
+  return raise(comm, name, "this MPI library does not have it, and the communicator's messages are the library's");
+}
+
 // The host's large-count form; where it has none, its int form, as long as the counts fit.
 template <class Large, class Plain, class... Arguments>
 int large(Large large_form, Plain plain_form, const char* function, MPI_Comm comm, Arguments... arguments) {
@@ -27,7 +34,7 @@ int large(Large large_form, Plain plain_form, const char* function, MPI_Comm com
   bool fits = true;
   ((void)narrow(arguments, fits), ...);
   if (!fits) return raise(comm, function, "this MPI library has no large-count form and the count exceeds an int");
-  return plain_form(narrow(arguments, fits)...);
+  return young(plain_form, function, comm, narrow(arguments, fits)...);
 }
 
 int Init(int* argc, char*** argv);

@@ -76,8 +76,7 @@ inline void wait_for(messages::Request& request) {
 }
 
 // Buffered sends (buffered.cpp). 0, or the class of the error.
-int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data,
-                  messages::Request*& under_way);
+int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_pending();
 

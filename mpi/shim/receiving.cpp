@@ -25,8 +25,7 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
     the_messenger->start(request);
     wait_for(request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
-    const int code = outcome(request);
-    return code == MPI_SUCCESS ? code : raise_code(comm, code);
+    return report(comm, outcome(request));
   });
 }
 
@@ -157,8 +156,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     the_messenger->start_matched(r, *matched.early);
     wait_for(r);
     mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
-    const int code = outcome(r);
-    return code == MPI_SUCCESS ? code : raise_code(matched.comm, code);
+    return report(matched.comm, outcome(r));
   });
 }
 
@@ -202,10 +200,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
         // Its status says so; completion is the send's alone.
         user->request.member = -1;
         user->request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
-        user->request.received = 0;
-        user->request.trouble = messages::Trouble::none;
-        user->request.cancelled = false;
-        user->request.completed.store(true, std::memory_order_relaxed);
+        user->request.complete_at_once();
       } else {
         prepare_receive(user->request, *c, source, recv_tag, in.data);
         the_messenger->start(user->request);
@@ -243,8 +238,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       return MPI_SUCCESS;
     }
     mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
-    const int code = outcome(receiving);
-    return code == MPI_SUCCESS ? code : raise_code(comm, code);
+    return report(comm, outcome(receiving));
   });
 }
 
@@ -384,13 +378,6 @@ int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag,
   });
 }
 
-// The non-blocking forms are young: a host may lack them.
-template <class Function, class... Arguments>
-int young(Function function, const char* name, MPI_Comm comm, Arguments... arguments) {
-  if (function) return function(arguments...);
-  return raise(comm, name, "this MPI library does not have it, and the communicator's messages are the library's");
-}
-
 int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
               int rtag, MPI_Comm c, MPI_Request* request) {
   return exchange(
@@ -402,9 +389,6 @@ int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag
                 MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
   return exchange("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
                   false, [&] {
-                    if (!host.Isendrecv_c && !host.Isendrecv)
-                      return young(host.Isendrecv_c, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source,
-                                   rtag, c, request);
                     return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
                                  tr, source, rtag, c, request);
                   });
@@ -420,9 +404,6 @@ int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag
                         MPI_Request* request) {
   return exchange("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
                   true, [&] {
-                    if (!host.Isendrecv_replace_c && !host.Isendrecv_replace)
-                      return young(host.Isendrecv_replace_c, "MPI_Isendrecv_replace_c", c, b, n, t, dest, stag, source,
-                                   rtag, c, request);
                     return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
                                  t, dest, stag, source, rtag, c, request);
                   });

@@ -62,7 +62,7 @@ UserRequest* common_send() {
     UserRequest* const made = new_request(host.world);
     made->common = made->active = true;
     made->request.is_send = true;
-    made->request.completed.store(true, std::memory_order_relaxed);
+    made->request.complete_at_once();
     return made;
   }();
   return request;

@@ -34,6 +34,10 @@ struct alignas(64) UserRequest {
   layout::Data data;
 
   bool complete() const { return !active || nowhere || (request.complete() && (!other || other->complete())); }
+  // Whether `member` may have to do something for it.
+  bool involves(int who) const {
+    return request.member == who || request.member < 0 || (other && other->member == who);
+  }
 };
 
 UserRequest* new_request(MPI_Comm comm);
@@ -88,5 +92,6 @@ int outcome(const messages::Request& request);
 
 // Reports `code` through the error handler of `comm`, or of the world where that has gone.
 int raise_code(MPI_Comm comm, int code);
+inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }
 
 }  // namespace nearfield::mpi

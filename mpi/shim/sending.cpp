@@ -1,6 +1,4 @@
 // Sends of all modes, blocking, non-blocking and persistent.
-#include <cstring>
-
 #include "mpi/shim/point.hpp"
 
 namespace nearfield::mpi {
@@ -20,9 +18,7 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
   return guarded(comm, function, [&]() -> int {
     const messages::Envelope envelope{c->context, c->rank, tag};
     if (mode == SendMode::buffered) {
-      messages::Request* under_way = nullptr;
-      const int code = send_buffered(*c, envelope, c->members[dest], typed.data, under_way);
-      return code == MPI_SUCCESS ? code : raise_code(comm, code);
+      return report(comm, send_buffered(*c, envelope, c->members[dest], typed.data));
     }
     if (mode != SendMode::synchronous && the_messenger->send_at_once(c->members[dest], envelope, typed.data))
       return MPI_SUCCESS;
@@ -30,8 +26,7 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
     prepare_send(request, *c, dest, tag, mode, typed.data);
     the_messenger->start(request);
     wait_for(request);
-    const int code = outcome(request);
-    return code == MPI_SUCCESS ? code : raise_code(comm, code);
+    return report(comm, outcome(request));
   });
 }
 
@@ -80,11 +75,8 @@ int begin(UserRequest& user) {
   user.request.data = user.data;
   if (user.request.is_send && user.mode == SendMode::buffered) {
     Communicator* const c = communicator_of(user.comm);
-    messages::Request* under_way = nullptr;
-    user.request.cancelled = false;
-    user.request.trouble = messages::Trouble::none;
-    const int code = c ? send_buffered(*c, user.envelope, user.member, user.data, under_way) : MPI_ERR_COMM;
-    if (code == MPI_SUCCESS) user.request.completed.store(true, std::memory_order_relaxed);
+    const int code = c ? send_buffered(*c, user.envelope, user.member, user.data) : MPI_ERR_COMM;
+    if (code == MPI_SUCCESS) user.request.complete_at_once();
     else user.active = false;
     return code;
   }

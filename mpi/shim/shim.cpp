@@ -22,13 +22,18 @@ int raise(MPI_Comm comm, const char* function, const char* text) {
   return MPI_ERR_OTHER;
 }
 
-template <auto member, class Result, class... Arguments>
-Result Blocking<member, Result (*)(Arguments...)>::call(Arguments... arguments) {
-  const StandIn stand_in;
-  return (host.*member)(arguments...);
-}
-
 namespace {
+
+// The host's function behind `member` of the table, with a stand-in while it blocks.
+template <auto member, class Function>
+struct Blocking;
+template <auto member, class Result, class... Arguments>
+struct Blocking<member, Result (*)(Arguments...)> {
+  static Result call(Arguments... arguments) {
+    const StandIn stand_in;
+    return (host.*member)(arguments...);
+  }
+};
 
 void started(int thread_level) {
   leave_host_init();

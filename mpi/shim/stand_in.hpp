@@ -22,12 +22,4 @@ class StandIn {
   bool lent_;
 };
 
-// The host's function behind `member` of the table, with a stand-in while it blocks.
-template <auto member, class Function>
-struct Blocking;
-template <auto member, class Result, class... Arguments>
-struct Blocking<member, Result (*)(Arguments...)> {
-  static Result call(Arguments... arguments);
-};
-
 }  // namespace nearfield::mpi

@@ -72,10 +72,7 @@ int Start(MPI_Request* request) {
   if (!the_messenger || !request || !is_own(*request)) return host.Start(request);
   UserRequest& user = *own(*request);
   if (!user.persistent || user.active) return raise_code(user.comm, MPI_ERR_REQUEST);
-  return guarded(user.comm, "MPI_Start", [&]() -> int {
-    const int code = begin(user);
-    return code == MPI_SUCCESS ? code : raise_code(user.comm, code);
-  });
+  return guarded(user.comm, "MPI_Start", [&]() -> int { return report(user.comm, begin(user)); });
 }
 
 int Startall(int count, MPI_Request* requests) {

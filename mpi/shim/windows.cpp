@@ -8,7 +8,10 @@ std::atomic<bool> windows_exist{false};
 
 namespace {
 
-int noted(int code) {
+template <class Function, class... Arguments>
+int noted(Function make, Arguments... arguments) {
+  const StandIn stand_in;
+  const int code = make(arguments...);
   if (code == MPI_SUCCESS) windows_exist.store(true, std::memory_order_relaxed);
   return code;
 }
@@ -19,44 +22,31 @@ constexpr const char* no_large_form =
 }  // namespace
 
 int Win_create(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  const StandIn stand_in;
-  return noted(host.Win_create(base, size, unit, info, comm, win));
+  return noted(host.Win_create, base, size, unit, info, comm, win);
 }
 int Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  if (host.Win_create_c) {
-    const StandIn stand_in;
-    return noted(host.Win_create_c(base, size, unit, info, comm, win));
-  }
+  if (host.Win_create_c) return noted(host.Win_create_c, base, size, unit, info, comm, win);
   if (unit > INT_MAX) return raise(comm, "MPI_Win_create_c", no_large_form);
   return Win_create(base, size, int(unit), info, comm, win);
 }
 int Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  const StandIn stand_in;
-  return noted(host.Win_allocate(size, unit, info, comm, base, win));
+  return noted(host.Win_allocate, size, unit, info, comm, base, win);
 }
 int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  if (host.Win_allocate_c) {
-    const StandIn stand_in;
-    return noted(host.Win_allocate_c(size, unit, info, comm, base, win));
-  }
+  if (host.Win_allocate_c) return noted(host.Win_allocate_c, size, unit, info, comm, base, win);
   if (unit > INT_MAX) return raise(comm, "MPI_Win_allocate_c", no_large_form);
   return Win_allocate(size, int(unit), info, comm, base, win);
 }
 int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  const StandIn stand_in;
-  return noted(host.Win_allocate_shared(size, unit, info, comm, base, win));
+  return noted(host.Win_allocate_shared, size, unit, info, comm, base, win);
 }
 int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  if (host.Win_allocate_shared_c) {
-    const StandIn stand_in;
-    return noted(host.Win_allocate_shared_c(size, unit, info, comm, base, win));
-  }
+  if (host.Win_allocate_shared_c) return noted(host.Win_allocate_shared_c, size, unit, info, comm, base, win);
   if (unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
   return Win_allocate_shared(size, int(unit), info, comm, base, win);
 }
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  const StandIn stand_in;
-  return noted(host.Win_create_dynamic(info, comm, win));
+  return noted(host.Win_create_dynamic, info, comm, win);
 }
 
 }  // namespace nearfield::mpi
