@@ -385,7 +385,6 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     result.resize(buffers.stride);
     fill(send.data(), longest, type);
     call(send.data(), result.data());
-    if (mode && last) algorithm = point_to_point(cell.op) ? "messages" : last();
     if (cell.op == "bcast") result = send;
     long n = 1;
     for (;; n *= 4) {
@@ -433,6 +432,7 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     const double before = line_time();
     const double us =
         mode == bare ? run_floor(bare_call, iterations[bare]) : run_block(cell, call, of_mode[mode], iterations[mode]);
+    if (mode == nearfield && last) algorithm = point_to_point(cell.op) ? "messages" : last();
     const double after = line_time();
     if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, state_of(before), us});
     const int last_turn = int(turns.size()) - 1;

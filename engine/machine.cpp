@@ -14,7 +14,8 @@ constexpr MachineField fields[] = {
     {"fold", &Machine::fold, "ns per byte of operands: reducing in cache"},
     {"memory", &Machine::memory, "ns per byte: one core copies out of cache, the others idle"},
     {"all_memory", &Machine::all_memory, "ns per byte of the node: all cores copy out of cache"},
-    {"cache", &Machine::cache, "bytes of last-level cache that ranks share; 0: as the system says"},
+    {"cache", &Machine::cache, "bytes of one last-level cache; 0: as the system says"},
+    {"cores", &Machine::cores, "cores that share one last-level cache; 0: all of them"},
     {"cpus", &Machine::cpus, "CPUs that ranks may use; 0: as the system says"},
 };
 

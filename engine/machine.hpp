@@ -16,7 +16,8 @@ struct Machine {
   double fold = 0.010;        // per byte of operands: reducing in cache
   double memory = 0.05;       // per byte: one core copies out of cache, the others idle
   double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
-  double cache = 0;           // last-level cache that ranks share; 0: as the system says
+  double cache = 0;           // one last-level cache; 0: as the system says
+  double cores = 0;           // cores that share one; 0: all of them
   double cpus = 0;            // CPUs of the node that ranks may use; 0: as the system says
 };
 

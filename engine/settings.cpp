@@ -20,6 +20,9 @@ constexpr SettingRow rows[] = {
      "1: the first rank prints calls, bytes and time per operation at exit; all: every rank does"},
     {"NEARFIELD_CHECK", "0", "1: ranks compare collective, root, operator, type and length before every call"},
     {"NEARFIELD_ALGORITHM", "", "forced or excluded algorithms, e.g. allreduce:partitioned;alltoall:^rounds"},
+    {"NEARFIELD_CHOOSE", "trial",
+     "model, trial or file: algorithms by the cost model, by trials among its best in the first calls, by a file"},
+    {"NEARFIELD_TUNED", "", "file for NEARFIELD_CHOOSE=file; default: what `nearfield tune` has stored"},
     {"NEARFIELD_STALL_SECONDS", "60", "report once who waits for whom after this time; 0: never"},
     {"NEARFIELD_REACH", "", "ways of reaching a peer's memory to leave out, e.g. ^cma,^xpmem"},
     {"NEARFIELD_HEAP", "shared", "shared or off: whether `nearfield run` serves large allocations from shared memory"},
@@ -63,14 +66,19 @@ void choose(const char* variable, const Choice<T> (&choices)[N], T& into, std::s
 
 std::span<const SettingRow> settings_table() { return rows; }
 
-std::string stored_machine() {
+namespace {
+std::string stored(const char* ending) {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
   char host[256] = {};
   gethostname(host, sizeof host - 1);
   return (cache && *cache ? std::string(cache) : std::string(home ? home : "") + "/.cache") + "/nearfield/" + host +
-         ".toml";
+         ending;
 }
+}  // namespace
+
+std::string stored_machine() { return stored(".toml"); }
+std::string stored_tuning() { return stored(".tuned.toml"); }
 
 Settings read_settings(std::string& complaints) {
   Settings s;
@@ -98,6 +106,15 @@ Settings read_settings(std::string& complaints) {
                                             {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
                                             {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
   choose("NEARFIELD_PROTOCOL", protocols, s.protocol, complaints);
+  constexpr Choice<Choosing> ways[] = {
+      {"model", Choosing::model}, {"trial", Choosing::trial}, {"file", Choosing::file}};
+  choose("NEARFIELD_CHOOSE", ways, s.choosing, complaints);
+  if (s.choosing == Choosing::file) {
+    const char* const path = std::getenv("NEARFIELD_TUNED");
+    s.tuned = path && *path ? path : stored_tuning();
+    if (access(s.tuned.c_str(), R_OK) != 0)
+      complaints += "NEARFIELD_CHOOSE=file: " + s.tuned + " cannot be read; `nearfield tune` writes it\n";
+  }
   if (const char* text = std::getenv("NEARFIELD_EAGER"); text && *text) {
     char* end = nullptr;
     const long bytes = std::strtol(text, &end, 10);

@@ -15,13 +15,18 @@ enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
 // How messages travel: forced for all, or by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
 
+// How algorithms are chosen: by the cost model, by trials that start from it, by a file written by `nearfield tune`.
+enum class Choosing : std::uint8_t { model, trial, file };
+
 struct Settings {
   bool enabled = true;
   LogLevel log = LogLevel::warn;
   bool stats = false;
   bool stats_all = false;  // every rank prints, not only the first
   bool check = false;
-  std::string algorithm;      // grammar in choosing/override.hpp
+  std::string algorithm;  // grammar in choosing/override.hpp
+  Choosing choosing = Choosing::trial;
+  std::string tuned;          // that file
   double stall_seconds = 60;  // 0: never report
   std::uint32_t ways_left_out = 0;
   WaitStyle wait = WaitStyle::automatic;
@@ -42,6 +47,9 @@ std::span<const SettingRow> settings_table();
 
 // Where the figures of this machine are kept between runs.
 std::string stored_machine();
+
+// Where `nearfield tune` keeps what it has found.
+std::string stored_tuning();
 
 // Reads the environment. Text that cannot be understood is collected in `complaints` (empty when all is well).
 Settings read_settings(std::string& complaints);

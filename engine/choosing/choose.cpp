@@ -1,6 +1,11 @@
 #include "engine/choosing/choose.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <memory>
 #include <vector>
+
+#include "engine/choosing/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -82,25 +87,172 @@ std::string complain_about(std::string_view override_text) {
   return {};
 }
 
-bool choose_slowly(team::Team& team, const collectives::Call& call, team::Team::Choice& choice) {
-  struct Best {
-    const Algorithm* algorithm = nullptr;
-    int standing = -1;
-    double cost = 0;
-    void consider(const Algorithm& row, int its_standing, double its_cost) {
-      if (its_standing < standing || (its_standing == standing && its_cost >= cost)) return;
-      *this = {&row, its_standing, its_cost};
-    }
-  } best, best_staged;
-  for (const auto& row : collectives::algorithms(call.collective)) {
-    if (!row.applies(team.shape(), call)) continue;
-    const int rank = standing(team.algorithm_text, row);
-    const double cost = row.cost(team.shape(), call);
-    best.consider(row, rank, cost);
-    if (row.reach == collectives::staged) best_staged.consider(row, rank, cost);
+namespace {
+
+using collectives::Call;
+using team::Team;
+
+// Of the rows that apply: the cheapest that the override favours, and the cheapest of those that need no reach.
+struct Chosen {
+  const Algorithm *best = nullptr, *staged = nullptr;
+  std::vector<const Algorithm*> promising;  // the best first; those that are worth a trial
+  double cost = 0;                          // of the best, ns
+};
+
+constexpr double hopeless = 3;  // times the cheapest estimate
+
+Chosen choose(const Team& team, const Call& call) {
+  struct Row {
+    const Algorithm* algorithm;
+    int standing;
+    double cost;
+  };
+  std::vector<Row> rows;
+  const auto all = collectives::algorithms(call.collective);
+  for (const auto& row : all)
+    if (row.applies(team.shape(), call))
+      rows.push_back({&row, standing(team.algorithm_text, row), row.cost(team.shape(), call)});
+  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
+    return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
+  });
+  Chosen chosen;
+  if (rows.empty()) return chosen;
+  const auto staged =
+      std::ranges::find_if(rows, [](const Row& r) { return r.algorithm->reach == collectives::staged; });
+  if (staged != rows.end()) chosen.staged = staged->algorithm;
+  chosen.best = rows[0].algorithm;
+  if (team.plan().choosing == Choosing::file && rows[0].standing < 2) {
+    const auto& tuned = team.tuned()[std::size_t(call.collective)][size_class(call.bytes)];
+    auto named = [&](std::uint8_t number) -> const Algorithm* {
+      const Algorithm* const row = number && number <= all.size() ? &all[number - 1] : nullptr;
+      return row && row->applies(team.shape(), call) && standing(team.algorithm_text, *row) ? row : nullptr;
+    };
+    if (const auto* row = named(tuned[0])) chosen.best = row;
+    if (const auto* row = named(tuned[1]); row && row->reach == collectives::staged) chosen.staged = row;
   }
-  choice = {best.algorithm, best_staged.algorithm, 0, 0};
-  return best.algorithm != nullptr;
+  chosen.cost = rows[0].cost;
+  for (const Row& row : rows)
+    if (row.standing == rows[0].standing && row.standing > 0 && row.cost <= hopeless * rows[0].cost &&
+        chosen.promising.size() < Trials::most_candidates - 1)
+      chosen.promising.push_back(row.algorithm);
+  // Where buffers are out of reach, the one without reach is what there is to try.
+  if (chosen.staged && rows[0].standing < 2 && !std::ranges::count(chosen.promising, chosen.staged))
+    chosen.promising.push_back(chosen.staged);
+  return chosen;
+}
+
+// All members' moments of the block's calls, by slots; nanoseconds from the last entry to the last leaving.
+std::vector<float> agree(Team& team, std::span<const Trials::Moment> mine) {
+  const std::uint64_t seq = team.next_slot();
+  std::memcpy(team.reserve_slot(seq), mine.data(), mine.size_bytes());
+  team.publish_slot(seq, mine.size_bytes());
+  team.meet_slots(seq);
+  std::vector<Trials::Moment> last(mine.size());
+  for (int r = 0; r < team.size(); ++r) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      Trials::Moment theirs;
+      std::memcpy(&theirs, team.slot(r, seq) + i * sizeof theirs, sizeof theirs);
+      last[i].entered = std::max(last[i].entered, theirs.entered);
+      last[i].left = std::max(last[i].left, theirs.left);
+    }
+  }
+  std::vector<float> times;
+  for (const auto& moment : last)
+    times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
+  return times;
+}
+
+void report(const Team& team, const Call& call, const Trials& trials) {
+  if (team.rank() != 0) return;
+  std::string tried;
+  for (const auto& candidate : trials.candidates()) {
+    char text[80];
+    if (candidate.times.empty()) std::snprintf(text, sizeof text, ", %s out of reach", candidate.row->name);
+    else std::snprintf(text, sizeof text, ", %s %.2f us", candidate.row->name, double(candidate.median()) / 1e3);
+    tried += text;
+  }
+  log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s)", collectives::name(call.collective), call.bytes,
+           team.size(), trials.best().row->name, tried.c_str() + 1);
+}
+
+// After the decision: whether the first member times this call, and when the next call is that is not like others.
+void watch(Team& team, Team::Choice& choice, Trials& trials, const Call& call, std::uint64_t nanoseconds) {
+  auto& revisit = team.revisit(call.collective, size_class(call.bytes));
+  const std::uint64_t epoch = choice.calls / pace.epoch;
+  if (choice.calls % pace.epoch == 0 && revisit.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
+    trials.restart();
+    choice.event = choice.calls + 1;
+    return;
+  }
+  const std::uint64_t next_epoch = (epoch + 1) * pace.epoch;
+  choice.event = next_epoch;
+  if (team.rank() != 0) return;
+  choice.event = std::min(next_epoch, choice.calls + pace.watch);
+  if (!trials.changed(float(nanoseconds)) || waiting::nanoseconds() < trials.not_before) return;
+  revisit.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
+}
+
+// The first call of a cell.
+void begin(const Team& team, Team::Choice& choice, const Chosen& chosen) {
+  choice.algorithm = chosen.best;
+  choice.staged = chosen.staged;
+  choice.event = 0;
+  if (team.plan().choosing != Choosing::trial || chosen.promising.size() < 2) return;
+  choice.trials = std::make_unique<Trials>(chosen.promising, chosen.cost);
+  choice.event = choice.calls + pace.first;
+}
+
+const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, Trials& trials,
+                           const Algorithm* fallback) {
+  const Algorithm& row = *trials.current().row;
+  const Algorithm* ran = fallback;
+  choice.event = choice.calls + 1;
+  const std::uint64_t entered = waiting::nanoseconds();
+  if (row.applies(team.shape(), call)) ran = run_or_staged(team, call, row, fallback);
+  else if (fallback) fallback->run(team, call);
+  const std::uint64_t left = waiting::nanoseconds();
+  if (ran != &row) {
+    trials.fail_block();
+  } else if (trials.note({entered, left})) {
+    trials.end_block(agree(team, trials.moments()));
+  } else {
+    return ran;
+  }
+  choice.algorithm = trials.best().row;
+  choice.skip = choice.failures = 0;
+  if (trials.decided()) {
+    report(team, call, trials);
+    trials.not_before = left + std::max(trials.pause, std::uint64_t(pace.price * trials.spent()));
+    trials.pause *= 2;
+    choice.event = (choice.calls / pace.epoch + 1) * pace.epoch;
+    if (team.rank() == 0) choice.event = std::min(choice.event, choice.calls + pace.watch);
+  } else {
+    choice.event = choice.calls + 1 + (pace.apart - 1) * trials.block_calls();
+  }
+  return ran;
+}
+
+}  // namespace
+
+const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choice) {
+  auto* const trials = static_cast<Trials*>(choice.trials.get());
+  const bool event = choice.calls == choice.event;
+  auto applies = [&](const Algorithm* row) { return row && row->applies(team.shape(), call); };
+  if (event && trials && trials->decided() && applies(choice.algorithm) && applies(choice.staged)) {
+    const std::uint64_t start = waiting::nanoseconds();
+    const Algorithm* const ran = run_or_staged(team, call, *choice.algorithm, choice.staged);
+    watch(team, choice, *trials, call, waiting::nanoseconds() - start);
+    return ran;
+  }
+  const Chosen chosen = choose(team, call);
+  if (!chosen.best) {
+    choice.event = choice.calls + 1;
+    return nullptr;
+  }
+  if (!choice.algorithm) begin(team, choice, chosen);
+  else if (event && trials && !trials->decided()) return run_trial(team, call, choice, *trials, chosen.staged);
+  else if (event) choice.event = choice.calls + 1;
+  return run_or_staged(team, call, applies(choice.algorithm) ? *choice.algorithm : *chosen.best, chosen.staged);
 }
 
 }  // namespace nearfield::choosing

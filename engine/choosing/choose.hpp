@@ -1,9 +1,11 @@
-// Which algorithm: the cheapest that applies, unless an override says otherwise.
+// Which algorithm: what a file says, or the cheapest by the model, and then what trials have found (trials.hpp), unless
+// an override says otherwise.
 //
 // An override is a list of sentences separated by ";": "allreduce:partitioned" forces an algorithm (where it does not
-// apply to a call, the cheapest of the others is taken), "alltoall:^slots" excludes one; several names are separated
-// by ",". Whatever decides is equal on all members: the text is the first member's, applicability and cost are
-// functions of the team and of arguments that MPI guarantees to be equal.
+// apply to a call, the cheapest of the others is taken; several forced ones are tried against each other),
+// "alltoall:^slots" excludes one; several names are separated by ",". Whatever decides is equal on all members: the
+// text is the first member's, applicability and cost are functions of the team and of arguments that MPI guarantees to
+// be equal.
 #pragma once
 #include <string>
 #include <string_view>
@@ -15,37 +17,46 @@ namespace nearfield::choosing {
 // Empty when the text can be honoured, else what is wrong and which names there are.
 std::string complain_about(std::string_view override_text);
 
-// Fills the team's choice for the call; false where no algorithm applies.
-bool choose_slowly(team::Team& team, const collectives::Call& call, team::Team::Choice& choice);
-
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
 
-inline team::Team::Choice* choose(team::Team& team, const collectives::Call& call) {
-  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
-  if (choice.algorithm && choice.algorithm->applies(team.shape(), call)) [[likely]]
-    return &choice;
-  return choose_slowly(team, call, choice) ? &choice : nullptr;
+// Runs `algorithm`; where it needs buffers that are out of reach, `staged`. What ran, nullptr: none could, on all
+// members alike, and nothing has been moved.
+inline const collectives::Algorithm* run_or_staged(team::Team& team, const collectives::Call& call,
+                                                   const collectives::Algorithm& algorithm,
+                                                   const collectives::Algorithm* staged) {
+  if (collectives::run(team, algorithm, call)) return &algorithm;
+  if (!staged) return nullptr;
+  staged->run(team, call);
+  return staged;
 }
+
+// Calls that are not run as those before: the first, those of trials, those to which the cell's choice does not apply.
+const collectives::Algorithm* perform_slowly(team::Team& team, const collectives::Call& call,
+                                             team::Team::Choice& choice);
 
 // Chooses and runs; nullptr where no algorithm applies, on all members alike. Buffers of one size that were out of
 // reach will be so again: after each failure the next calls, twice as many each time, do not even ask.
 inline const collectives::Algorithm* perform(team::Team& team, const collectives::Call& call) {
-  team::Team::Choice* const choice = choose(team, call);
-  if (!choice) [[unlikely]]
-    return nullptr;
-  if (choice->skip == 0) [[likely]] {
-    if (collectives::run(team, *choice->algorithm, call)) {
-      choice->failures = 0;
-      return choice->algorithm;
-    }
-    choice->skip = 1u << std::min(++choice->failures, 6u);
-  } else {
-    --choice->skip;
+  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
+  const collectives::Algorithm* const algorithm = choice.algorithm;
+  if (++choice.calls == choice.event || !algorithm->applies(team.shape(), call)) [[unlikely]]
+    return perform_slowly(team, call, choice);
+  if (algorithm->reach == collectives::staged) [[likely]] {
+    algorithm->run(team, call);
+    return algorithm;
   }
-  if (!choice->staged) return nullptr;
-  choice->staged->run(team, call);
-  return choice->staged;
+  const auto* const staged = choice.staged && choice.staged->applies(team.shape(), call) ? choice.staged : nullptr;
+  if (!staged) return perform_slowly(team, call, choice);
+  if (choice.skip > 0) {
+    --choice.skip;
+    staged->run(team, call);
+    return staged;
+  }
+  const auto* const ran = run_or_staged(team, call, *algorithm, staged);
+  if (ran == algorithm) choice.failures = 0;
+  else choice.skip = 1u << std::min(++choice.failures, 6u);
+  return ran;
 }
 
 }  // namespace nearfield::choosing

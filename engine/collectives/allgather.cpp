@@ -1,5 +1,5 @@
 // Allgather.
-#include "engine/collectives/direct.hpp"
+#include "engine/collectives/exchange.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -34,21 +34,36 @@ void rounds(Team& team, const Call& call) {
       });
 }
 
-// Every rank copies out of all send buffers; receive buffers may be anywhere.
-void shares(Team& team, const Call& call, int first, int last) {
-  const int p = team.size();
-  const auto store = store_for(team, call.bytes * std::size_t(p) * std::size_t(p + 1));
-  for (int to = first; to < last; ++to) {
-    for (int i = 1; i <= p; ++i) {
-      const int r = (to + i) % p;
-      put(team.recv_of(to) + r * call.bytes, team.send_of(r), call.bytes, store);
-    }
-  }
+double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
+
+void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {
+  std::byte* const place = team.recv_of(to) + from * call.bytes;
+  if (place != team.send_of(from)) copying::copy_hybrid(place, team.send_of(from), call.bytes, stores);
 }
 
+void pull(Team& team, const Call& call) {
+  // Receive buffers may be anywhere, out of peers' reach.
+  exchange_direct<Kind{}>(team, working_set(team.shape(), call), call.bytes,
+                          [&](int from, int, copying::Stores stores) {
+                            std::byte* const place = static_cast<std::byte*>(call.recv) + from * call.bytes;
+                            if (place != team.send_of(from))
+                              copying::copy_hybrid(place, team.send_of(from), call.bytes, stores);
+                          });
+}
+
+template <Kind kind>
 void direct(Team& team, const Call& call) {
-  shares(team, call, team.rank(), team.rank() + 1);
-  finish_direct(team);
+  exchange_direct<kind>(team, working_set(team.shape(), call), call.bytes,
+                        [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+}
+
+void shares(Team& team, const Call& call, int first, int last) {
+  const int p = team.size();
+  const Blend stores = blend(team.shape(), Hybrid::fit, working_set(team.shape(), call), call.bytes);
+  for (int to = first; to < last; ++to)
+    orders::each_copy(Order::rotated, Direction::pull, p, p, to,
+                      [&](int from, int) { move(team, call, from, to, stores.near); });
+  copying::fence();
 }
 
 // ---- estimates (costs.hpp)
@@ -59,19 +74,29 @@ double rounds_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call)) +
          copying(s, in_bytes(call) * (s.size + 1) * (s.crowded() ? 2 : 1), in_bytes(call) * s.size * (s.size + 1));
 }
+template <Kind kind>
 double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call) * s.size, in_bytes(call) * s.size * (s.size + 1));
+  return 2 * meeting(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size * s.size;
   return together(s, n, alone(s) * copying(s, n, n));
 }
 
+constexpr Kind push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"direct", Collective::allgather, always, direct_cost, direct, "between user buffers: every rank fetches, rotated",
-     send_buffers},
+    {"pull-rotated", Collective::allgather, always, direct_cost<Kind{}>, pull,
+     "between user buffers: every rank fetches, rotated", send_buffers},
+    {"pull-near-first", Collective::allgather, several_caches, direct_cost<Kind{Order::near_first}>,
+     direct<Kind{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
+    {"push-rotated", Collective::allgather, always, direct_cost<push>, direct<push>,
+     "every rank stores its block to the others, rotated", all_buffers},
+    {"push-near-first", Collective::allgather, several_caches, direct_cost<push_near>, direct<push_near>,
+     "every rank stores, first within its L3", all_buffers},
+    {"tiled", Collective::allgather, from_four, direct_cost<Kind{Order::tiled}>, direct<Kind{Order::tiled}>,
+     "every rank makes the copies of a tile of the matrix", all_buffers},
     {"together", Collective::allgather, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };

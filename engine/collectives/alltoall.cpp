@@ -1,5 +1,5 @@
 // Alltoall.
-#include "engine/collectives/direct.hpp"
+#include "engine/collectives/exchange.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -55,29 +55,33 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
   }
 }
 
-// Every rank fetches its blocks, rotated. In place, the two ranks of each pair exchange half of their blocks each.
-void shares(Team& team, const Call& call, int first, int last) {
-  const int p = team.size();
+double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
+
+// The block that `from` has for `to`. In place, each member of a pair exchanges half of their two blocks.
+void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {
   const std::size_t n = call.bytes;
-  const bool in_place = call.send == call.recv;  // on all ranks alike, as MPI asks
-  const auto store = store_for(team, 2 * n * std::size_t(p) * std::size_t(p));
-  for (int to = first; to < last; ++to) {
-    for (int i = 0; i < p; ++i) {
-      const int from = (to + p - i) % p;
-      if (!in_place) {
-        put(team.recv_of(to) + from * n, team.send_of(from) + to * n, n, store);
-      } else if (to != from) {
-        const auto half = divide(n, 2);
-        const std::size_t at = to < from ? 0 : half.first;
-        swap(team.recv_of(to) + from * n + at, team.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
-      }
-    }
+  if (call.send != call.recv) {  // on all ranks alike, as MPI asks
+    copying::copy_hybrid(team.recv_of(to) + from * n, team.send_of(from) + to * n, n, stores);
+  } else if (to != from) {
+    const auto half = divide(n, 2);
+    const std::size_t at = to < from ? 0 : half.first;
+    swap(team.recv_of(to) + from * n + at, team.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
   }
 }
 
+template <Kind kind>
 void direct(Team& team, const Call& call) {
-  shares(team, call, team.rank(), team.rank() + 1);
-  finish_direct(team);
+  exchange_direct<kind>(team, working_set(team.shape(), call), call.bytes,
+                        [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+}
+
+void shares(Team& team, const Call& call, int first, int last) {
+  const int p = team.size();
+  const Blend stores = blend(team.shape(), Hybrid::fit, working_set(team.shape(), call), call.bytes);
+  for (int to = first; to < last; ++to)
+    orders::each_copy(Order::rotated, Direction::pull, p, p, to,
+                      [&](int from, int) { move(team, call, from, to, stores.near); });
+  copying::fence();
 }
 
 // ---- estimates (costs.hpp)
@@ -86,8 +90,9 @@ double rounds_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call) * s.size) +
          copying(s, 2 * in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
 }
-double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
+template <Kind kind>
+double order_cost(const Shape& s, const Call& call) {
+  return 2 * meeting(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size * s.size;
@@ -99,8 +104,48 @@ constexpr Algorithm rows[] = {
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
-    {"direct", Collective::alltoall, always, direct_cost, direct,
+    {"pull-rotated", Collective::alltoall, always, order_cost<Kind{}>, direct<Kind{}>,
      "between user buffers: every rank fetches, rotated; in place pairs swap", all_buffers},
+    {"pull-linear", Collective::alltoall, from_three, order_cost<Kind{Order::linear}>, direct<Kind{Order::linear}>,
+     "every rank fetches from 0, 1, 2, ...", all_buffers},
+    {"pull-xored", Collective::alltoall, powers_of_two, order_cost<Kind{Order::xored}>, direct<Kind{Order::xored}>,
+     "every rank fetches, pair by pair", all_buffers},
+    {"pull-grouped", Collective::alltoall, from_groups, order_cost<Kind{Order::grouped}>, direct<Kind{Order::grouped}>,
+     "every rank fetches, from each group in turn", all_buffers},
+    {"pull-near-first", Collective::alltoall, several_caches, order_cost<Kind{Order::near_first}>,
+     direct<Kind{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
+    {"push-rotated", Collective::alltoall, always, order_cost<Kind{Order::rotated, Direction::push}>,
+     direct<Kind{Order::rotated, Direction::push}>, "every rank stores to the others, rotated", all_buffers},
+    {"push-linear", Collective::alltoall, from_three, order_cost<Kind{Order::linear, Direction::push}>,
+     direct<Kind{Order::linear, Direction::push}>, "every rank stores to 0, 1, 2, ...", all_buffers},
+    {"push-xored", Collective::alltoall, powers_of_two, order_cost<Kind{Order::xored, Direction::push}>,
+     direct<Kind{Order::xored, Direction::push}>, "every rank stores, pair by pair", all_buffers},
+    {"push-grouped", Collective::alltoall, from_groups, order_cost<Kind{Order::grouped, Direction::push}>,
+     direct<Kind{Order::grouped, Direction::push}>, "every rank stores, to each group in turn", all_buffers},
+    {"push-near-first", Collective::alltoall, several_caches, order_cost<Kind{Order::near_first, Direction::push}>,
+     direct<Kind{Order::near_first, Direction::push}>, "every rank stores, first within its L3", all_buffers},
+    {"tiled", Collective::alltoall, from_four, order_cost<Kind{Order::tiled}>, direct<Kind{Order::tiled}>,
+     "every rank makes the copies of a tile of the matrix", all_buffers},
+    {"morton", Collective::alltoall, from_four, order_cost<Kind{Order::morton}>, direct<Kind{Order::morton}>,
+     "every rank makes the copies of a stretch of the Z curve", all_buffers},
+    {"pull-temporal", Collective::alltoall, streamable,
+     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::temporal}>,
+     direct<Kind{Order::rotated, Direction::pull, Hybrid::temporal}>, "as pull-rotated, never streaming", all_buffers},
+    {"pull-streaming", Collective::alltoall, streamable,
+     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::streaming}>,
+     direct<Kind{Order::rotated, Direction::pull, Hybrid::streaming}>, "as pull-rotated, always streaming",
+     all_buffers},
+    {"pull-prefix", Collective::alltoall, streamable, order_cost<Kind{Order::rotated, Direction::pull, Hybrid::prefix}>,
+     direct<Kind{Order::rotated, Direction::pull, Hybrid::prefix}>,
+     "as pull-rotated, streaming what the caches do not hold", all_buffers},
+    {"pull-distant", Collective::alltoall, streamable_far,
+     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::distant}>,
+     direct<Kind{Order::rotated, Direction::pull, Hybrid::distant}>, "as pull-rotated, streaming between L3s",
+     all_buffers},
+    {"pull-fraction", Collective::alltoall, streamable,
+     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::fraction}>,
+     direct<Kind{Order::rotated, Direction::pull, Hybrid::fraction}>,
+     "as pull-rotated, streaming every other half of eight lines", all_buffers},
     {"together", Collective::alltoall, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };

@@ -28,7 +28,7 @@ inline double meeting(const Shape& s) {
 }
 
 inline double spilled(const Shape& s, double working_set) {
-  return std::clamp(working_set / s.machine.cache - 0.5, 0.0, 1.0);
+  return std::clamp(working_set / s.all_caches() - 0.5, 0.0, 1.0);
 }
 
 // Every member copies `bytes` at the same time as the others.

@@ -23,7 +23,7 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
 
 // Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
 inline copying::Store store_for(const Team& team, std::size_t working_set) {
-  return copying::choose_store(working_set, std::uint64_t(team.shape().machine.cache));
+  return copying::choose_store(working_set, std::size_t(team.shape().all_caches()));
 }
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace nearfield::copying {
@@ -40,14 +41,45 @@ StreamLines best() {
   return stream_sse2;
 }
 
+StreamLines streaming() {
+  static const StreamLines stream = best();
+  return stream;
+}
+
 }  // namespace
+
+void fence() noexcept { _mm_sfence(); }
+
+void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) noexcept {
+  auto* d = static_cast<std::byte*>(to);
+  const auto* s = static_cast<const std::byte*>(from);
+  const std::size_t prefix = std::min(stores.temporal, bytes);
+  const std::size_t head = prefix + (line - reinterpret_cast<std::uintptr_t>(d + prefix) % line) % line;
+  if (bytes < least_streamed || head + line > bytes) return copy(to, from, bytes);
+  copy(d, s, head);
+  const std::size_t lines = (bytes - head) / line;
+  const StreamLines stream = streaming();
+  std::size_t streamed = 0;
+  if (stores.streamed >= 8) {
+    stream(d + head, s + head, streamed = lines);
+  } else {
+    for (std::size_t at = 0; at < lines; at += 8) {
+      const std::size_t n = std::min<std::size_t>(8, lines - at), past = std::min<std::size_t>(stores.streamed, n);
+      stream(d + head + at * line, s + head + at * line, past);
+      std::memcpy(d + head + (at + past) * line, s + head + (at + past) * line, (n - past) * line);
+      streamed += past;
+    }
+  }
+  copy(d + head + lines * line, s + head + lines * line, bytes - head - lines * line);
+  lines_streamed.fetch_add(streamed, std::memory_order_relaxed);
+}
 
 void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept {
   if (store == Store::temporal || bytes < streaming_pays) {
     std::memcpy(to, from, bytes);
     return;
   }
-  static const StreamLines stream = best();
+  const StreamLines stream = streaming();
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
   const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(d) % line) % line;

@@ -2,6 +2,7 @@
 //
 // temporal   what is written stays in the cache: someone will read it soon
 // streaming  non-temporal stores: out of the cache a copy then costs two memory transfers per byte instead of three
+// hybrid     a part of either kind (Stores)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,21 @@ inline void copy(void* to, const void* from, std::size_t bytes, Store store = St
   }
   copy_large(to, from, bytes, store);
 }
+
+// Which bytes of a copy are streamed: after the first `temporal` bytes, `streamed` of each eight lines.
+struct Stores {
+  std::size_t temporal = ~std::size_t{0};
+  unsigned streamed = 8;
+};
+inline constexpr Stores all_temporal{}, all_streaming{0, 8};
+
+// Shorter copies are not streamed: too few of their lines are whole.
+inline constexpr std::size_t least_streamed = 256;
+
+// As copy(), without a fence: what is streamed may be published only after fence(). Unaligned heads and tails, and
+// lines that are not whole, are temporal.
+void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) noexcept;
+void fence() noexcept;
 
 // Streaming once `working_set` bytes no longer fit `cache` bytes.
 inline Store choose_store(std::size_t working_set, std::size_t cache) noexcept {

@@ -95,6 +95,28 @@ std::size_t last_level_cache() {
   return largest ? largest : 8u << 20;
 }
 
+int shared_cache(const Cpus& cpus, const std::string& root) {
+  std::size_t one = 0;
+  while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
+  const std::string caches = root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/cache/index";
+  std::string list;
+  for (int index = 0; index < 8; ++index) {
+    std::ifstream file(caches + std::to_string(index) + "/shared_cpu_list");
+    std::string line;
+    if (!std::getline(file, line)) break;
+    list = line;  // the last is the largest
+  }
+  CpuSet shared;
+  std::istringstream ranges(list);
+  for (std::string range; std::getline(ranges, range, ',');) {
+    const std::size_t first = std::strtoul(range.c_str(), nullptr, 10), dash = range.find('-');
+    const std::size_t last = dash == std::string::npos ? first : std::strtoul(range.c_str() + dash + 1, nullptr, 10);
+    for (std::size_t cpu = first; cpu <= last && cpu < shared.bits.size(); ++cpu) shared.bits.set(cpu);
+  }
+  if (shared.bits.none() || (cpus.allowed.bits & ~shared.bits).any()) return -1;
+  return int(shared.bits._Find_first());
+}
+
 int scheduling_group(const std::string& root) {
   int enabled = 0;
   std::ifstream(root + "/proc/sys/kernel/sched_autogroup_enabled") >> enabled;

@@ -23,6 +23,8 @@ struct Cpus {
 int scheduling_group(const std::string& root = "");
 
 std::size_t last_level_cache();  // bytes
+// The first CPU of the last-level cache that serves all of our CPUs; -1 where they have several, or nothing is known.
+int shared_cache(const Cpus& cpus, const std::string& root = "");
 
 // `root` stands before /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");

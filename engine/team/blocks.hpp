@@ -36,6 +36,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/collectives/call.hpp"
+#include "engine/settings.hpp"
 #include "engine/team/shape.hpp"
 
 namespace nearfield::team {
@@ -92,13 +94,16 @@ enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted
 
 // Decided by the first member, read by the others after creation.
 struct Plan {
-  std::uint32_t gate;          // all-to-all waits meet at the gate
-  std::uint32_t one_group;     // Shape::one_group
-  double ranks_per_cpu;        // 1 where every member has a CPU of its own
-  std::uint32_t check;         // compare the calls of all members before each one
-  std::uint64_t buffer_bytes;  // one staging buffer
-  Machine machine;             // its figures
-  char algorithm[512];         // NEARFIELD_ALGORITHM of the first member
+  std::uint32_t gate;                                        // all-to-all waits meet at the gate
+  std::uint32_t one_group;                                   // Shape::one_group
+  std::uint32_t group;                                       // Shape::group
+  double ranks_per_cpu;                                      // 1 where every member has a CPU of its own
+  std::uint32_t check;                                       // compare the calls of all members before each one
+  std::uint64_t buffer_bytes;                                // one staging buffer
+  Machine machine;                                           // its figures
+  Choosing choosing;                                         // NEARFIELD_CHOOSE of the first member
+  char algorithm[512];                                       // NEARFIELD_ALGORITHM of the first member
+  std::uint8_t tuned[collectives::collective_count][64][2];  // Team::tuned
 };
 
 struct LeaderBlock {
@@ -110,7 +115,10 @@ struct LeaderBlock {
   alignas(line) std::atomic<std::uint64_t> parts;
   std::atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
   alignas(line) std::atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
-  alignas(line) Plan plan;                        // first member, before creation is agreed
+  // First member, relaxed: a cell's epoch of calls that lies so far ahead that every member synchronises with the first
+  // one before it gets there (no member is an epoch ahead of another), and so loads what has been stored.
+  alignas(line) std::atomic<std::uint32_t> revisit[collectives::collective_count][64];
+  alignas(line) Plan plan;  // first member, before creation is agreed
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);

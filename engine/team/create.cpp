@@ -22,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 4;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 5;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
@@ -33,6 +33,7 @@ struct Hello {
   std::uint32_t protocol;
   std::uint32_t enabled;
   std::int64_t group;      // scheduling group
+  std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
   std::uint64_t cpus[16];  // affinity mask
 };
 
@@ -46,6 +47,18 @@ int sharing(const std::vector<Hello>& hellos, int rank) {
     members += shared;
   }
   return members;
+}
+
+// How many consecutive members share a last-level cache, where all caches have as many, but for the last; else 0.
+std::uint32_t sharing_a_cache(const std::vector<Hello>& hellos) {
+  const std::size_t p = hellos.size();
+  std::size_t first = 1;
+  while (first < p && hellos[first].cache == hellos[0].cache) ++first;
+  for (std::size_t r = 0; r < p; ++r) {
+    const bool starts = r % first == 0;
+    if (hellos[r].cache < 0 || (r > 0 && starts == (hellos[r].cache == hellos[r - 1].cache))) return 0;
+  }
+  return first < p ? std::uint32_t(first) : 0;
 }
 
 // Sends our segment to the members that lack it and collects theirs. Datagrams of other teams may arrive in between:
@@ -138,6 +151,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     const std::string& text = node.settings().algorithm;
     std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
     leader->plan.machine = node.machine();
+    leader->plan.choosing = node.settings().choosing;
   }
   mine.address = node.exchange().address();
   mine.node = node.node_id();
@@ -146,6 +160,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   mine.protocol = protocol;
   mine.enabled = node.settings().enabled;
   mine.group = memory::scheduling_group();
+  mine.cache = memory::shared_cache(node.cpus());
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
     if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 
@@ -190,6 +205,9 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
       plan.gate = node.policy().crowded || size > 8;
       plan.one_group = one_group;
       plan.ranks_per_cpu = node.policy().crowded ? std::max(1.01, shared / node.cpus().available()) : 1;
+      plan.group = node.machine().cores > 0 ? std::uint32_t(node.machine().cores)
+                   : node.policy().crowded  ? 0
+                                            : sharing_a_cache(hellos);
       plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
     }
   }
@@ -198,7 +216,8 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
   const Plan& plan = team->leader_->plan;
   team->gated_ = plan.gate;
-  team->shape_ = {size, plan.ranks_per_cpu, plan.gate != 0, plan.one_group != 0, plan.buffer_bytes, plan.machine};
+  team->shape_ = {
+      size, plan.ranks_per_cpu, plan.gate != 0, plan.one_group != 0, plan.buffer_bytes, int(plan.group), plan.machine};
   team->algorithm_text = plan.algorithm;
   return team;
 }

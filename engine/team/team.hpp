@@ -126,12 +126,23 @@ class Team {
   std::span<const void*> inputs() { return inputs_; }
   std::span<void*> outputs() { return outputs_; }
 
-  // The algorithm last chosen per collective and size class (choosing/choose.cpp).
+  // What is chosen per collective and size class (choosing/choose.cpp).
+  struct Kept {
+    virtual ~Kept() = default;
+  };
   struct Choice {
     const collectives::Algorithm* algorithm = nullptr;
     const collectives::Algorithm* staged = nullptr;  // when buffers are out of reach
     std::uint32_t skip = 0, failures = 0;            // calls that take `staged` at once; how often reach has failed
+    std::uint64_t calls = 0, event = 1;              // the call that is not run as the others, 0: none
+    std::unique_ptr<Kept> trials;                    // of algorithms (choosing/trials.hpp)
   };
+  // Row + 1 of the tables that a file asks for, 0: none (choosing/tuned.hpp).
+  const std::uint8_t (&tuned() const)[collectives::collective_count][64][2] { return leader_->plan.tuned; }
+  // The epoch from which on a cell is tried again; the first member stores, all others load.
+  std::atomic<std::uint32_t>& revisit(collectives::Collective collective, unsigned size_class) {
+    return leader_->revisit[std::size_t(collective)][size_class];
+  }
   Choice chosen[collectives::collective_count][64];
   std::string algorithm_text;  // the override in force (choosing/override.hpp)
   bool enabled = true;

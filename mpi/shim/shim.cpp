@@ -136,7 +136,8 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
         if (!on.empty()) state->team->enabled = on == "on";
         if (!algorithm.empty()) {
           state->team->algorithm_text = algorithm;
-          for (auto& of_collective : state->team->chosen) std::ranges::fill(of_collective, team::Team::Choice{});
+          for (auto& of_collective : state->team->chosen)
+            for (auto& choice : of_collective) choice = {};
         }
       }
     }

@@ -175,6 +175,17 @@ TEST_P(Processes, RandomCallsOfEveryAlgorithm) {
             }));
 }
 
+TEST_P(Processes, RandomCallsInGroups) {
+  Settings settings;
+  settings.machine.cores = GetParam() > 4 ? 3 : 2;
+  EXPECT_EQ(0, run_processes(
+                   GetParam(), 120,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     return random_calls(node, bootstrap, rank, size, rounds / 4);
+                   },
+                   settings));
+}
+
 TEST_P(Processes, TheyMaySleepInEveryWait) {
   Settings settings;
   settings.wait = WaitStyle::sleep;
@@ -245,7 +256,10 @@ TEST(Streaming, RunsBeyondTheCache) {
                                                (which == Collective::gather && !row.reach);
                            if (which == Collective::gather && rank > 0 && !row.reach) continue;
                            const bool streamed = copying::streamed_lines() > before;
-                           if (count > 1 << 18 && copies && !streamed)
+                           const bool never = std::string_view(row.name) == "pull-temporal";
+                           if (never && streamed)
+                             std::fprintf(stderr, "%s:%s streams\n", name(which), row.name), good = false;
+                           if (count > 1 << 18 && copies && !never && !streamed)
                              std::fprintf(stderr, "%s:%s does not stream\n", name(which), row.name), good = false;
                            if (count < 1 << 18 && which != Collective::alltoall && streamed)
                              std::fprintf(stderr, "%s:%s streams\n", name(which), row.name), good = false;

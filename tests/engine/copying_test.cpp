@@ -30,6 +30,42 @@ TEST_P(EveryStore, CopiesExactlyWhatItShould) {
 
 INSTANTIATE_TEST_SUITE_P(Copy, EveryStore, ::testing::Values(Store::temporal, Store::streaming));
 
+// Nothing beside the target changes, whatever part is streamed.
+TEST(Copy, HybridsCopyExactlyWhatTheyShould) {
+  for (const Stores stores :
+       {all_temporal, all_streaming, Stores{100, 8}, Stores{4096, 8}, Stores{0, 4}, Stores{200, 1}}) {
+    for (const std::size_t bytes : {0, 1, 63, 64, 255, 256, 257, 320, 511, 1000, 4096, 5001, 70000}) {
+      for (const std::size_t to : {0, 1, 63}) {
+        std::vector<std::byte> source(bytes + 5), target(bytes + to + 64, std::byte{0x77});
+        for (std::size_t i = 0; i < source.size(); ++i) source[i] = std::byte(i * 31 + 1);
+        copy_hybrid(target.data() + to, source.data() + 5, bytes, stores);
+        fence();
+        for (std::size_t i = 0; i < target.size(); ++i) {
+          const bool inside = i >= to && i < to + bytes;
+          ASSERT_EQ(target[i], inside ? source[5 + i - to] : std::byte{0x77}) << bytes << " bytes, byte " << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Copy, HybridsStreamTheirPart) {
+  std::vector<std::byte> a(1 << 16), b(1 << 16);
+  constexpr std::size_t lines = (1 << 16) / 64;
+  auto streamed = [&](Stores stores, std::size_t bytes) {
+    const auto before = streamed_lines();
+    copy_hybrid(a.data(), b.data(), bytes, stores);
+    fence();
+    return streamed_lines() - before;
+  };
+  EXPECT_EQ(streamed(all_temporal, a.size()), 0u);
+  EXPECT_NEAR(double(streamed(all_streaming, a.size())), lines, 2);
+  EXPECT_NEAR(double(streamed({1 << 15, 8}, a.size())), lines / 2, 2);
+  EXPECT_NEAR(double(streamed({0, 2}, a.size())), lines / 4, 8);
+  EXPECT_EQ(streamed(all_streaming, least_streamed - 1), 0u);
+  EXPECT_GE(streamed(all_streaming, 1024), 15u);
+}
+
 TEST(Copy, StreamingReallyStreams) {
   std::vector<std::byte> a(1 << 20), b(1 << 20);
   const auto before = streamed_lines();

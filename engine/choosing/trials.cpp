@@ -1,0 +1,112 @@
+#include "engine/choosing/trials.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace nearfield::choosing {
+namespace {
+
+float median_of(std::vector<float> values) {
+  if (values.empty()) return std::numeric_limits<float>::infinity();
+  const auto middle = values.begin() + std::ptrdiff_t((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How much slower than the best a candidate may be to stay after so many sweeps.
+constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
+constexpr std::size_t enough = 5;  // calls timed for a median that one interruption does not spoil
+constexpr float clearly = 0.97f;   // the model's choice is given up for less than that of its time
+constexpr std::size_t window = 8;
+constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
+
+}  // namespace
+
+Pace pace;
+
+float Candidate::median() const { return median_of(times); }
+
+float Candidate::at_best() const {
+  if (times.empty()) return 0;
+  return times.size() < enough ? *std::ranges::min_element(times) : median();
+}
+
+Trials::Trials(std::vector<const collectives::Algorithm*> candidates, double estimate)
+    : timed_(estimate < 20e3  ? most_timed
+             : estimate < 1e6 ? 3
+                              : 2) {
+  for (const auto* row : candidates) candidates_.push_back({row});
+  decided_ = candidates_.size() < 2;
+}
+
+bool Trials::note(Moment moment) {
+  if (in_block_ > 0) moments_.push_back(moment);
+  return ++in_block_ == block_calls();
+}
+
+void Trials::end_block(std::span<const float> times) {
+  Candidate& now = candidates_[current_];
+  now.times.insert(now.times.end(), times.begin(), times.end());
+  rank();
+  const float best = candidates_[best_].median();
+  for (const float time : times) spent_ += std::max(0.0f, time - best);
+  const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
+  for (Candidate& candidate : candidates_)
+    if (candidate.at_best() > limit * best) candidate.left = false;
+  next();
+}
+
+void Trials::fail_block() {
+  if (++candidates_[current_].failures > 1) candidates_[current_].left = false;
+  rank();
+  next();
+}
+
+void Trials::rank() {
+  const float first = candidates_[0].median();
+  best_ = 0;
+  for (unsigned i = 1; i < candidates_.size(); ++i) {
+    const float its = candidates_[i].median();
+    if (its < candidates_[best_].median() && its < clearly * first) best_ = i;
+  }
+}
+
+// The next candidate left, or the next sweep, or the decision.
+void Trials::next() {
+  in_block_ = 0;
+  moments_.clear();
+  const auto left = std::count_if(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.left; });
+  do {
+    if (++current_ == candidates_.size()) {
+      current_ = 0;
+      if (++sweep_ >= pace.sweeps || left <= 1) break;
+    }
+  } while (!candidates_[current_].left && left > 0);
+  decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0);
+}
+
+void Trials::restart() {
+  for (Candidate& candidate : candidates_) candidate = {candidate.row};
+  in_block_ = current_ = best_ = sweep_ = 0;
+  moments_.clear();
+  window_.clear();
+  baseline_ = 0;
+  strange_windows_ = 0;
+  ++restarts_;
+  decided_ = candidates_.size() < 2;
+}
+
+bool Trials::changed(float time) {
+  window_.push_back(time);
+  if (window_.size() < window) return false;
+  const float now = median_of(window_);
+  window_.clear();
+  if (baseline_ == 0) {
+    baseline_ = now;
+    return false;
+  }
+  strange_windows_ = now > strange * baseline_ || now * strange < baseline_ ? strange_windows_ + 1 : 0;
+  return strange_windows_ >= 2;
+}
+
+}  // namespace nearfield::choosing

@@ -1,0 +1,89 @@
+// Finding out at run time which algorithm is the fastest for one cell: one team, collective and class of lengths.
+//
+//   calls of a cell    1 ..   the model's choice (or the best so far)
+//   block              now and then a few calls of one candidate, the first of them not counted
+//   agreement          after a block all members tell when they entered and left each call (a small collective)
+//   sweep              a block of every candidate left; whoever is clearly slower drops out
+//   decision           one candidate left, or the sweeps are over; from then on nothing is exchanged
+//   watch              the first member times a call here and there; when the cell has become much slower or faster, it
+//                      names a call in the future from which on all try again (team/blocks.hpp, `revisit`)
+//
+// A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
+// members that come late in the program do not count against an algorithm. The estimate is the median of all calls
+// timed. Everything that decides is equal on all members: numbers of calls, and times that have been exchanged.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/team/team.hpp"
+
+namespace nearfield::choosing {
+
+// How trials are spread; tests use others.
+struct Pace {
+  std::uint64_t first = 16;             // calls before the first block
+  std::uint64_t apart = 8;              // one in so many calls is part of a trial
+  unsigned sweeps = 5;                  // at most
+  std::uint64_t watch = 64;             // one in so many calls is timed after the decision
+  std::uint64_t pause = 1'000'000'000;  // ns between a decision and the next trials, at least
+  double price = 100;                   // and times what the last trials took beyond the best
+  std::uint64_t epoch = 1024;  // calls between two looks for a revisit; more than any member is ahead of another
+};
+extern Pace pace;
+
+struct Candidate {
+  const collectives::Algorithm* row = nullptr;
+  std::vector<float> times{};  // ns of each call timed, of all members alike
+  unsigned failures = 0;       // blocks in which it could not run
+  bool left = true;            // in the trials
+  float median() const;        // infinity without times
+  float at_best() const;       // what it cannot be blamed for: the least of few times, the median of many
+};
+
+class Trials final : public team::Team::Kept {
+ public:
+  static constexpr unsigned most_candidates = 6, most_timed = 7;
+  // `candidates`: the model's choice first. `estimate`: ns of a call; short ones are timed more often.
+  Trials(std::vector<const collectives::Algorithm*> candidates, double estimate);
+
+  bool decided() const { return decided_; }
+  const Candidate& current() const { return candidates_[current_]; }
+  std::span<const Candidate> candidates() const { return candidates_; }
+  // The fastest so far; the first candidate as long as nothing is known.
+  const Candidate& best() const { return candidates_[best_]; }
+
+  // A call of the current candidate is over; whether the block is full.
+  struct Moment {
+    std::uint64_t entered, left;
+  };
+  bool note(Moment moment);
+  std::span<const Moment> moments() const { return moments_; }  // of the calls that count
+  // The block is over: times of its calls, of all members alike. Goes on to the next candidate.
+  void end_block(std::span<const float> times);
+  void fail_block();
+  void restart();
+
+  // The decided cell's watch: whether the latest time, in ns, shows that the cell has changed.
+  bool changed(float time);
+  // The first member's: when the cell may be tried again, by its clock (ns). The pause doubles each time.
+  std::uint64_t not_before = 0, pause = pace.pause;
+
+  unsigned block_calls() const { return 1 + timed_; }
+  unsigned restarts() const { return restarts_; }
+  double spent() const { return spent_; }  // ns that trials took beyond the best
+
+ private:
+  void next();
+  void rank();
+  std::vector<Candidate> candidates_;
+  std::vector<Moment> moments_;
+  unsigned timed_, in_block_ = 0, current_ = 0, best_ = 0, sweep_ = 0;
+  bool decided_ = false;
+  double spent_ = 0;
+  std::vector<float> window_;
+  float baseline_ = 0;
+  unsigned strange_windows_ = 0, restarts_ = 0;
+};
+
+}  // namespace nearfield::choosing

@@ -1,0 +1,103 @@
+// All-to-all straight between user buffers, in any order (orders.hpp) with any kind of store.
+//
+// Rows of alltoall and allgather are instances of exchange_direct; each names an order, who makes a copy (pull: its
+// destination, push: its source, or by place whoever the order says) and what is streamed:
+//
+//   fit        temporal while all members' data fit the last-level caches, else streaming
+//   temporal, streaming   always
+//   prefix     of each block the part that fits the member's share of its cache is temporal
+//   distant    streaming where source and destination do not share a last-level cache
+//   fraction   half of the lines are streamed
+#pragma once
+#include "engine/collectives/direct.hpp"
+#include "engine/orders/orders.hpp"
+
+namespace nearfield::collectives {
+
+using orders::Direction;
+using orders::Order;
+
+enum class Hybrid : std::uint8_t { fit, temporal, streaming, prefix, distant, fraction };
+
+struct Kind {
+  Order order = Order::rotated;
+  Direction direction = Direction::pull;
+  Hybrid hybrid = Hybrid::fit;
+};
+
+// Within an L3 and beyond it. `working_set`: bytes of all members; `block`: of one copy.
+struct Blend {
+  copying::Stores near, far;
+};
+inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_t block) {
+  using copying::all_streaming, copying::all_temporal, copying::Stores;
+  switch (hybrid) {
+    case Hybrid::temporal: return {all_temporal, all_temporal};
+    case Hybrid::streaming: return {all_streaming, all_streaming};
+    case Hybrid::distant: return {all_temporal, all_streaming};
+    case Hybrid::fraction: return {{0, 4}, {0, 4}};
+    case Hybrid::prefix: {
+      const double kept = std::min(1.0, s.all_caches() / working_set);
+      const Stores part{std::size_t(kept * double(block)) / 64 * 64, 8};
+      return {part, part};
+    }
+    case Hybrid::fit: break;
+  }
+  const Stores all = working_set > s.all_caches() ? all_streaming : all_temporal;
+  return {all, all};
+}
+
+// Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
+template <Kind kind, class Move>
+void exchange_direct(Team& team, double working_set, std::size_t block, Move move) {
+  const Shape& s = team.shape();
+  const int group = s.group_size();
+  const Blend stores = blend(s, kind.hybrid, working_set, block);
+  constexpr int split = 4;  // groups where the machine has none
+  orders::each_copy(kind.order, kind.direction, team.size(), group < s.size ? group : std::min(split, s.size),
+                    team.rank(), [&](int source, int destination) {
+                      move(source, destination, source / group == destination / group ? stores.near : stores.far);
+                    });
+  copying::fence();
+  finish_direct(team);
+}
+
+// Every member copies `bytes`. The orders' small factors tell which to try first where nothing else decides: crowding
+// at one member (linear), and what a kind of store costs where it does not fit.
+inline double exchanging(const Shape& s, Kind kind, double bytes, double working_set) {
+  const double busy = std::min(s.size, 64);
+  double factor = 1;
+  switch (kind.order) {
+    case Order::linear: factor = 1.02 + 0.002 * busy; break;
+    case Order::xored: factor = 1.01; break;
+    case Order::grouped: factor = 1.02; break;
+    case Order::near_first: factor = 0.99; break;
+    case Order::tiled:
+    case Order::morton: factor = bytes / s.size < 1024 && s.size >= 16 ? 0.98 : 1.03; break;
+    default: break;
+  }
+  if (kind.direction == Direction::push) factor += 0.02;
+  const double out = spilled(s, working_set);
+  const bool fits = working_set <= s.all_caches();
+  constexpr double same = 4;  // does what another row does, or cannot pay: not worth a trial
+  switch (kind.hybrid) {
+    case Hybrid::temporal: factor += fits ? same : 0.05 + 0.4 * out; break;
+    case Hybrid::streaming: factor += fits ? 0.05 + 2 * (1 - out) : same; break;
+    case Hybrid::prefix: factor += fits ? same : 0.03; break;
+    case Hybrid::distant: factor += 0.03; break;
+    case Hybrid::fraction: factor += working_set < s.all_caches() / 8 ? same : 0.04 + (1 - out); break;
+    case Hybrid::fit: break;
+  }
+  return factor * copying(s, bytes, working_set);
+}
+
+// ---- where an order differs from simpler ones
+inline bool from_three(const Shape& s, const Call&) { return s.size > 2; }
+inline bool from_four(const Shape& s, const Call&) { return s.size > 3; }
+inline bool powers_of_two(const Shape& s, const Call&) { return s.size > 3 && (s.size & (s.size - 1)) == 0; }
+inline bool from_groups(const Shape& s, const Call&) { return s.size > 4; }
+inline bool several_caches(const Shape& s, const Call&) { return s.group_size() < s.size; }
+inline bool streamable(const Shape&, const Call& call) { return call.bytes >= copying::least_streamed; }
+inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,167 @@
+// Trials: of made-up times, and of real algorithms in forked processes.
+#include "engine/choosing/trials.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "engine/choosing/choose.hpp"
+#include "tests/engine/team.hpp"
+
+namespace nearfield::choosing {
+namespace {
+
+using collectives::Algorithm;
+using collectives::Call;
+using collectives::Collective;
+using team::Node;
+using team::Team;
+using testing::PageBootstrap;
+using testing::run_processes;
+
+// Runs all trials of candidates that take these times, with noise and outliers. What was chosen.
+std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsigned* calls = nullptr) {
+  const auto rows = collectives::algorithms(Collective::alltoall);
+  std::vector<const Algorithm*> candidates;
+  for (std::size_t i = 0; i < times.size(); ++i) candidates.push_back(&rows[i]);
+  Trials trials(candidates, times[0]);
+  std::mt19937 random{seed};
+  std::normal_distribution<double> noise(1, 0.05);
+  unsigned made = 0;
+  while (!trials.decided()) {
+    const std::size_t now = std::size_t(trials.current().row - rows.data());
+    bool full = false;
+    while (!full) {
+      full = trials.note({0, 1});
+      ++made;
+    }
+    std::vector<float> block;
+    for (std::size_t i = 0; i < trials.moments().size(); ++i)
+      block.push_back(float(times[now] * noise(random) * (random() % 12 ? 1 : 20)));
+    trials.end_block(block);
+  }
+  if (calls) *calls = made;
+  return std::size_t(trials.best().row - rows.data());
+}
+
+TEST(Trials, FindTheFastestDespiteOutliers) {
+  int right = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    right += choose_among({1000, 800, 1500, 4000}, seed) == 1;
+    right += choose_among({5e6, 6e6, 3e6}, seed) == 2;
+  }
+  EXPECT_GE(right, 392);
+}
+
+TEST(Trials, KeepTheModelsChoiceAmongEquals) {
+  int kept = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) kept += choose_among({1000, 1000, 1000}, seed) == 0;
+  EXPECT_GE(kept, 70);
+}
+
+TEST(Trials, TryTheSlowOnce) {
+  unsigned calls = 0;
+  EXPECT_EQ(choose_among({1000, 9000, 9000, 9000, 9000, 9000}, 1, &calls), 0u);
+  EXPECT_EQ(calls, 6u * 8);
+}
+
+TEST(Trials, GiveUpWhatCannotRun) {
+  const auto rows = collectives::algorithms(Collective::alltoall);
+  Trials trials({&rows[0], &rows[1]}, 1000);
+  for (int turn = 0; !trials.decided() && turn < 100; ++turn) {
+    if (trials.current().row == &rows[0]) {
+      trials.fail_block();
+    } else {
+      while (!trials.note({0, 1})) {
+      }
+      const std::vector<float> times(trials.moments().size(), 100);
+      trials.end_block(times);
+    }
+  }
+  EXPECT_TRUE(trials.decided());
+  EXPECT_EQ(trials.best().row, &rows[1]);
+}
+
+TEST(Trials, TheWatchSeesAChangeThatStays) {
+  const auto rows = collectives::algorithms(Collective::alltoall);
+  Trials trials({&rows[0]}, 1000);
+  for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(i % 9 ? 1000 : 50000));
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(trials.changed(3000));  // a passing one
+  for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(1000));
+  bool seen = false;
+  for (int i = 0; i < 16; ++i) seen |= trials.changed(3000);
+  EXPECT_TRUE(seen);
+}
+
+// Allgathers of few lengths, while everything is tried: results are right, and all members choose the same.
+bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  pace = {.first = 2, .apart = 2, .sweeps = 3, .watch = 4, .pause = 1000, .price = 0, .epoch = 256};
+  auto created = Team::create(node, rank, size, bootstrap);
+  if (!created) return false;
+  Team& team = **created;
+  std::mt19937 own{unsigned(rank)};
+  constexpr std::size_t lengths[] = {8, 1000, 1900, 70000};
+  constexpr int calls = 6000;
+  const auto at = *node.arena().allocate(std::size_t(size + 1) * 70000, 64);
+  std::byte* const mapped = node.segment().base() + at;
+  std::vector<std::byte> of_ones_own(std::size_t(size + 1) * 70000);
+  for (int i = 0; i < calls; ++i) {
+    const std::size_t n = i % 40 ? lengths[i % 3] : lengths[3];
+    // Sometimes out of reach, on some member.
+    std::byte* const send = (i / 7 + rank) % 5 ? mapped : of_ones_own.data();
+    std::byte* const recv = send + n;
+    std::memset(send, rank + i, n);
+    const Call call{Collective::allgather, n, send, recv};
+    // From the middle on one member is late: a change that the first one sees.
+    if (i > calls / 2 && rank == size - 1) std::this_thread::sleep_for(std::chrono::microseconds(50));
+    if (own() % 512 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
+    if (!perform(team, call)) return false;
+    for (int r = 0; r < size; ++r)
+      if (recv[std::size_t(r) * n] != std::byte(r + i) || recv[std::size_t(r + 1) * n - 1] != std::byte(r + i))
+        return false;
+  }
+  bool decided = true;
+  unsigned restarts = 0;
+  for (const std::size_t n : {8, 1000}) {
+    const auto& trials =
+        static_cast<const Trials&>(*team.chosen[std::size_t(Collective::allgather)][size_class(n)].trials);
+    decided &= trials.restarts() > 0 || trials.decided();
+    restarts += trials.restarts();
+    char name[32] = {}, names[testing::most_processes][32];
+    std::strncpy(name, trials.best().row->name, 31);
+    bootstrap.allgather(name, names, sizeof name);
+    for (int r = 0; r < size; ++r) decided &= !std::strcmp(names[r], names[0]);
+  }
+  if (!restarts) std::fprintf(stderr, "nothing was tried again\n");
+  Team::close(std::move(*created));
+  return decided && restarts > 0;
+}
+
+class Processes : public ::testing::TestWithParam<int> {};
+TEST_P(Processes, AgreeAndGoOnTrying) { EXPECT_EQ(0, run_processes(GetParam(), 120, try_everything)); }
+INSTANTIATE_TEST_SUITE_P(Trials, Processes, ::testing::Values(2, 3, 5));
+
+// A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
+TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
+  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto created = Team::create(node, rank, size, bootstrap);
+              if (!created) return false;
+              Team& team = **created;
+              team.algorithm_text = "alltoall:pull-rotated";
+              std::vector<std::uint32_t> send(3 * 500), recv(3 * 500);
+              for (int i = 0; i < 400; ++i) {
+                const std::size_t count = i % 2 ? 500 : 257;  // 3 blocks fit a slot, or do not
+                for (std::size_t k = 0; k < 3 * count; ++k) send[k] = std::uint32_t(rank * 100000 + i * 7 + int(k));
+                if (!perform(team, {Collective::alltoall, count * 4, send.data(), recv.data()})) return false;
+                for (std::size_t k = 0; k < 3 * count; ++k)
+                  if (recv[k] != std::uint32_t(int(k / count) * 100000 + i * 7 + int(k % count) + rank * int(count)))
+                    return false;
+              }
+              return true;
+            }));
+}
+
+}  // namespace
+}  // namespace nearfield::choosing
