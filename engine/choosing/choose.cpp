@@ -188,7 +188,8 @@ void watch(Team& team, Team::Choice& choice, Trials& trials, const Call& call, s
   choice.event = next_epoch;
   if (team.rank() != 0) return;
   choice.event = std::min(next_epoch, choice.calls + pace.watch);
-  if (!trials.changed(float(nanoseconds)) || waiting::nanoseconds() < trials.not_before) return;
+  const bool asked = std::int32_t(revisit.load(std::memory_order_relaxed) - std::uint32_t(epoch)) > 0;
+  if (!trials.changed(float(nanoseconds)) || asked || waiting::nanoseconds() < trials.not_before) return;
   revisit.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
 }
 
