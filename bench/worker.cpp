@@ -1,6 +1,7 @@
 // The worker of `nearfield bench`: host and Nearfield in one run, interleaved.
 //
 // Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM [floor]]      (lists separated by commas)
+//        worker OP SIZES tune SECONDS ALGORITHMS                   (`nearfield tune`: each forced, Nearfield only)
 //
 // The same processes call the same collective of one communicator, which is switched between host and Nearfield by
 // MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose virtual CPUs move, absolute
@@ -41,22 +42,16 @@
 #include <vector>
 
 #include "bench/floor.hpp"
+#include "bench/operations.hpp"
 
 namespace {
 
-MPI_Comm comm;
-int rank, size;
+using namespace bench;
+
 bool pinned;
 std::atomic<std::uint64_t>* probe_words;
 enum Mode { plain, nearfield, bare };
 constexpr const char* mode_names[] = {"plain", "nearfield", "floor"};
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
-  return words;
-}
 
 int local(const char* const* names, int fallback) {
   for (; *names; ++names)
@@ -124,137 +119,6 @@ void hint(const char* key, const char* value) {
   MPI_Info_set(info, key, value);
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
-}
-
-// Places for `longest` bytes to send and to receive: one, or as many as 64 MiB hold, used in a scattered order that
-// prefetchers do not follow and in which each is used once before any is used again.
-struct Array {
-  double* at = nullptr;
-  std::size_t count = 0;
-  bool ordinary = false;
-  void allocate(std::size_t doubles, bool as_without_heap) {
-    count = doubles;
-    ordinary = as_without_heap && doubles * 8 >= 32 << 10;  // shorter ones are malloc's in either case
-    at = static_cast<double*>(
-        ordinary ? mmap(nullptr, doubles * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                 : std::calloc(doubles, 8));
-    if (!at || at == MAP_FAILED) MPI_Abort(MPI_COMM_WORLD, 4);
-  }
-  ~Array() {
-    if (ordinary) munmap(at, count * 8);
-    else std::free(at);
-  }
-  double* data() { return at; }
-};
-
-struct Buffers {
-  Array send, recv;
-  std::size_t stride, places = 1, next = 0;
-
-  Buffers(std::size_t longest, bool cold, bool plain) : stride((longest + 63) / 64 * 8) {
-    constexpr std::size_t beyond_cache = 64u << 20;
-    if (cold) places = std::bit_floor(std::max<std::size_t>(beyond_cache / (stride * 8), 2));
-    send.allocate(stride * places, plain);
-    recv.allocate(stride * places, plain);
-  }
-
-  std::size_t step() { return (next++ * 0x9E3779B1u & (places - 1)) * stride; }  // odd factor: a permutation
-};
-
-using Operation = std::function<void(double* send, double* recv)>;
-
-// ---------------------------------------------------------------- point to point
-
-constexpr int window = 64;  // messages under way at once, as in other benchmarks of bandwidth
-
-// Ranks in pairs: the first with the one in the middle, and so on. Operations of one pair leave the others out.
-int partner(bool all_pairs) {
-  const int half = size / 2;
-  if (all_pairs) return rank < half ? rank + half : rank < 2 * half ? rank - half : -1;
-  return rank < 2 && size > 1 ? 1 - rank : -1;
-}
-
-void ping_pong(const void* s, void* r, int count, MPI_Datatype type, int peer) {
-  if (peer > rank) MPI_Send(s, count, type, peer, 1, comm);
-  if (peer >= 0) MPI_Recv(r, count, type, peer, 1, comm, MPI_STATUS_IGNORE);
-  if (peer >= 0 && peer < rank) MPI_Send(s, count, type, peer, 1, comm);
-}
-
-// A window of messages in one direction or both, then a word back.
-void stream(const void* s, void* r, int count, MPI_Datatype type, int peer, bool both) {
-  if (peer < 0) return;
-  MPI_Request requests[2 * window];
-  int n = 0;
-  if (both || peer < rank)
-    for (int i = 0; i < window; ++i) MPI_Irecv(r, count, type, peer, 2, comm, &requests[n++]);
-  if (both || peer > rank)
-    for (int i = 0; i < window; ++i) MPI_Isend(s, count, type, peer, 2, comm, &requests[n++]);
-  MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
-  char word = 0;
-  if (peer < rank) MPI_Send(&word, 1, MPI_BYTE, peer, 3, comm);
-  else MPI_Recv(&word, 1, MPI_BYTE, peer, 3, comm, MPI_STATUS_IGNORE);
-}
-
-bool point_to_point(const std::string& name) {
-  return name.find("latency") != std::string::npos || name == "bw" || name == "bibw" || name == "message-rate" ||
-         name == "multi-pair" || name.starts_with("ddt-");
-}
-
-// Messages one after the other in a call: what a row's time is divided by.
-double messages_in_a_call(const std::string& name) {
-  if (!point_to_point(name)) return 1;
-  return name.find("latency") != std::string::npos || name.starts_with("ddt-") ? 2 : window;
-}
-
-// A derived type of `bytes` bytes of data in doubles, which touches at most four times as much memory.
-MPI_Datatype derived(const std::string& name, std::size_t bytes) {
-  const int doubles = int(bytes / 8);
-  MPI_Datatype type;
-  if (name == "ddt-vector") {
-    MPI_Type_vector(std::max(1, doubles / 2), doubles > 1 ? 2 : 1, 4, MPI_DOUBLE, &type);
-  } else if (name == "ddt-indexed") {
-    std::vector<int> lengths, places;
-    for (int k = 0, done = 0; done < doubles; ++k) {
-      lengths.push_back(std::min(1 + k % 5, doubles - done));
-      places.push_back(done * 2 + k % 2);
-      done += lengths.back();
-    }
-    MPI_Type_indexed(int(lengths.size()), lengths.data(), places.data(), MPI_DOUBLE, &type);
-  } else {  // the inner half of a matrix of rows of 64
-    const int inner = std::min(32, doubles), rows = std::max(1, doubles / 32);
-    const int sizes[] = {rows, 64}, parts[] = {rows, inner}, starts[] = {0, 16};
-    MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_DOUBLE, &type);
-  }
-  MPI_Type_commit(&type);
-  return type;
-}
-
-Operation message_operation(const std::string& name, int count, MPI_Datatype type) {
-  const bool all = name.starts_with("multi-");
-  const int peer = partner(all);
-  if (name.starts_with("ddt-"))
-    return [=, made = derived(name, std::size_t(count))](double* s, double* r) { ping_pong(s, r, 1, made, peer); };
-  if (name.find("latency") != std::string::npos)
-    return [=](double* s, double* r) { ping_pong(s, r, count, type, peer); };
-  return [=, both = name == "bibw"](double* s, double* r) { stream(s, r, count, type, peer, both); };
-}
-
-// `count` elements of `type` per rank's vector or block.
-Operation operation(const std::string& name, int count, MPI_Datatype type) {
-  if (name == "barrier") return [](double*, double*) { MPI_Barrier(comm); };
-  if (name == "bcast") return [=](double* s, double*) { MPI_Bcast(s, count, type, 0, comm); };
-  if (name == "reduce") return [=](double* s, double* r) { MPI_Reduce(s, r, count, type, MPI_SUM, 0, comm); };
-  if (name == "allreduce") return [=](double* s, double* r) { MPI_Allreduce(s, r, count, type, MPI_SUM, comm); };
-  if (name == "allgather") return [=](double* s, double* r) { MPI_Allgather(s, count, type, r, count, type, comm); };
-  if (name == "alltoall") return [=](double* s, double* r) { MPI_Alltoall(s, count, type, r, count, type, comm); };
-  if (name == "gather") return [=](double* s, double* r) { MPI_Gather(s, count, type, r, count, type, 0, comm); };
-  if (name == "scatter") return [=](double* s, double* r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); };
-  if (name == "reduce_scatter_block")
-    return [=](double* s, double* r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); };
-  if (point_to_point(name)) return message_operation(name, count, type);
-  std::fprintf(stderr, "unknown operation %s\n", name.c_str());
-  MPI_Abort(MPI_COMM_WORLD, 2);
-  return {};
 }
 
 struct Block {
@@ -330,7 +194,7 @@ double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long
     }
     elapsed -= MPI_Wtime() - again;
   }
-  return slowest(elapsed / double(iterations) * 1e6) / messages_in_a_call(cell.op);
+  return slowest(elapsed / double(iterations) * 1e6);
 }
 
 void print_rows(const Cell& cell, std::vector<Block>& blocks, const long* iterations, const char* algorithm) {
@@ -389,11 +253,10 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     long n = 1;
     for (;; n *= 4) {
       each[mode] = run_block(cell, call, buffers, n);
-      each[mode] *= messages_in_a_call(cell.op);
       if (each[mode] * double(n) > block_us / 2 || n >= 4096) break;  // both are equal on all ranks
     }
     // Once more, lest one interruption make all blocks too short.
-    if (pinned) each[mode] = std::min(each[mode], run_block(cell, call, buffers, n) * messages_in_a_call(cell.op));
+    if (pinned) each[mode] = std::min(each[mode], run_block(cell, call, buffers, n));
   }
   int same = modes == 1 || !std::memcmp(results[0].data(), results[1].data(), longest), all_same = 0;
   MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
@@ -430,8 +293,9 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
     const Mode mode = turns[std::size_t(turn) % turns.size()];
     hint("nearfield", mode == plain ? "off" : "on");
     const double before = line_time();
-    const double us =
-        mode == bare ? run_floor(bare_call, iterations[bare]) : run_block(cell, call, of_mode[mode], iterations[mode]);
+    const double us = (mode == bare ? run_floor(bare_call, iterations[bare])
+                                    : run_block(cell, call, of_mode[mode], iterations[mode])) /
+                      messages_in_a_call(cell.op);
     if (mode == nearfield && last) algorithm = point_to_point(cell.op) ? "messages" : last();
     const double after = line_time();
     if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, state_of(before), us});
@@ -442,6 +306,56 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
   }
   if (rank == 0) print_rows(cell, blocks, iterations, algorithm);
   if (shared) munmap(shared, shared_bytes);
+}
+
+// Every algorithm that `names` has for the operation, forced in turn; a row each, with the median over blocks. Those
+// that do not apply, or cannot reach the buffers, give none.
+void tune(const Cell& cell, const std::vector<std::string>& names, double seconds) {
+  const auto last = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
+  if (!last) MPI_Abort(MPI_COMM_WORLD, 2);
+  const bool reduction = cell.op.find("reduce") != std::string::npos;
+  const MPI_Datatype type = reduction ? MPI_DOUBLE : MPI_BYTE;
+  const Operation call = operation(cell.op, int(reduction ? cell.bytes / 8 : cell.bytes), type);
+  const std::size_t longest = std::max<std::size_t>(cell.bytes * std::size_t(size), 64);
+  Buffers buffers(longest, false, false);
+  fill(buffers.send.data(), longest, type);
+  const double block_us = pinned ? 1000 : 10000;
+  struct Candidate {
+    std::string name;
+    long iterations;
+    std::vector<double> times;
+  };
+  std::vector<Candidate> candidates;
+  auto force = [&](const std::string& name) { hint("nearfield_algorithm", (cell.op + ":" + name).c_str()); };
+  for (const auto& name : names) {
+    force(name);
+    call(buffers.send.data(), buffers.recv.data());
+    int runs = last() == name, all_run = 0;
+    MPI_Allreduce(&runs, &all_run, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    if (!all_run) continue;
+    double us = 0;
+    long n = 1;
+    for (; (us = run_block(cell, call, buffers, n)) * double(n) < block_us / 2 && n < 4096; n *= 4) {
+    }
+    candidates.push_back({name, std::max(1L, long(block_us / std::max(us, 0.01))), {}});
+  }
+  const double start = MPI_Wtime();
+  for (int go = 1; go;) {
+    for (auto& candidate : candidates) {
+      force(candidate.name);
+      candidate.times.push_back(run_block(cell, call, buffers, candidate.iterations));
+    }
+    go = MPI_Wtime() - start < seconds;
+    MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  for (auto& [name, iterations, times] : candidates) {
+    std::sort(times.begin(), times.end());
+    if (rank == 0)
+      std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"algorithm\": \"%s\", \"median\": %.4f}\n",
+                  cell.op.c_str(), cell.bytes, size, name.c_str(), times[times.size() / 2]);
+  }
+  if (rank == 0) std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"done\": true}\n", cell.op.c_str(), cell.bytes);
+  std::fflush(stdout);
 }
 
 }  // namespace
@@ -462,13 +376,18 @@ int main(int argc, char** argv) {
   MPI_Info_set(off, "nearfield", "off");
   MPI_Comm_set_info(MPI_COMM_WORLD, off);
   MPI_Info_free(&off);
-  if (argc > 5 && *argv[5]) hint("nearfield_algorithm", argv[5]);
+  const bool tuning = argc > 5 && !std::strcmp(argv[3], "tune");
+  if (argc > 5 && *argv[5] && !tuning) hint("nearfield_algorithm", argv[5]);
   if (!(probe_words = static_cast<std::atomic<std::uint64_t>*>(share(4096)))) pinned = false;  // no probing then
   const bool with_floor = argc > 6 && !std::strcmp(argv[6], "floor");
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
   for (const auto& op : split(argv[1])) {
     for (const auto& bytes : split(argv[2])) {
       if (op == "barrier" && bytes != split(argv[2]).front()) continue;
+      if (tuning) {
+        tune({op, "warm", std::strtoull(bytes.c_str(), nullptr, 10)}, split(argv[5]), std::atof(argv[4]));
+        continue;
+      }
       for (const auto& buffers : split(argv[3])) {
         if (op == "barrier" && buffers != "warm") continue;
         measure({op, buffers, op == "barrier" ? 0 : std::strtoull(bytes.c_str(), nullptr, 10)}, std::atof(argv[4]),

@@ -1,8 +1,9 @@
 #include "engine/machine.hpp"
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
+
+#include "engine/toml.hpp"
 
 namespace nearfield {
 namespace {
@@ -16,42 +17,34 @@ constexpr MachineField fields[] = {
     {"all_memory", &Machine::all_memory, "ns per byte of the node: all cores copy out of cache"},
     {"cache", &Machine::cache, "bytes of one last-level cache; 0: as the system says"},
     {"cores", &Machine::cores, "cores that share one last-level cache; 0: all of them"},
+    {"l1", &Machine::l1, "bytes of a core's first-level cache (simulator)"},
+    {"l1_ways", &Machine::l1_ways, "its ways (simulator)"},
+    {"l2", &Machine::l2, "bytes of a core's second-level cache (simulator)"},
+    {"l2_ways", &Machine::l2_ways, "its ways (simulator)"},
+    {"cache_ways", &Machine::cache_ways, "ways of a last-level cache (simulator)"},
+    {"sockets", &Machine::sockets, "sockets, among which the cores are divided (simulator)"},
     {"cpus", &Machine::cpus, "CPUs that ranks may use; 0: as the system says"},
 };
-
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
-}
 
 }  // namespace
 
 std::span<const MachineField> machine_fields() { return fields; }
 
 Result<Machine> read_machine(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return system_error("opening " + path);
+  auto table = read_toml(path);
+  if (!table) return table.error();
   Machine machine;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    line = trimmed(line.substr(0, line.find('#')));
-    if (line.empty() || line[0] == '[') continue;
-    const auto equals = line.find('=');
-    const std::string name = trimmed(line.substr(0, equals));
-    const std::string text = equals == std::string::npos ? "" : trimmed(line.substr(equals + 1));
-    if (!text.empty() && text[0] == '"') continue;  // descriptions
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    const MachineField* found = nullptr;
-    for (const auto& field : fields)
-      if (name == field.name) found = &field;
-    if (!found || text.empty() || *end || !(value >= 0)) {
+  for (const auto& [key, node] : *table) {
+    if (node.is_string() || node.is_table()) continue;  // descriptions
+    const auto value = node.value<double>();
+    const auto* const field = std::ranges::find(fields, std::string_view(key.str()), &MachineField::name);
+    if (field == std::end(fields) || !value || !(*value >= 0)) {
       std::string names;
-      for (const auto& field : fields) names += (names.empty() ? "" : ", ") + std::string(field.name);
-      return Error{path + ", line " + std::to_string(number) + ": \"" + line + "\" is not a number for one of " +
-                   names};
+      for (const auto& known : fields) names += (names.empty() ? "" : ", ") + std::string(known.name);
+      return Error{path + ", line " + std::to_string(node.source().begin.line) + ": \"" + std::string(key.str()) +
+                   "\" is not a number for one of " + names};
     }
-    machine.*found->value = value;
+    machine.*field->value = *value;
   }
   return machine;
 }

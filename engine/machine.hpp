@@ -18,6 +18,9 @@ struct Machine {
   double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
   double cache = 0;           // one last-level cache; 0: as the system says
   double cores = 0;           // cores that share one; 0: all of them
+  // For the simulator alone (simulation/caches.hpp): caches of a core, the ways of all, sockets.
+  double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
+  double sockets = 1;
   double cpus = 0;            // CPUs of the node that ranks may use; 0: as the system says
 };
 
@@ -28,7 +31,7 @@ struct MachineField {
 };
 std::span<const MachineField> machine_fields();
 
-// Lines of "name = number" (TOML); comments and tables are skipped, names that are not a machine's are an Error.
+// A TOML file of "name = number"; texts and tables are skipped, names that are not a machine's are an Error.
 Result<Machine> read_machine(const std::string& path);
 std::string describe(const Machine& machine);
 

@@ -112,8 +112,6 @@ Settings read_settings(std::string& complaints) {
   if (s.choosing == Choosing::file) {
     const char* const path = std::getenv("NEARFIELD_TUNED");
     s.tuned = path && *path ? path : stored_tuning();
-    if (access(s.tuned.c_str(), R_OK) != 0)
-      complaints += "NEARFIELD_CHOOSE=file: " + s.tuned + " cannot be read; `nearfield tune` writes it\n";
   }
   if (const char* text = std::getenv("NEARFIELD_EAGER"); text && *text) {
     char* end = nullptr;

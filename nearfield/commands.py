@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -118,6 +119,52 @@ def model(
             json.write_text(dumps(cells, indent=1))
         if svg:
             models.plot(cells, svg)
+
+    _guard(work)
+
+
+@app.command()
+def explain(
+    op: Annotated[str, typer.Argument(help="A collective.")],
+    ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 2,
+    bytes: Annotated[str, typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M.")] = "8",
+    machine: Annotated[str, typer.Option(help="here, a preset (epyc-2x96, knl-64) or a file.")] = "here",
+    json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
+) -> None:
+    """Which algorithm a call would take, why, and what the others would cost."""
+    from json import dumps
+
+    from nearfield import explain as explaining
+    from nearfield.bench import parse_sizes
+
+    def work() -> None:
+        found = explaining.explain(op, ranks, parse_sizes(bytes)[0], machine)
+        if json:
+            typer.echo(dumps(found, indent=1))
+        else:
+            explaining.show(found)
+
+    _guard(work)
+
+
+@app.command()
+def tune(
+    op: Annotated[str, typer.Option(help="Collectives, separated by commas.")] = OPERATIONS,
+    ranks: Annotated[str, typer.Option(help="Numbers of ranks; by default as many as there are CPUs.")] = "",
+    sizes: Annotated[str, typer.Option(help="Bytes: 8:4M (powers of two), or a list.")] = "8:4M",
+    host: Annotated[str, typer.Option(help="The host whose launcher starts the ranks.")] = "mpich",
+    seconds: Annotated[float, typer.Option(help="Time per operation and size.")] = 0.3,
+    out: Annotated[Path | None, typer.Option(help="The file; by default where ranks look for it.")] = None,
+) -> None:
+    """Measure which algorithms are fastest here and write a file for NEARFIELD_CHOOSE=file."""
+    from nearfield import tune as tuning
+    from nearfield.bench import parse_ranks, parse_sizes
+
+    def work() -> None:
+        counts = parse_ranks(ranks) if ranks else [max(2, len(os.sched_getaffinity(0)))]
+        path = out or tuning.stored_tuning()
+        cells = tuning.tune(op.split(","), counts, parse_sizes(sizes), host, seconds, path)
+        typer.echo(f"{len(cells)} cells in {path}; NEARFIELD_CHOOSE=file uses them", err=True)
 
     _guard(work)
 

@@ -24,10 +24,10 @@ PRESETS = Path(__file__).parent / "machines"
 Cell = dict[str, Any]
 
 
-def stored_machine() -> Path:
-    """Where the figures of this machine are kept between runs."""
+def stored(ending: str = ".toml") -> Path:
+    """Where what is known of this machine is kept between runs: its figures, or another file of that ending."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(cache) / "nearfield" / f"{socket.gethostname()}.toml"
+    return Path(cache) / "nearfield" / f"{socket.gethostname()}{ending}"
 
 
 def calibrate() -> Path:
@@ -35,7 +35,7 @@ def calibrate() -> Path:
     text = subprocess.run([str(program("nearfield-model")), "calibrate"], capture_output=True, text=True)
     if text.returncode:
         raise ValueError(f"the calibration failed: {text.stderr.strip()}")
-    path = stored_machine()
+    path = stored()
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f'name = "{socket.gethostname()}"\n{text.stdout}')
     return path
@@ -53,10 +53,15 @@ def machine_file(machine: str) -> list[str]:
 
 
 def predict(operation: str, ranks: list[int], sizes: list[int], machine: str = "here") -> list[Cell]:
-    """Cells with op, ranks, bytes, chosen, staged (chosen when buffers are out of reach) and ns per algorithm."""
-    command = [str(program("nearfield-model")), "predict", operation, ",".join(map(str, ranks))]
-    command += [",".join(map(str, sizes)), *machine_file(machine)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    """Cells with op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
+    run time) and ns per algorithm."""
+    return ask("predict", operation, ",".join(map(str, ranks)), ",".join(map(str, sizes)), machine)
+
+
+def ask(command: str, operation: str, ranks: str, sizes: str, machine: str) -> list[Cell]:
+    """What nearfield-model answers, a dictionary per line. Raises ValueError for what it does not know."""
+    words = [str(program("nearfield-model")), command, operation, ranks, sizes, *machine_file(machine)]
+    done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         raise ValueError(done.stderr.strip())
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,4 +1,5 @@
 // nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
+// nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm
 // nearfield-model calibrate                       measures this machine's figures in about a second, prints the file
 //
 // RANKS and SIZES are lists separated by commas. Without FILE: the stored figures, or the built-in ones.
@@ -17,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/collectives/table.hpp"
+#include "engine/choosing/choose.hpp"
 #include "engine/copying/copy.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/settings.hpp"
@@ -35,35 +36,62 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {
+collectives::Collective collective_of(const std::string& op) {
   auto which = collectives::Collective::barrier;
   while (which < collectives::Collective::count && op != collectives::name(which))
     which = collectives::Collective(int(which) + 1);
   if (which == collectives::Collective::count) {
     std::fprintf(stderr, "%s is not a collective of Nearfield\n", op.c_str());
-    return 2;
+    std::exit(2);
   }
-  for (const auto& p : split(ranks)) {
-    const team::Shape shape = team::shape_for(std::max(2, std::atoi(p.c_str())), machine);
-    for (const auto& bytes : split(sizes)) {
-      collectives::Call call{which, std::strtoull(bytes.c_str(), nullptr, 10)};
-      call.count = std::max<std::size_t>(call.bytes / 8, 1);
-      const collectives::Algorithm *best = nullptr, *staged = nullptr;
-      std::string all;
-      for (const auto& row : collectives::algorithms(which)) {
-        if (!row.applies(shape, call)) continue;
-        const double cost = row.cost(shape, call);
-        if (!best || cost < best->cost(shape, call)) best = &row;
-        if (row.reach == collectives::staged && (!staged || cost < staged->cost(shape, call))) staged = &row;
-        char text[100];
-        std::snprintf(text, sizeof text, "%s\"%s\": %.1f", all.empty() ? "" : ", ", row.name, cost);
-        if (cost < 1e11) all += text;
-      }
-      std::printf(
-          "{\"op\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"chosen\": \"%s\", \"staged\": \"%s\", \"ns\": {%s}}\n",
-          op.c_str(), shape.size, call.bytes, best->name, staged ? staged->name : best->name, all.c_str());
-    }
+  return which;
+}
+
+collectives::Call call_of(collectives::Collective which, const std::string& bytes) {
+  collectives::Call call{which, std::strtoull(bytes.c_str(), nullptr, 10)};
+  call.count = std::max<std::size_t>(call.bytes / 8, 1);
+  return call;
+}
+
+void print_prediction(const team::Shape& shape, const collectives::Call& call) {
+  const auto chosen = choosing::choose(shape, "", call);
+  std::string all, promising;
+  for (const auto& row : collectives::algorithms(call.collective)) {
+    if (!row.applies(shape, call)) continue;
+    const double cost = row.cost(shape, call);
+    char text[100];
+    std::snprintf(text, sizeof text, "%s\"%s\": %.1f", all.empty() ? "" : ", ", row.name, cost);
+    if (cost < 1e11) all += text;
   }
+  for (const auto* row : chosen.promising)
+    promising += (promising.empty() ? "\"" : ", \"") + std::string(row->name) + "\"";
+  std::printf(
+      "{\"op\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"chosen\": \"%s\", \"staged\": \"%s\", \"promising\": [%s], "
+      "\"ns\": {%s}}\n",
+      collectives::name(call.collective), shape.size, call.bytes, chosen.best->name,
+      (chosen.staged ? chosen.staged : chosen.best)->name, promising.c_str(), all.c_str());
+}
+
+int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {
+  const auto which = collective_of(op);
+  for (const auto& p : split(ranks))
+    for (const auto& bytes : split(sizes))
+      print_prediction(team::shape_for(std::max(2, std::atoi(p.c_str())), machine), call_of(which, bytes));
+  return 0;
+}
+
+// Every row of the table: whether it applies, what it costs, and how much of that does not depend on the length.
+int explain(const std::string& op, const std::string& ranks, const std::string& bytes, const Machine& machine) {
+  const auto which = collective_of(op);
+  const team::Shape shape = team::shape_for(std::max(2, std::atoi(ranks.c_str())), machine);
+  const auto call = call_of(which, bytes), nothing = call_of(which, "1");
+  print_prediction(shape, call);
+  constexpr const char* reach[] = {"no", "send buffers", "receive buffers", "all buffers"};
+  for (const auto& row : collectives::algorithms(which))
+    std::printf(
+        "{\"name\": \"%s\", \"applies\": %s, \"ns\": %.1f, \"fixed\": %.1f, \"reach\": \"%s\", \"about\": \"%s\"}\n",
+        row.name, row.applies(shape, call) ? "true" : "false", row.cost(shape, call), row.cost(shape, nothing),
+        reach[row.reach], row.about);
   return 0;
 }
 
@@ -216,7 +244,8 @@ int main(int argc, char** argv) {
     std::fputs(describe(calibrate()).c_str(), stdout);
     return 0;
   }
-  if ((argc == 5 || argc == 6) && !std::strcmp(argv[1], "predict")) {
+  const std::string command = argc > 1 ? argv[1] : "";
+  if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
     Machine machine;
     const std::string path = argc == 6 ? argv[5] : stored_machine();
     if (argc == 6 || access(path.c_str(), R_OK) == 0) {
@@ -229,8 +258,9 @@ int main(int argc, char** argv) {
     }
     if (machine.cpus == 0) machine.cpus = memory::available_cpus().available();
     if (machine.cache == 0) machine.cache = memory::last_level_cache();
-    return predict(argv[2], argv[3], argv[4], machine);
+    return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
-  std::fprintf(stderr, "usage: %s predict OP RANKS SIZES [FILE] | calibrate\n", argv[0]);
+  std::fprintf(stderr, "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | calibrate\n",
+               argv[0]);
   return 2;
 }

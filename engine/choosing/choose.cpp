@@ -92,16 +92,11 @@ namespace {
 using collectives::Call;
 using team::Team;
 
-// Of the rows that apply: the cheapest that the override favours, and the cheapest of those that need no reach.
-struct Chosen {
-  const Algorithm *best = nullptr, *staged = nullptr;
-  std::vector<const Algorithm*> promising;  // the best first; those that are worth a trial
-  double cost = 0;                          // of the best, ns
-};
-
 constexpr double hopeless = 3;  // times the cheapest estimate
 
-Chosen choose(const Team& team, const Call& call) {
+}  // namespace
+
+Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
   struct Row {
     const Algorithm* algorithm;
     int standing;
@@ -110,8 +105,7 @@ Chosen choose(const Team& team, const Call& call) {
   std::vector<Row> rows;
   const auto all = collectives::algorithms(call.collective);
   for (const auto& row : all)
-    if (row.applies(team.shape(), call))
-      rows.push_back({&row, standing(team.algorithm_text, row), row.cost(team.shape(), call)});
+    if (row.applies(shape, call)) rows.push_back({&row, standing(override_text, row), row.cost(shape, call)});
   std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
     return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
   });
@@ -121,23 +115,33 @@ Chosen choose(const Team& team, const Call& call) {
       std::ranges::find_if(rows, [](const Row& r) { return r.algorithm->reach == collectives::staged; });
   if (staged != rows.end()) chosen.staged = staged->algorithm;
   chosen.best = rows[0].algorithm;
-  if (team.plan().choosing == Choosing::file && rows[0].standing < 2) {
-    const auto& tuned = team.tuned()[std::size_t(call.collective)][size_class(call.bytes)];
-    auto named = [&](std::uint8_t number) -> const Algorithm* {
-      const Algorithm* const row = number && number <= all.size() ? &all[number - 1] : nullptr;
-      return row && row->applies(team.shape(), call) && standing(team.algorithm_text, *row) ? row : nullptr;
-    };
-    if (const auto* row = named(tuned[0])) chosen.best = row;
-    if (const auto* row = named(tuned[1]); row && row->reach == collectives::staged) chosen.staged = row;
-  }
   chosen.cost = rows[0].cost;
   for (const Row& row : rows)
     if (row.standing == rows[0].standing && row.standing > 0 && row.cost <= hopeless * rows[0].cost &&
-        chosen.promising.size() < Trials::most_candidates - 1)
+        chosen.promising.size() < Trials::most_candidates - 1 &&
+        (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
       chosen.promising.push_back(row.algorithm);
   // Where buffers are out of reach, the one without reach is what there is to try.
   if (chosen.staged && rows[0].standing < 2 && !std::ranges::count(chosen.promising, chosen.staged))
     chosen.promising.push_back(chosen.staged);
+  chosen.forced = rows[0].standing == 2;
+  return chosen;
+}
+
+namespace {
+
+// By the model, or by what a file says.
+Chosen choose_for(const Team& team, const Call& call) {
+  Chosen chosen = choose(team.shape(), team.algorithm_text, call);
+  if (team.plan().choosing != Choosing::file || chosen.forced) return chosen;
+  const auto all = collectives::algorithms(call.collective);
+  const auto& tuned = team.tuned()[std::size_t(call.collective)][size_class(call.bytes)];
+  auto named = [&](std::uint8_t number) -> const Algorithm* {
+    const Algorithm* const row = number && number <= all.size() ? &all[number - 1] : nullptr;
+    return row && row->applies(team.shape(), call) && standing(team.algorithm_text, *row) ? row : nullptr;
+  };
+  if (const auto* row = named(tuned[0])) chosen.best = row;
+  if (const auto* row = named(tuned[1]); row && row->reach == collectives::staged) chosen.staged = row;
   return chosen;
 }
 
@@ -245,7 +249,7 @@ const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choi
     watch(team, choice, *trials, call, waiting::nanoseconds() - start);
     return ran;
   }
-  const Chosen chosen = choose(team, call);
+  const Chosen chosen = choose_for(team, call);
   if (!chosen.best) {
     choice.event = choice.calls + 1;
     return nullptr;

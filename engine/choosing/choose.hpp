@@ -9,6 +9,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/collectives/table.hpp"
 
@@ -19,6 +20,16 @@ std::string complain_about(std::string_view override_text);
 
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
+
+// Of the rows that apply to a call: what the model says.
+struct Chosen {
+  // The cheapest that the override favours, and the cheapest of those that need no reach; nullptr where none applies.
+  const collectives::Algorithm *best = nullptr, *staged = nullptr;
+  std::vector<const collectives::Algorithm*> promising;  // worth a trial, the best first
+  double cost = 0;                                       // of the best, ns
+  bool forced = false;                                   // by the override
+};
+Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);
 
 // Runs `algorithm`; where it needs buffers that are out of reach, `staged`. What ran, nullptr: none could, on all
 // members alike, and nothing has been moved.

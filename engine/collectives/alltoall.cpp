@@ -1,4 +1,7 @@
 // Alltoall.
+#include <array>
+#include <utility>
+
 #include "engine/collectives/exchange.hpp"
 
 namespace nearfield::collectives {
@@ -99,56 +102,35 @@ double together_cost(const Shape& s, const Call& call) {
   return together(s, n, alone(s) * copying(s, n, 2 * n));
 }
 
-constexpr Algorithm rows[] = {
+template <Kind kind>
+bool worth(const Shape& s, const Call& call) {
+  return worth_trying(s, kind.hybrid, working_set(s, call));
+}
+
+constexpr Algorithm others[] = {
     {"slots", Collective::alltoall, all_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
-    {"pull-rotated", Collective::alltoall, always, order_cost<Kind{}>, direct<Kind{}>,
-     "between user buffers: every rank fetches, rotated; in place pairs swap", all_buffers},
-    {"pull-linear", Collective::alltoall, from_three, order_cost<Kind{Order::linear}>, direct<Kind{Order::linear}>,
-     "every rank fetches from 0, 1, 2, ...", all_buffers},
-    {"pull-xored", Collective::alltoall, powers_of_two, order_cost<Kind{Order::xored}>, direct<Kind{Order::xored}>,
-     "every rank fetches, pair by pair", all_buffers},
-    {"pull-grouped", Collective::alltoall, from_groups, order_cost<Kind{Order::grouped}>, direct<Kind{Order::grouped}>,
-     "every rank fetches, from each group in turn", all_buffers},
-    {"pull-near-first", Collective::alltoall, several_caches, order_cost<Kind{Order::near_first}>,
-     direct<Kind{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
-    {"push-rotated", Collective::alltoall, always, order_cost<Kind{Order::rotated, Direction::push}>,
-     direct<Kind{Order::rotated, Direction::push}>, "every rank stores to the others, rotated", all_buffers},
-    {"push-linear", Collective::alltoall, from_three, order_cost<Kind{Order::linear, Direction::push}>,
-     direct<Kind{Order::linear, Direction::push}>, "every rank stores to 0, 1, 2, ...", all_buffers},
-    {"push-xored", Collective::alltoall, powers_of_two, order_cost<Kind{Order::xored, Direction::push}>,
-     direct<Kind{Order::xored, Direction::push}>, "every rank stores, pair by pair", all_buffers},
-    {"push-grouped", Collective::alltoall, from_groups, order_cost<Kind{Order::grouped, Direction::push}>,
-     direct<Kind{Order::grouped, Direction::push}>, "every rank stores, to each group in turn", all_buffers},
-    {"push-near-first", Collective::alltoall, several_caches, order_cost<Kind{Order::near_first, Direction::push}>,
-     direct<Kind{Order::near_first, Direction::push}>, "every rank stores, first within its L3", all_buffers},
-    {"tiled", Collective::alltoall, from_four, order_cost<Kind{Order::tiled}>, direct<Kind{Order::tiled}>,
-     "every rank makes the copies of a tile of the matrix", all_buffers},
-    {"morton", Collective::alltoall, from_four, order_cost<Kind{Order::morton}>, direct<Kind{Order::morton}>,
-     "every rank makes the copies of a stretch of the Z curve", all_buffers},
-    {"pull-temporal", Collective::alltoall, streamable,
-     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::temporal}>,
-     direct<Kind{Order::rotated, Direction::pull, Hybrid::temporal}>, "as pull-rotated, never streaming", all_buffers},
-    {"pull-streaming", Collective::alltoall, streamable,
-     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::streaming}>,
-     direct<Kind{Order::rotated, Direction::pull, Hybrid::streaming}>, "as pull-rotated, always streaming",
-     all_buffers},
-    {"pull-prefix", Collective::alltoall, streamable, order_cost<Kind{Order::rotated, Direction::pull, Hybrid::prefix}>,
-     direct<Kind{Order::rotated, Direction::pull, Hybrid::prefix}>,
-     "as pull-rotated, streaming what the caches do not hold", all_buffers},
-    {"pull-distant", Collective::alltoall, streamable_far,
-     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::distant}>,
-     direct<Kind{Order::rotated, Direction::pull, Hybrid::distant}>, "as pull-rotated, streaming between L3s",
-     all_buffers},
-    {"pull-fraction", Collective::alltoall, streamable,
-     order_cost<Kind{Order::rotated, Direction::pull, Hybrid::fraction}>,
-     direct<Kind{Order::rotated, Direction::pull, Hybrid::fraction}>,
-     "as pull-rotated, streaming every other half of eight lines", all_buffers},
     {"together", Collective::alltoall, always, together_cost, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
+
+template <std::size_t i>
+constexpr Algorithm row() {
+  if constexpr (i < std::size(others)) {
+    return others[i];
+  } else {
+    constexpr Exchange e = exchanges[i - std::size(others)];
+    return {e.name,  Collective::alltoall, e.applies, order_cost<e.kind>, direct<e.kind>,
+            e.about, all_buffers,          nullptr,   worth<e.kind>};
+  }
+}
+template <std::size_t... i>
+constexpr auto all_rows(std::index_sequence<i...>) {
+  return std::array{row<i>()...};
+}
+constexpr auto rows = all_rows(std::make_index_sequence<std::size(others) + std::size(exchanges)>());
 
 }  // namespace
 

@@ -78,17 +78,27 @@ inline double exchanging(const Shape& s, Kind kind, double bytes, double working
   }
   if (kind.direction == Direction::push) factor += 0.02;
   const double out = spilled(s, working_set);
-  const bool fits = working_set <= s.all_caches();
-  constexpr double same = 4;  // does what another row does, or cannot pay: not worth a trial
   switch (kind.hybrid) {
-    case Hybrid::temporal: factor += fits ? same : 0.05 + 0.4 * out; break;
-    case Hybrid::streaming: factor += fits ? 0.05 + 2 * (1 - out) : same; break;
-    case Hybrid::prefix: factor += fits ? same : 0.03; break;
+    case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;
+    case Hybrid::streaming: factor += 0.05 + 2 * (1 - out); break;
+    case Hybrid::prefix:
     case Hybrid::distant: factor += 0.03; break;
-    case Hybrid::fraction: factor += working_set < s.all_caches() / 8 ? same : 0.04 + (1 - out); break;
+    case Hybrid::fraction: factor += 0.04 + (1 - out); break;
     case Hybrid::fit: break;
   }
   return factor * copying(s, bytes, working_set);
+}
+
+// Whether a kind of store differs from what `fit` does, and may pay.
+inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
+  const double full = working_set / s.all_caches();
+  switch (hybrid) {
+    case Hybrid::temporal:
+    case Hybrid::prefix: return full > 1;
+    case Hybrid::streaming: return full > 0.5 && full <= 1;
+    case Hybrid::fraction: return full > 0.125;
+    default: return true;
+  }
 }
 
 // ---- where an order differs from simpler ones
@@ -99,5 +109,32 @@ inline bool from_groups(const Shape& s, const Call&) { return s.size > 4; }
 inline bool several_caches(const Shape& s, const Call&) { return s.group_size() < s.size; }
 inline bool streamable(const Shape&, const Call& call) { return call.bytes >= copying::least_streamed; }
 inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
+
+// The rows of alltoall that are exchanges, and what the simulator runs. The first is the plainest.
+struct Exchange {
+  const char* name;
+  Kind kind;
+  bool (*applies)(const Shape&, const Call&);
+  const char* about;
+};
+inline constexpr Exchange exchanges[] = {
+    {"pull-rotated", {}, always, "between user buffers: every rank fetches, rotated; in place pairs swap"},
+    {"pull-linear", {Order::linear}, from_three, "every rank fetches from 0, 1, 2, ..."},
+    {"pull-xored", {Order::xored}, powers_of_two, "every rank fetches, pair by pair"},
+    {"pull-grouped", {Order::grouped}, from_groups, "every rank fetches, from each group in turn"},
+    {"pull-near-first", {Order::near_first}, several_caches, "every rank fetches, first within its L3"},
+    {"push-rotated", {Order::rotated, Direction::push}, always, "every rank stores to the others, rotated"},
+    {"push-linear", {Order::linear, Direction::push}, from_three, "every rank stores to 0, 1, 2, ..."},
+    {"push-xored", {Order::xored, Direction::push}, powers_of_two, "every rank stores, pair by pair"},
+    {"push-grouped", {Order::grouped, Direction::push}, from_groups, "every rank stores, to each group in turn"},
+    {"push-near-first", {Order::near_first, Direction::push}, several_caches, "every rank stores, first within its L3"},
+    {"tiled", {Order::tiled}, from_four, "every rank makes the copies of a tile of the matrix"},
+    {"morton", {Order::morton}, from_four, "every rank makes the copies of a stretch of the Z curve"},
+    {"pull-temporal", {.hybrid = Hybrid::temporal}, streamable, "as pull-rotated, never streaming"},
+    {"pull-streaming", {.hybrid = Hybrid::streaming}, streamable, "as pull-rotated, always streaming"},
+    {"pull-prefix", {.hybrid = Hybrid::prefix}, streamable, "as pull-rotated, streaming what the caches do not hold"},
+    {"pull-distant", {.hybrid = Hybrid::distant}, streamable_far, "as pull-rotated, streaming between L3s"},
+    {"pull-fraction", {.hybrid = Hybrid::fraction}, streamable, "as pull-rotated, streaming four of eight lines"},
+};
 
 }  // namespace nearfield::collectives

@@ -23,6 +23,8 @@ struct Algorithm {
   Reach reach = staged;
   // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Team::work_together).
   void (*share)(team::Team&, const Call&, int first, int last) = nullptr;
+  // Whether a call may be worth a trial of this row (choosing/trials.hpp); nullptr: any.
+  bool (*worth)(const Shape&, const Call&) = nullptr;
 };
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.

@@ -53,18 +53,16 @@ void fence() noexcept { _mm_sfence(); }
 void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) noexcept {
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
-  const std::size_t prefix = std::min(stores.temporal, bytes);
-  const std::size_t head = prefix + (line - reinterpret_cast<std::uintptr_t>(d + prefix) % line) % line;
-  if (bytes < least_streamed || head + line > bytes) return copy(to, from, bytes);
+  const auto [head, lines, of_eight] = parts_of(reinterpret_cast<std::uintptr_t>(d), bytes, stores);
+  if (!lines) return copy(to, from, bytes);
   copy(d, s, head);
-  const std::size_t lines = (bytes - head) / line;
   const StreamLines stream = streaming();
   std::size_t streamed = 0;
-  if (stores.streamed >= 8) {
+  if (of_eight >= 8) {
     stream(d + head, s + head, streamed = lines);
   } else {
     for (std::size_t at = 0; at < lines; at += 8) {
-      const std::size_t n = std::min<std::size_t>(8, lines - at), past = std::min<std::size_t>(stores.streamed, n);
+      const std::size_t n = std::min<std::size_t>(8, lines - at), past = std::min<std::size_t>(of_eight, n);
       stream(d + head + at * line, s + head + at * line, past);
       std::memcpy(d + head + (at + past) * line, s + head + (at + past) * line, (n - past) * line);
       streamed += past;

@@ -51,6 +51,19 @@ inline constexpr Stores all_temporal{}, all_streaming{0, 8};
 // Shorter copies are not streamed: too few of their lines are whole.
 inline constexpr std::size_t least_streamed = 256;
 
+// The parts of a hybrid copy: a temporal head, `lines` whole aligned lines of the target, `streamed` of each eight of
+// them past the cache, and a temporal rest.
+struct Parts {
+  std::size_t head, lines;
+  unsigned streamed;
+};
+inline Parts parts_of(std::uintptr_t to, std::size_t bytes, Stores stores) noexcept {
+  const std::size_t prefix = stores.temporal < bytes ? stores.temporal : bytes;
+  const std::size_t head = prefix + (64 - (to + prefix) % 64) % 64;
+  if (bytes < least_streamed || head + 64 > bytes) return {bytes, 0, 0};
+  return {head, (bytes - head) / 64, stores.streamed};
+}
+
 // As copy(), without a fence: what is streamed may be published only after fence(). Unaligned heads and tails, and
 // lines that are not whole, are temporal.
 void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) noexcept;

@@ -152,6 +152,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
     leader->plan.machine = node.machine();
     leader->plan.choosing = node.settings().choosing;
+    if (node.amend_plan) node.amend_plan(leader->plan, size);
   }
   mine.address = node.exchange().address();
   mine.node = node.node_id();

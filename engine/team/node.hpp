@@ -21,6 +21,7 @@
 namespace nearfield::team {
 
 class Team;
+struct Plan;
 
 // At offset 0 of every segment.
 struct ProcessHeader {
@@ -71,6 +72,8 @@ class Node {
   // Whether a rank that sleeps must look around often: for messages of ours, for what the host has under way.
   bool (*messages_need_us)() = [] { return false; };
   bool (*host_needs_us)() = [] { return false; };
+  // Called for the first member of a new team: adds what the plan needs from elsewhere.
+  std::function<void(Plan& plan, int size)> amend_plan;
   // Tells a fork which bytes of messages peers may be reading or writing now; set by the messenger.
   std::function<void(memory::SharedHeap::Keep keep, void* context)> visit_messages;
 

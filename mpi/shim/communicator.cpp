@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/choosing/choose.hpp"
+#include "engine/choosing/tuned.hpp"
 #include "mpi/shim/point.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
@@ -187,6 +188,12 @@ void start_node(int thread_level, bool collectively) {
   const Settings settings = read_settings(complaints);
   if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
+  std::shared_ptr<const choosing::Tuned> tuned;
+  if (settings.choosing == Choosing::file) {
+    auto read = choosing::Tuned::read(settings.tuned);
+    if (read) tuned = std::make_shared<choosing::Tuned>(std::move(*read));
+    else complaints += "NEARFIELD_CHOOSE=file: " + read.error().text + "; `nearfield tune` writes such files\n";
+  }
   if (!complaints.empty()) {
     std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
     usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
@@ -198,6 +205,7 @@ void start_node(int thread_level, bool collectively) {
     if (created) {
       the_node = created->release();
       the_node->progress = progress_all;
+      if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
       the_node->messages_need_us = [] { return the_messenger && the_messenger->busy(); };
       // One-sided operations of the host may need their target, which sleeps in a call of ours.
       the_node->host_needs_us = [] { return windows_exist.load(std::memory_order_relaxed); };

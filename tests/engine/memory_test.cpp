@@ -275,7 +275,7 @@ TEST(Machine, IsReadAndWritten) {
   Machine machine;
   machine.line = 77;
   machine.cpus = 12;
-  std::ofstream(path) << "name = \"a machine\"\n[figures]\n" << describe(machine);
+  std::ofstream(path) << "name = \"a machine\"\n" << describe(machine);
   auto read = read_machine(path);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->line, 77);

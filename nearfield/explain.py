@@ -1,0 +1,66 @@
+"""`nearfield explain`: which algorithm a call would take, why, and what the others would cost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from nearfield.model import ask
+from nearfield.tune import stored_tuning, tuned_cell
+
+
+def explain(op: str, ranks: int, size: int, machine: str) -> dict[str, Any]:
+    """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the file's cell or None.
+
+    Rows have name, applies, ns, fixed (ns that do not depend on the length), reach and about.
+    """
+    cell, *rows = ask("explain", op, str(ranks), str(size), machine)
+    path = Path(os.environ.get("NEARFIELD_TUNED") or stored_tuning())
+    return cell | {"rows": rows, "tuned": tuned_cell(op, ranks, size, path), "file": str(path)}
+
+
+def show(found: dict[str, Any]) -> None:
+    """Prints the explanation."""
+    console = Console(highlight=False, soft_wrap=True)
+    rows = {row["name"]: row for row in found["rows"]}
+    chosen = rows[found["chosen"]]
+    console.print(f"{found['op']} of {found['bytes']} bytes on {found['ranks']} ranks: {chosen['name']}")
+    console.print(f"  {chosen['about']}", markup=False)
+    console.print(
+        f"  cheapest estimate of those that apply: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
+        f" {_us(chosen['ns'] - chosen['fixed'])} for the bytes"
+    )
+    if chosen["reach"] != "no":
+        console.print(f"  where peers cannot reach {chosen['reach']}: {found['staged']}")
+    if len(found["promising"]) > 1:
+        console.print(f"  NEARFIELD_CHOOSE=trial tries {', '.join(found['promising'])} in the first calls")
+    if found["tuned"]:
+        console.print(
+            f"  NEARFIELD_CHOOSE=file takes {found['tuned']['algorithm']}, measured {found['tuned']['us']:.3g} us"
+            f" ({found['file']})",
+            markup=False,
+        )
+    table = Table("algorithm", "estimate", "of it fixed", "needs reach of", "what it does")
+    ordered = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"]))
+    for row in ordered:
+        usable = row["applies"] and row["ns"] < 1e11
+        words = [
+            row["name"],
+            _us(row["ns"]) if usable else "does not apply",
+            _us(row["fixed"]) if usable else "-",
+        ]
+        words += [row["reach"], row["about"]]
+        if console.is_terminal:
+            table.add_row(*words, style="bold" if row is chosen else None)
+        else:
+            print(*words, sep="\t")
+    if console.is_terminal:
+        console.print(table)
+
+
+def _us(ns: float) -> str:
+    return f"{ns / 1000:.3g} us"
