@@ -21,7 +21,7 @@ struct Machine {
   // For the simulator alone (simulation/caches.hpp): caches of a core, the ways of all, sockets.
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;
-  double cpus = 0;            // CPUs of the node that ranks may use; 0: as the system says
+  double cpus = 0;  // CPUs of the node that ranks may use; 0: as the system says
 };
 
 struct MachineField {

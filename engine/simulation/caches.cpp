@@ -162,6 +162,8 @@ void Caches::take_from_others(int core, LineId line) {
     const int other = __builtin_ctzll(left);
     cache_[std::size_t(other)].remove(line);
     drop_from_group(other, line, -1);
+    // As long as a transfer: the line's word has to go there and back.
+    if (!taken) wait(core, served_[std::size_t(other)], machine_.copy * 64 / cores_, machine_.copy * 64);
     taken = true;
   }
   drop_from_group(group, line, core);

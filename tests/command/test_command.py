@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,59 @@ def test_run_knows_its_heaps() -> None:
     shown = nearfield("run", "--heap", "off", "sh", "-c", "echo $LD_PRELOAD")
     assert "libnearfield.so" in shown.stdout and "heap" not in shown.stdout
     assert "libnearfield-heap.so" in nearfield("run", "sh", "-c", "echo $LD_PRELOAD").stdout
+
+
+def test_explain_names_what_would_run_and_what_the_others_cost() -> None:
+    done = nearfield("explain", "alltoall", "--ranks", "8", "--bytes", "4K", "--machine", "epyc-2x96")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("alltoall of 4096 bytes on 8 ranks: ")
+    assert "cheapest estimate" in done.stdout and "push-rotated" in done.stdout
+    found = json.loads(nearfield("explain", "bcast", "--bytes", "1M", "--json").stdout)
+    assert found["chosen"] in {row["name"] for row in found["rows"] if row["applies"]}
+    assert nearfield("explain", "alltoal").returncode == 2
+
+
+def test_tune_writes_what_explain_and_ranks_read(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.toml"
+    done = nearfield(
+        "tune",
+        *("--op", "alltoall,barrier", "--sizes", "64,64K", "--ranks", "2"),
+        "--out",
+        str(out),
+        "--seconds",
+        "0.1",
+    )
+    assert done.returncode == 0, done.stderr
+    cells = tomllib.loads(out.read_text())["cell"]
+    assert [(cell["op"], cell["ranks"], cell["bytes"]) for cell in cells] == [
+        ("alltoall", 2, 64),
+        ("alltoall", 2, 65536),
+    ]
+    assert all(cell["us"] > 0 and cell["staged"] in ("slots", "rounds") for cell in cells)
+    found = nearfield("explain", "alltoall", "--bytes", "50K", NEARFIELD_TUNED=str(out)).stdout
+    assert f"NEARFIELD_CHOOSE=file takes {cells[1]['algorithm']}" in found
+
+
+def test_orders_are_simulated(tmp_path: Path) -> None:
+    rows, plot = tmp_path / "rows.json", tmp_path / "plot.svg"
+    arguments = (
+        "model",
+        "alltoall",
+        "--simulate",
+        "--ranks",
+        "16",
+        "--sizes",
+        "8,1K",
+        "--machine",
+        "epyc-2x96",
+    )
+    done = nearfield(*arguments, "--json", str(rows), "--svg", str(plot))
+    assert done.returncode == 0, done.stderr
+    assert "Simulated" in plot.read_text()
+    found = {row["order"]: row for row in json.loads(rows.read_text()) if row["bytes"] == 1024}
+    assert all(row["simulated"] for row in found.values())
+    # What another group has written has to come from there, once; at one member after the other it takes longest.
+    assert found["pull-rotated"]["far"] == 2 * 8 * 8 * 1024 // 64
+    assert found["pull-linear"]["ns"] > found["pull-rotated"]["ns"]
+    too_many = nearfield("model", "alltoall", "--simulate", "--ranks", "512", "--machine", "epyc-2x96")
+    assert too_many.returncode == 2 and "192" in too_many.stderr

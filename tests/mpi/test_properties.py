@@ -5,19 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.jobs import carried, hosts, launch, python_of
+from tests.mpi.operations import OPERATIONS
 
 WORKER = str(Path(__file__).with_name("worker_properties.py"))
-OPERATIONS = [
-    "barrier",
-    "bcast",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "alltoall",
-    "gather",
-    "scatter",
-    "reduce_scatter_block",
-]
 # Plain hosts take tens of milliseconds a call when ranks outnumber CPUs.
 CASES = {1: 100, 2: 600, 3: 200, 4: 120, 5: 80, 7: 50, 8: 40, 9: 40}
 

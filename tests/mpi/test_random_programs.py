@@ -7,31 +7,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tests.mpi.jobs import SCRATCH, launch, python_of
+from tests.mpi.operations import ALGORITHMS, OPERATIONS
 
 WORKER = str(Path(__file__).with_name("worker_properties.py"))
-ALGORITHMS = [
-    "line",
-    "slots",
-    "met",
-    "oneshot",
-    "rounds",
-    "pipeline",
-    "partitioned",
-    "direct",
-    "direct-pull",
-    "together",
-]
-OPERATIONS = [
-    "barrier",
-    "bcast",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "alltoall",
-    "gather",
-    "scatter",
-    "reduce_scatter_block",
-]
+NAMES = sorted({name for names in ALGORITHMS.values() for name in names})
 # Around every boundary between algorithms: a line, a slot, a chunk, a copy buffer, the shared heap.
 COUNTS = st.one_of(
     st.integers(0, 40),
@@ -46,7 +25,7 @@ CASES = st.fixed_dictionaries(
         "count": COUNTS,
         "root": st.integers(0, 8),
         "in_place": st.booleans(),
-        "algorithm": st.one_of(st.none(), st.sampled_from(ALGORITHMS)),
+        "algorithm": st.one_of(st.none(), st.sampled_from(NAMES)),
         "operator": st.integers(0, 7),
     }
 )

@@ -12,29 +12,9 @@ from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
+from operations import ALGORITHMS, OPERATIONS  # ranks run this file as a script: its directory is searched
 
 WORLD = MPI.COMM_WORLD
-OPERATIONS = [
-    "barrier",
-    "bcast",
-    "reduce",
-    "allreduce",
-    "allgather",
-    "alltoall",
-    "gather",
-    "scatter",
-    "reduce_scatter_block",
-]
-ALGORITHMS = {
-    "bcast": ["line", "slots", "met", "pipeline", "direct", "direct-pull", "together"],
-    "reduce": ["line", "slots", "pipeline", "partitioned", "direct", "together"],
-    "allreduce": ["slots", "oneshot", "partitioned", "direct", "direct-pull", "together"],
-    "allgather": ["slots", "rounds", "direct", "together"],
-    "alltoall": ["slots", "rounds", "direct", "together"],
-    "gather": ["line", "slots", "pipeline", "direct", "together"],
-    "scatter": ["line", "slots", "pipeline", "direct", "together"],
-    "reduce_scatter_block": ["slots", "rounds", "direct"],
-}
 COUNTS = [0, 1, 2, 3, 6, 7, 48, 100, 511, 512, 513, 1000, 1024, 4096, 4097, 8192, 8193, 20000, 65537, 140000]
 TYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
 GUARD = 64

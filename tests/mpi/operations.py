@@ -1,0 +1,39 @@
+"""Nearfield's collectives and their algorithms, as the tests force them (test_choosing.py holds them against the table)."""
+
+ORDERS = ["linear", "rotated", "xored", "grouped", "near-first"]
+ALGORITHMS = {
+    "barrier": ["slots"],
+    "bcast": ["line", "slots", "met", "pipeline", "direct", "direct-pull", "together"],
+    "reduce": ["line", "slots", "pipeline", "partitioned", "direct", "together"],
+    "allreduce": ["slots", "oneshot", "partitioned", "direct", "direct-pull", "together"],
+    "allgather": [
+        "slots",
+        "rounds",
+        "pull-rotated",
+        "pull-near-first",
+        "push-rotated",
+        "push-near-first",
+        "tiled",
+        "together",
+    ],
+    "alltoall": [
+        "slots",
+        "rounds",
+        "together",
+        *(f"{direction}-{order}" for direction in ("pull", "push") for order in ORDERS),
+        "tiled",
+        "morton",
+        *(f"pull-{store}" for store in ("temporal", "streaming", "prefix", "distant", "fraction")),
+    ],
+    "gather": ["line", "slots", "pipeline", "direct", "together"],
+    "scatter": ["line", "slots", "pipeline", "direct", "together"],
+    "reduce_scatter_block": ["slots", "rounds", "direct"],
+}
+OPERATIONS = list(ALGORITHMS)
+# Those that load or store peers' buffers.
+DIRECT = {
+    name
+    for names in ALGORITHMS.values()
+    for name in names
+    if name in ("together", "tiled", "morton") or name.startswith(("direct", "pull-", "push-"))
+}
