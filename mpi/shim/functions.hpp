@@ -59,6 +59,14 @@ int Allgather(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datat
 int Allgather_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, MPI_Comm c);
 int Alltoall(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, MPI_Comm c);
 int Alltoall_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, MPI_Comm c);
+int Alltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
+              MPI_Datatype tr, MPI_Comm c);
+int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
+                const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c);
+int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
+              const int* dr, const MPI_Datatype* tr, MPI_Comm c);
+int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
+                const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c);
 int Gather(const void* s, int ns, MPI_Datatype ts, void* r, int nr, MPI_Datatype tr, int root, MPI_Comm c);
 int Gather_c(const void* s, MPI_Count ns, MPI_Datatype ts, void* r, MPI_Count nr, MPI_Datatype tr, int root,
              MPI_Comm c);

@@ -27,6 +27,7 @@ inline constexpr bool host_accepts_aliases = false;
 // Functions that every host has.
 #define NEARFIELD_HOST_FUNCTIONS(F) \
   F(Init) F(Init_thread) F(Finalize) F(Barrier) F(Bcast) F(Reduce) F(Allreduce) F(Allgather) F(Alltoall) F(Gather) \
+  F(Alltoallv) F(Alltoallw) \
   F(Scatter) F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank) F(Comm_size) \
   F(Comm_test_inter) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval) \
   F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Pack) F(Unpack) F(Type_size_x) \
@@ -58,6 +59,10 @@ inline constexpr bool host_accepts_aliases = false;
 
 // What not every host or header has.
 #define NEARFIELD_OPTIONAL_FUNCTIONS(F)                                                                              \
+  F(Alltoallv_c, (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, const MPI_Count*,             \
+                  const MPI_Aint*, MPI_Datatype, MPI_Comm))                                                          \
+  F(Alltoallw_c, (const void*, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, void*, const MPI_Count*,      \
+                  const MPI_Aint*, const MPI_Datatype*, MPI_Comm))                                                   \
   F(Send_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                              \
   F(Bsend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                             \
   F(Ssend_c, (const void*, MPI_Count, MPI_Datatype, int, int, MPI_Comm))                                             \

@@ -1,0 +1,223 @@
+// All-to-all of lengths and types that differ by pair: MPI_Alltoallv and MPI_Alltoallw, as messages between all pairs.
+//
+// What a member exchanges is known to its partner alone, so nothing is agreed beforehand: each pair finds out for
+// itself what its memory allows (engine/messages). All receives are posted before the first send; both follow the
+// rotated order, in which every member has a partner of its own at each step. The messages have a context of their own.
+#include <numeric>
+
+#include "engine/orders/orders.hpp"
+#include "mpi/shim/packing.hpp"
+#include "mpi/shim/point.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// One side of the exchange: for each partner so many elements of a type, `at` bytes from the buffer.
+template <class Count, class Displacement>
+struct Parts {
+  void* buffer;
+  const Count* counts;
+  const Displacement* displacements;
+  MPI_Datatype type;          // of all of them ...
+  const MPI_Datatype* types;  // ... or of each, then displacements are bytes
+  MPI_Aint extent = 1;        // of `type`
+
+  bool complete() const { return counts && displacements; }
+  // The host judges arguments that are wrong.
+  bool prepare() {
+    MPI_Aint low = 0;
+    return complete() && (types || host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS);
+  }
+  MPI_Datatype type_of(int partner) const { return types ? types[partner] : type; }
+  void* place_of(int partner) const {
+    return static_cast<std::byte*>(buffer) + MPI_Aint(displacements[partner]) * (types ? 1 : extent);
+  }
+};
+
+// What goes to or comes from one partner. Types that cannot be described are packed.
+struct Part {
+  layout::Data data;
+  std::shared_ptr<const TypeLayout> layout;
+  std::optional<Packed> packed;
+  std::size_t count = 0;
+
+  // False: arguments that the host must judge.
+  template <class P>
+  bool describe(const P& parts, int partner, bool sends, MPI_Comm comm) {
+    if (parts.counts[partner] < 0) return false;
+    count = std::size_t(parts.counts[partner]);
+    if (count == 0) return true;
+    TypedData typed(parts.place_of(partner), parts.counts[partner], parts.type_of(partner));
+    if (typed.good) {
+      data = typed.data;
+      layout = std::move(typed.layout);
+      return true;
+    }
+    packed.emplace(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
+    if (packed->error() || !packed->room()) return false;
+    if (sends && packed->pack(0, count) != MPI_SUCCESS) return false;
+    data = {packed->room(), packed->bytes(), {}};
+    return true;
+  }
+};
+
+class Exchange {
+ public:
+  explicit Exchange(const Communicator& c)
+      : c_(c), p_(c.size), send_(std::size_t(c.size)), recv_(std::size_t(c.size)) {}
+
+  template <class P>
+  bool describe(const P& send, const P& recv, bool in_place) {
+    for (int r = 0; r < p_; ++r)
+      if (!recv_[std::size_t(r)].describe(recv, r, false, c_.comm) ||
+          !(in_place || send_[std::size_t(r)].describe(send, r, true, c_.comm)))
+        return false;
+    return true;
+  }
+
+  // What is sent lies where it will be received: it goes by way of a copy.
+  void copy_aside() {
+    const std::size_t all = std::accumulate(recv_.begin(), recv_.end(), std::size_t{0},
+                                            [](std::size_t sum, const Part& part) { return sum + part.data.bytes; });
+    aside_.emplace(std::max<std::size_t>(all, 1));
+    if (!aside_->data()) throw std::bad_alloc();
+    std::byte* at = aside_->data();
+    for (int r = 0; r < p_; ++r) {
+      Part& part = recv_[std::size_t(r)];
+      if (part.packed && part.packed->pack(0, part.count) != MPI_SUCCESS) throw std::bad_alloc();
+      layout::gather(at, part.data, 0, part.data.bytes);
+      send_[std::size_t(r)].data = {at, part.data.bytes, {}};
+      at += part.data.bytes;
+    }
+  }
+
+  int run() {
+    constexpr int tag = 0;
+    const std::uint64_t context = mix_context(c_.context, ~std::uint64_t{0});
+    requests_ = std::make_unique<messages::Request[]>(2 * std::size_t(p_));
+    std::size_t used = 0;
+    int code = MPI_SUCCESS;
+    try {
+      orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
+        const int from = (2 * c_.rank - to + p_) % p_;  // whose turn it is to send to us
+        if (from == c_.rank || !recv_[std::size_t(from)].data.bytes) return;
+        messages::Request& r = requests_[used++];
+        prepare_receive(r, c_, from, tag, recv_[std::size_t(from)].data);
+        r.envelope.context = context;
+        the_messenger->start(r);
+      });
+      orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
+        const layout::Data& data = send_[std::size_t(to)].data;
+        if (!data.bytes || to == c_.rank) return;
+        if (the_messenger->send_at_once(c_.members[std::size_t(to)], {context, c_.rank, tag}, data)) return;
+        messages::Request& r = requests_[used++];
+        prepare_send(r, c_, to, tag, SendMode::standard, data);
+        r.envelope.context = context;
+        the_messenger->start(r);
+      });
+      const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
+      if (own.bytes > place.bytes) code = MPI_ERR_TRUNCATE;
+      layout::copy(place, own, 0, std::min(own.bytes, place.bytes));
+      for (std::size_t i = 0; i < used; ++i) {
+        the_messenger->wait(requests_[i]);
+        if (code == MPI_SUCCESS) code = outcome(requests_[i]);
+      }
+    } catch (...) {
+      for (std::size_t i = 0; i < used; ++i)
+        if (!requests_[i].complete()) the_messenger->abandon(requests_[i]);
+      throw;
+    }
+    for (Part& part : recv_)
+      if (part.packed && code == MPI_SUCCESS) code = part.packed->unpack(0, part.count);
+    return code;
+  }
+
+ private:
+  const Communicator& c_;
+  const int p_;
+  std::vector<Part> send_, recv_;
+  std::optional<memory::Temporary> aside_;
+  std::unique_ptr<messages::Request[]> requests_;
+};
+
+template <class P, class HostCall>
+int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call) {
+  const bool in_place = send.buffer == MPI_IN_PLACE;
+  Communicator* const c = channel(comm);
+  auto to_the_host = [&] {
+    const StandIn stand_in;
+    return host_call();
+  };
+  if (!c || c->inter || (!host_accepts_aliases && send.buffer == recv.buffer)) return to_the_host();
+  if (!recv.prepare() || !(in_place || send.prepare())) return to_the_host();
+  return guarded(comm, function, [&]() -> int {
+    Exchange all(*c);
+    if (!all.describe(send, recv, in_place)) return to_the_host();
+    if (in_place) all.copy_aside();
+    const int code = report(comm, all.run());
+    if (windows_exist.load(std::memory_order_relaxed)) the_messenger->node().progress();
+    last_algorithm = "messages";
+    return code;
+  });
+}
+
+// The large-count form of a host that has none: by its int form, as long as everything fits.
+template <class Types>
+int without_large(const char* function, const void* s, const MPI_Count* ns, const MPI_Aint* ds, Types ts, void* r,
+                  const MPI_Count* nr, const MPI_Aint* dr, Types tr, MPI_Comm c) {
+  int p = 0;
+  bool fits = true;
+  if (const int code = host.Comm_size(c, &p); code != MPI_SUCCESS) return code;
+  auto narrowed = [&](const auto* values) {
+    std::vector<int> result;
+    for (int i = 0; values && i < p; ++i) result.push_back(narrow(MPI_Count(values[i]), fits));
+    return result;
+  };
+  const bool in_place = s == MPI_IN_PLACE;
+  const auto counts = narrowed(in_place ? nullptr : ns), places = narrowed(in_place ? nullptr : ds);
+  const auto wanted = narrowed(nr), where = narrowed(dr);
+  if (!fits)
+    return raise(c, function, "this MPI library has no large-count form, and a count or displacement exceeds an int");
+  if constexpr (std::is_same_v<Types, MPI_Datatype>)
+    return host.Alltoallv(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
+  else return host.Alltoallw(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
+}
+
+void* in(const void* buffer) { return const_cast<void*>(buffer); }
+
+}  // namespace
+
+int Alltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
+              MPI_Datatype tr, MPI_Comm c) {
+  using P = Parts<int, int>;
+  return exchange("MPI_Alltoallv", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
+                  [&] { return host.Alltoallv(s, ns, ds, ts, r, nr, dr, tr, c); });
+}
+int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
+                const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c) {
+  using P = Parts<MPI_Count, MPI_Aint>;
+  return exchange("MPI_Alltoallv_c", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c, [&] {
+    if (host.Alltoallv_c) return host.Alltoallv_c(s, ns, ds, ts, r, nr, dr, tr, c);
+    return without_large("MPI_Alltoallv_c", s, ns, ds, ts, r, nr, dr, tr, c);
+  });
+}
+int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
+              const int* dr, const MPI_Datatype* tr, MPI_Comm c) {
+  using P = Parts<int, int>;
+  if (!tr || (s != MPI_IN_PLACE && !ts)) return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c);
+  return exchange("MPI_Alltoallw", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
+                  [&] { return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c); });
+}
+int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
+                const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c) {
+  using P = Parts<MPI_Count, MPI_Aint>;
+  auto host_call = [&] {
+    if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
+    return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
+  };
+  if (!tr || (s != MPI_IN_PLACE && !ts)) return host_call();
+  return exchange("MPI_Alltoallw_c", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
+                  host_call);
+}
+
+}  // namespace nearfield::mpi
