@@ -145,6 +145,20 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
   if (name == "allreduce") return [=](double* s, double* r) { MPI_Allreduce(s, r, count, type, MPI_SUM, comm); };
   if (name == "allgather") return [=](double* s, double* r) { MPI_Allgather(s, count, type, r, count, type, comm); };
   if (name == "alltoall") return [=](double* s, double* r) { MPI_Alltoall(s, count, type, r, count, type, comm); };
+  if (name == "alltoallv" || name == "alltoallw") {
+    std::vector<int> counts(std::size_t(size), count), places(std::size_t(size), 0);
+    int bytes = 1;
+    if (name == "alltoallw") MPI_Type_size(type, &bytes);
+    for (int r = 0; r < size; ++r) places[std::size_t(r)] = r * count * bytes;
+    const std::vector<MPI_Datatype> types(std::size_t(size), type);
+    if (name == "alltoallv")
+      return [=](double* s, double* r) {
+        MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);
+      };
+    return [=](double* s, double* r) {
+      MPI_Alltoallw(s, counts.data(), places.data(), types.data(), r, counts.data(), places.data(), types.data(), comm);
+    };
+  }
   if (name == "gather") return [=](double* s, double* r) { MPI_Gather(s, count, type, r, count, type, 0, comm); };
   if (name == "scatter") return [=](double* s, double* r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); };
   if (name == "reduce_scatter_block")

@@ -144,7 +144,7 @@ void rewrite(Array& buffer, std::size_t bytes, double value) { std::fill_n(buffe
 
 // Bytes that this rank sends in one call.
 std::size_t sent_bytes(const Cell& cell) {
-  if (cell.op == "alltoall" || cell.op == "reduce_scatter_block") return cell.bytes * std::size_t(size);
+  if (cell.op.starts_with("alltoall") || cell.op == "reduce_scatter_block") return cell.bytes * std::size_t(size);
   if (cell.op == "scatter") return rank == 0 ? cell.bytes * std::size_t(size) : 0;
   if (cell.op == "bcast") return rank == 0 ? cell.bytes : 0;
   return cell.bytes;
@@ -313,7 +313,8 @@ void measure(const Cell& cell, double seconds, bool loaded, bool with_floor) {
 }
 
 // Every algorithm that `names` has for the operation, forced in turn; a row each, with the median over blocks. Those
-// that do not apply, or cannot reach the buffers, give none.
+// that do not apply, or cannot reach the buffers, give none. "auto": what trials choose, on a communicator of its own,
+// measured once they should have ended.
 void tune(const Cell& cell, const std::vector<std::string>& names, double seconds) {
   const auto last = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
   if (!last) MPI_Abort(MPI_COMM_WORLD, 2);
@@ -330,17 +331,24 @@ void tune(const Cell& cell, const std::vector<std::string>& names, double second
     std::vector<double> times;
   };
   std::vector<Candidate> candidates;
-  auto force = [&](const std::string& name) { hint("nearfield_algorithm", (cell.op + ":" + name).c_str()); };
+  const MPI_Comm forced = comm;
+  MPI_Comm chosen;
+  MPI_Comm_dup(forced, &chosen);
+  auto force = [&](const std::string& name) {
+    comm = name == "auto" ? chosen : forced;
+    if (name != "auto") hint("nearfield_algorithm", (cell.op + ":" + name).c_str());
+  };
   for (const auto& name : names) {
     force(name);
     call(buffers.send.data(), buffers.recv.data());
-    int runs = last() == name, all_run = 0;
+    int runs = name == "auto" || last() == name, all_run = 0;
     MPI_Allreduce(&runs, &all_run, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     if (!all_run) continue;
     double us = 0;
     long n = 1;
     for (; (us = run_block(cell, call, buffers, n)) * double(n) < block_us / 2 && n < 4096; n *= 4) {
     }
+    if (name == "auto") run_block(cell, call, buffers, us > 1000 ? 1000 : 5000);
     candidates.push_back({name, std::max(1L, long(block_us / std::max(us, 0.01))), {}});
   }
   const double start = MPI_Wtime();
@@ -353,11 +361,16 @@ void tune(const Cell& cell, const std::vector<std::string>& names, double second
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   for (auto& [name, iterations, times] : candidates) {
+    force(name);
+    call(buffers.send.data(), buffers.recv.data());
     std::sort(times.begin(), times.end());
     if (rank == 0)
-      std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"algorithm\": \"%s\", \"median\": %.4f}\n",
-                  cell.op.c_str(), cell.bytes, size, name.c_str(), times[times.size() / 2]);
+      std::printf(
+          "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"algorithm\": \"%s\", \"ran\": \"%s\", \"median\": %.4f}\n",
+          cell.op.c_str(), cell.bytes, size, name.c_str(), last(), times[times.size() / 2]);
   }
+  comm = forced;
+  MPI_Comm_free(&chosen);
   if (rank == 0) std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"done\": true}\n", cell.op.c_str(), cell.bytes);
   std::fflush(stdout);
 }

@@ -42,7 +42,9 @@ def info(json: Annotated[bool, typer.Option(help="Print JSON.")] = False) -> Non
 
 @app.command()
 def bench(
-    op: Annotated[str, typer.Option(help=f"Operations, separated by commas. {MESSAGES}")] = OPERATIONS,
+    op: Annotated[
+        str, typer.Option(help=f"Operations, separated by commas; also alltoallv, alltoallw. {MESSAGES}")
+    ] = OPERATIONS,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",
     sizes: Annotated[
         str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")

@@ -175,8 +175,9 @@ void report(const Team& team, const Call& call, const Trials& trials) {
     else std::snprintf(text, sizeof text, ", %s %.2f us", candidate.row->name, double(candidate.median()) / 1e3);
     tried += text;
   }
-  log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s)", collectives::name(call.collective), call.bytes,
-           team.size(), trials.best().row->name, tried.c_str() + 1);
+  log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s; %u calls, %.1f us beyond the best)",
+           collectives::name(call.collective), call.bytes, team.size(), trials.best().row->name, tried.c_str() + 1,
+           trials.tried_calls(), trials.spent() / 1e3);
 }
 
 // After the decision: whether the first member times this call, and when the next call is that is not like others.

@@ -40,6 +40,7 @@ Trials::Trials(std::vector<const collectives::Algorithm*> candidates, double est
 }
 
 bool Trials::note(Moment moment) {
+  ++tried_calls_;
   if (in_block_ > 0) moments_.push_back(moment);
   return ++in_block_ == block_calls();
 }

@@ -72,6 +72,7 @@ class Trials final : public team::Team::Kept {
   unsigned block_calls() const { return 1 + timed_; }
   unsigned restarts() const { return restarts_; }
   double spent() const { return spent_; }  // ns that trials took beyond the best
+  unsigned tried_calls() const { return tried_calls_; }
 
  private:
   void next();
@@ -81,6 +82,7 @@ class Trials final : public team::Team::Kept {
   unsigned timed_, in_block_ = 0, current_ = 0, best_ = 0, sweep_ = 0;
   bool decided_ = false;
   double spent_ = 0;
+  unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;
   unsigned strange_windows_ = 0, restarts_ = 0;

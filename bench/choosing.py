@@ -1,0 +1,80 @@
+"""How good what trials choose is: every candidate forced, and the choice, in turn in one job; a table on standard output.
+
+Arguments: numbers of ranks, sizes, host and seconds per cell, e.g. 2,8 8,4K,256K mpich 0.5; with --json FILE the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from nearfield.bench import parse_ranks, parse_sizes
+from nearfield.commands import OPERATIONS
+from nearfield.hosts import find_hosts, launch_command, launcher_environment
+from nearfield.libraries import program
+from nearfield.model import predict
+
+NOTE = re.compile(r"(\w+) of (\d+) bytes on (\d+) ranks: \S+ \(tried.*; (\d+) calls, ([\d.]+) us beyond")
+
+
+def main() -> None:
+    """Runs all cells; prints the share of cells within 5 % of the best, and what trials cost in 10,000 calls."""
+    ranks, sizes = parse_ranks(sys.argv[1]), parse_sizes(sys.argv[2])
+    host = find_hosts()[sys.argv[3]]
+    rows, within, costs = [], 0, []
+    for op in OPERATIONS.split(","):
+        if op == "barrier":
+            continue
+        for p in ranks:
+            names: dict[str, None] = {}
+            for cell in predict(op, [p], sizes):
+                names |= {name: None for name, ns in cell["ns"].items() if ns <= 4 * min(cell["ns"].values())}
+            worker = [
+                str(program(f"nearfield-bench-{host.abi}")),
+                op,
+                ",".join(map(str, sizes)),
+                "tune",
+                sys.argv[4],
+            ]
+            done = subprocess.run(
+                launch_command(host, p, [*worker, ",".join([*names, "auto"])]),
+                env=launcher_environment(host, nearfield=True) | {"NEARFIELD_LOG": "info"},
+                capture_output=True,
+                text=True,
+                timeout=600,
+            )
+            if done.returncode:
+                raise SystemExit(done.stderr[-2000:])
+            found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+            spent: dict[int, float] = {}
+            for note in NOTE.finditer(done.stderr):
+                if note[1] == op and int(note[3]) == p:
+                    spent.setdefault(int(note[2]), float(note[5]))
+            for size in sizes:
+                times = {r["algorithm"]: r for r in found if r["bytes"] == size and "median" in r}
+                auto = times.pop("auto")
+                best = min(times.values(), key=lambda r: r["median"])
+                ratio = auto["median"] / best["median"]
+                cost = spent.get(size, 0) / (auto["median"] * 10000)
+                rows.append(
+                    {"op": op, "ranks": p, "bytes": size, "chosen": auto["ran"], "us": auto["median"]}
+                )
+                rows[-1] |= {"best": best["algorithm"], "best_us": best["median"], "trials": cost}
+                within += ratio <= 1.05
+                costs.append(cost)
+                print(
+                    f"{op:21} {p:3} {size:8}  {auto['ran']:15} {auto['median']:10.3f}  {best['algorithm']:15}"
+                    f" {best['median']:10.3f}  {ratio:.2f}  trials {cost:.2%}",
+                    flush=True,
+                )
+    print(
+        f"{within} of {len(rows)} cells within 5 % of the best; trials at most {max(costs):.2%} of 10,000 calls"
+    )
+    if "--json" in sys.argv:
+        Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(rows, indent=1) + "\n")
+
+
+main()
