@@ -145,24 +145,34 @@ Chosen choose_for(const Team& team, const Call& call) {
   return chosen;
 }
 
-// All members' moments of the block's calls, by slots; nanoseconds from the last entry to the last leaving.
-std::vector<float> agree(Team& team, std::span<const Trials::Moment> mine) {
+// All members' moments of the block's calls, by slots. Nanoseconds of each call, or of one of them (Trials::together).
+std::vector<float> agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
   const std::uint64_t seq = team.next_slot();
   std::memcpy(team.reserve_slot(seq), mine.data(), mine.size_bytes());
   team.publish_slot(seq, mine.size_bytes());
   team.meet_slots(seq);
   std::vector<Trials::Moment> last(mine.size());
+  std::vector<std::uint64_t> between(mine.size());  // the longest that a member was outside before each call
   for (int r = 0; r < team.size(); ++r) {
+    Trials::Moment before{};
     for (std::size_t i = 0; i < mine.size(); ++i) {
       Trials::Moment theirs;
       std::memcpy(&theirs, team.slot(r, seq) + i * sizeof theirs, sizeof theirs);
       last[i].entered = std::max(last[i].entered, theirs.entered);
       last[i].left = std::max(last[i].left, theirs.left);
+      if (i > 0) between[i] = std::max(between[i], theirs.entered - before.left);
+      before = theirs;
     }
   }
   std::vector<float> times;
-  for (const auto& moment : last)
-    times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
+  if (together) {
+    std::int64_t all = std::int64_t(last.back().left - last.front().entered);
+    for (const auto pause : between) all -= std::int64_t(pause);
+    times.push_back(std::max(1.0f, float(all)) / float(mine.size()));
+  } else {
+    for (const auto& moment : last)
+      times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
+  }
   return times;
 }
 
@@ -199,12 +209,12 @@ void watch(Team& team, Team::Choice& choice, Trials& trials, const Call& call, s
 }
 
 // The first call of a cell.
-void begin(const Team& team, Team::Choice& choice, const Chosen& chosen) {
+void begin(const Team& team, const Call& call, Team::Choice& choice, const Chosen& chosen) {
   choice.algorithm = chosen.best;
   choice.staged = chosen.staged;
   choice.event = 0;
   if (team.plan().choosing != Choosing::trial || chosen.promising.size() < 2) return;
-  choice.trials = std::make_unique<Trials>(chosen.promising, chosen.cost);
+  choice.trials = std::make_unique<Trials>(chosen.promising, chosen.cost, collectives::rooted(call.collective));
   choice.event = choice.calls + pace.first;
 }
 
@@ -220,7 +230,7 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
   if (ran != &row) {
     trials.fail_block();
   } else if (trials.note({entered, left})) {
-    trials.end_block(agree(team, trials.moments()));
+    trials.end_block(agree(team, trials.moments(), trials.together()));
   } else {
     return ran;
   }
@@ -255,7 +265,7 @@ const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choi
     choice.event = choice.calls + 1;
     return nullptr;
   }
-  if (!choice.algorithm) begin(team, choice, chosen);
+  if (!choice.algorithm) begin(team, call, choice, chosen);
   else if (event && trials && !trials->decided()) return run_trial(team, call, choice, *trials, chosen.staged);
   else if (event) choice.event = choice.calls + 1;
   return run_or_staged(team, call, applies(choice.algorithm) ? *choice.algorithm : *chosen.best, chosen.staged);

@@ -15,7 +15,7 @@ float median_of(std::vector<float> values) {
 
 // How much slower than the best a candidate may be to stay after so many sweeps.
 constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
-constexpr std::size_t enough = 5;  // calls timed for a median that one interruption does not spoil
+constexpr std::size_t enough = 3;  // calls timed for a median that one interruption does not spoil
 constexpr float clearly = 0.97f;   // the model's choice is given up for less than that of its time
 constexpr std::size_t window = 8;
 constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
@@ -31,10 +31,11 @@ float Candidate::at_best() const {
   return times.size() < enough ? *std::ranges::min_element(times) : median();
 }
 
-Trials::Trials(std::vector<const collectives::Algorithm*> candidates, double estimate)
+Trials::Trials(std::vector<const collectives::Algorithm*> candidates, double estimate, bool together)
     : timed_(estimate < 20e3  ? most_timed
              : estimate < 1e6 ? 3
-                              : 2) {
+                              : 2),
+      together_(together) {
   for (const auto* row : candidates) candidates_.push_back({row});
   decided_ = candidates_.size() < 2;
 }
@@ -50,10 +51,11 @@ void Trials::end_block(std::span<const float> times) {
   now.times.insert(now.times.end(), times.begin(), times.end());
   rank();
   const float best = candidates_[best_].median();
-  for (const float time : times) spent_ += std::max(0.0f, time - best);
+  const float calls = together_ ? float(timed_) : 1;
+  for (const float time : times) spent_ += std::max(0.0f, time - best) * calls;
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
   for (Candidate& candidate : candidates_)
-    if (candidate.at_best() > limit * best) candidate.left = false;
+    if (candidate.times.size() > 1 && candidate.at_best() > limit * best) candidate.left = false;
   next();
 }
 

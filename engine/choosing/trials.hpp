@@ -9,8 +9,10 @@
 //                      names a call in the future from which on all try again (team/blocks.hpp, `revisit`)
 //
 // A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
-// members that come late in the program do not count against an algorithm. The estimate is the median of all calls
-// timed. Everything that decides is equal on all members: numbers of calls, and times that have been exchanged.
+// members that come late in the program do not count against an algorithm. Operations with a root let members run ahead
+// of each other, so theirs are timed together: from the last entry into the first of them to the last leaving of the
+// last, less what the slowest member did between calls. The estimate is the median of all times. Everything that
+// decides is equal on all members: numbers of calls, and times that have been exchanged.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -45,7 +47,8 @@ class Trials final : public team::Team::Kept {
  public:
   static constexpr unsigned most_candidates = 6, most_timed = 7;
   // `candidates`: the model's choice first. `estimate`: ns of a call; short ones are timed more often.
-  Trials(std::vector<const collectives::Algorithm*> candidates, double estimate);
+  // `together`: a block gives one time, not one per call.
+  Trials(std::vector<const collectives::Algorithm*> candidates, double estimate, bool together);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
@@ -69,6 +72,7 @@ class Trials final : public team::Team::Kept {
   // The first member's: when the cell may be tried again, by its clock (ns). The pause doubles each time.
   std::uint64_t not_before = 0, pause = pace.pause;
 
+  bool together() const { return together_; }
   unsigned block_calls() const { return 1 + timed_; }
   unsigned restarts() const { return restarts_; }
   double spent() const { return spent_; }  // ns that trials took beyond the best
@@ -80,7 +84,7 @@ class Trials final : public team::Team::Kept {
   std::vector<Candidate> candidates_;
   std::vector<Moment> moments_;
   unsigned timed_, in_block_ = 0, current_ = 0, best_ = 0, sweep_ = 0;
-  bool decided_ = false;
+  bool decided_ = false, together_;
   double spent_ = 0;
   unsigned tried_calls_ = 0;
   std::vector<float> window_;

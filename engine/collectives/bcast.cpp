@@ -83,16 +83,16 @@ void shares(Team& team, const Call& call, int first, int last) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s) / (s.crowded() && !s.deep() ? 16 : 1) + copying(s, 2 * in_bytes(call), 0);
+  return hop_from_root(s, lines_ahead) + copying(s, 2 * in_bytes(call), 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s) / (s.crowded() && !s.deep() ? 4 : 1) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
+  return hop_from_root(s, slots_ahead) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
 }
 double met_cost(const Shape& s, const Call& call) {
   return 1.2 * meeting(s) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call)) +
+  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call), buffers_ahead) +
          copying(s, (s.crowded() ? 4 : 1.6) * in_bytes(call), in_bytes(call) * (s.size + 1));
 }
 double direct_cost(const Shape& s, const Call& call) {

@@ -21,6 +21,10 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr std::size_t collective_count = std::size_t(Collective::count);
 const char* name(Collective collective) noexcept;
+// One member has or gets everything, and the others need not wait for each other.
+inline bool rooted(Collective c) {
+  return c == Collective::bcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
+}
 
 // In-place operation is expressed by equal addresses: what a rank contributes already lies where its result goes.
 //   bcast       root: send, the others: recv

@@ -16,10 +16,14 @@ inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
-// One member waits for another that has something for it.
-inline double hop(const Shape& s) { return s.crowded() ? around(s) : s.machine.line; }
+// One member waits for another that has something for it. With a root, ranks that share CPUs run ahead by some of the
+// operations that their rings hold, and pay one turn for all of them.
+inline double hop(const Shape& s, double ahead = 1) {
+  return s.crowded() ? around(s) / (s.deep() ? 1 : ahead) : s.machine.line;
+}
+inline constexpr double lines_ahead = 16, slots_ahead = 4, buffers_ahead = 2;
 // All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one.
-inline double hop_from_root(const Shape& s) { return hop(s) * (s.deep() ? 3.5 : 1); }
+inline double hop_from_root(const Shape& s, double ahead = 1) { return hop(s, ahead) * (s.deep() ? 3.5 : 1); }
 
 // Everybody waits for everybody: once around all ranks where they share CPUs, else by flags or at the gate.
 inline double meeting(const Shape& s) {
@@ -46,9 +50,10 @@ inline double folding(const Shape& s, double bytes, double working_set) {
 }
 
 // Rounds of copy buffers: what a round costs beside its bytes.
-inline double rounds_of(const Shape& s, double bytes) {
+inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
-  return std::max(rounds, 4.0) * 1.5 * s.machine.line + (s.crowded() ? rounds : 2) * meeting(s);
+  return std::max(rounds, 4.0) * 1.5 * s.machine.line +
+         (s.crowded() ? rounds / (s.deep() ? 1 : ahead) : 2) * meeting(s);
 }
 
 // Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it;

@@ -69,12 +69,16 @@ void direct(Team& team, const Call& call) {
 }
 
 // ---- estimates (costs.hpp)
-double line_cost(const Shape& s, const Call& call) { return hop(s) + folding(s, in_bytes(call) * s.size, 0); }
+double line_cost(const Shape& s, const Call& call) {
+  return hop(s, lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
+}
 double slots_cost(const Shape& s, const Call& call) {
-  return hop(s) + s.machine.line / 2 + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+  return hop(s, slots_ahead) + s.machine.line / 2 + copying(s, in_bytes(call), 0) +
+         folding(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) + copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 6 : 0.25) +
+  return rounds_of(s, in_bytes(call), buffers_ahead) +
+         copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 6 : 0.25) +
          folding(s, in_bytes(call) * s.size, in_bytes(call) * (s.size + 1)) * (s.crowded() ? alone(s) : 1);
 }
 double partitioned_cost(const Shape& s, const Call& call) {

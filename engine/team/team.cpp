@@ -349,10 +349,8 @@ std::string describe(const CallRecord& c) {
   std::string text = std::string(collectives::name(c.collective)) + "(" + std::to_string(c.bytes) + " bytes";
   const bool reduction = c.collective == Collective::reduce || c.collective == Collective::allreduce ||
                          c.collective == Collective::reduce_scatter_block;
-  const bool rooted = c.collective == Collective::bcast || c.collective == Collective::reduce ||
-                      c.collective == Collective::gather || c.collective == Collective::scatter;
   if (reduction && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
-  if (rooted) text += ", root " + std::to_string(c.root);
+  if (collectives::rooted(c.collective)) text += ", root " + std::to_string(c.root);
   return text + ")";
 }
 }  // namespace

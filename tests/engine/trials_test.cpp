@@ -26,7 +26,7 @@ std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsign
   const auto rows = collectives::algorithms(Collective::alltoall);
   std::vector<const Algorithm*> candidates;
   for (std::size_t i = 0; i < times.size(); ++i) candidates.push_back(&rows[i]);
-  Trials trials(candidates, times[0]);
+  Trials trials(candidates, times[0], false);
   std::mt19937 random{seed};
   std::normal_distribution<double> noise(1, 0.05);
   unsigned made = 0;
@@ -69,7 +69,7 @@ TEST(Trials, TryTheSlowOnce) {
 
 TEST(Trials, GiveUpWhatCannotRun) {
   const auto rows = collectives::algorithms(Collective::alltoall);
-  Trials trials({&rows[0], &rows[1]}, 1000);
+  Trials trials({&rows[0], &rows[1]}, 1000, false);
   for (int turn = 0; !trials.decided() && turn < 100; ++turn) {
     if (trials.current().row == &rows[0]) {
       trials.fail_block();
@@ -86,7 +86,7 @@ TEST(Trials, GiveUpWhatCannotRun) {
 
 TEST(Trials, TheWatchSeesAChangeThatStays) {
   const auto rows = collectives::algorithms(Collective::alltoall);
-  Trials trials({&rows[0]}, 1000);
+  Trials trials({&rows[0]}, 1000, false);
   for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(i % 9 ? 1000 : 50000));
   for (int i = 0; i < 8; ++i) EXPECT_FALSE(trials.changed(3000));  // a passing one
   for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(1000));
