@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "engine/choosing/trials.hpp"
@@ -146,7 +147,11 @@ Chosen choose_for(const Team& team, const Call& call) {
 }
 
 // All members' moments of the block's calls, by slots. Nanoseconds of each call, or of one of them (Trials::together).
-std::vector<float> agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
+struct Agreed {
+  std::vector<float> times;
+  float between = 0;  // ns per call
+};
+Agreed agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
   const std::uint64_t seq = team.next_slot();
   std::memcpy(team.reserve_slot(seq), mine.data(), mine.size_bytes());
   team.publish_slot(seq, mine.size_bytes());
@@ -164,16 +169,16 @@ std::vector<float> agree(Team& team, std::span<const Trials::Moment> mine, bool 
       before = theirs;
     }
   }
-  std::vector<float> times;
+  const auto outside = std::int64_t(std::accumulate(between.begin(), between.end(), std::uint64_t{0}));
+  Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(mine.size() - 1, 1))};
   if (together) {
-    std::int64_t all = std::int64_t(last.back().left - last.front().entered);
-    for (const auto pause : between) all -= std::int64_t(pause);
-    times.push_back(std::max(1.0f, float(all)) / float(mine.size()));
+    const std::int64_t all = std::int64_t(last.back().left - last.front().entered) - outside;
+    agreed.times.push_back(std::max(1.0f, float(all)) / float(mine.size()));
   } else {
     for (const auto& moment : last)
-      times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
+      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
   }
-  return times;
+  return agreed;
 }
 
 void report(const Team& team, const Call& call, const Trials& trials) {
@@ -182,7 +187,8 @@ void report(const Team& team, const Call& call, const Trials& trials) {
   for (const auto& candidate : trials.candidates()) {
     char text[80];
     if (candidate.times.empty()) std::snprintf(text, sizeof text, ", %s out of reach", candidate.row->name);
-    else std::snprintf(text, sizeof text, ", %s %.2f us", candidate.row->name, double(candidate.median()) / 1e3);
+    else
+      std::snprintf(text, sizeof text, ", %s %.2f us", candidate.row->name, double(trials.estimate(candidate)) / 1e3);
     tried += text;
   }
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s; %u calls, %.1f us beyond the best)",
@@ -230,7 +236,8 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
   if (ran != &row) {
     trials.fail_block();
   } else if (trials.note({entered, left})) {
-    trials.end_block(agree(team, trials.moments(), trials.together()));
+    const Agreed agreed = agree(team, trials.moments(), trials.together());
+    trials.end_block(agreed.times, agreed.between);
   } else {
     return ran;
   }

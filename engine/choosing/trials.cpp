@@ -46,17 +46,31 @@ bool Trials::note(Moment moment) {
   return ++in_block_ == block_calls();
 }
 
-void Trials::end_block(std::span<const float> times) {
+void Trials::end_block(std::span<const float> times, float between) {
   Candidate& now = candidates_[current_];
   now.times.insert(now.times.end(), times.begin(), times.end());
+  now.between.push_back(between);
   rank();
-  const float best = candidates_[best_].median();
+  const Candidate& fastest = candidates_[best_];
+  const float best = fastest.median(), pause = median_of(fastest.between);
   const float calls = together_ ? float(timed_) : 1;
   for (const float time : times) spent_ += std::max(0.0f, time - best) * calls;
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
   for (Candidate& candidate : candidates_)
-    if (candidate.times.size() > 1 && candidate.at_best() > limit * best) candidate.left = false;
+    if (candidate.times.size() > 1 &&
+        candidate.at_best() + *std::ranges::min_element(candidate.between) > limit * (best + pause))
+      candidate.left = false;
   next();
+}
+
+float Trials::estimate(const Candidate& candidate) const {
+  const Candidate& first = candidates_[0];
+  const float its = candidate.median();
+  if (&candidate == &first || candidate.between.size() < enough || first.between.size() < enough) return its;
+  const auto [least, most] = std::ranges::minmax(candidate.between);
+  const auto [least_first, most_first] = std::ranges::minmax(first.between);
+  const bool clear = least > most_first || most < least_first;
+  return clear ? its + median_of(candidate.between) - median_of(first.between) : its;
 }
 
 void Trials::fail_block() {
@@ -66,11 +80,11 @@ void Trials::fail_block() {
 }
 
 void Trials::rank() {
-  const float first = candidates_[0].median();
+  const float first = estimate(candidates_[0]);
   best_ = 0;
   for (unsigned i = 1; i < candidates_.size(); ++i) {
-    const float its = candidates_[i].median();
-    if (its < candidates_[best_].median() && its < clearly * first) best_ = i;
+    const float its = estimate(candidates_[i]);
+    if (its < estimate(candidates_[best_]) && its < clearly * first) best_ = i;
   }
 }
 

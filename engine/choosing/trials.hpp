@@ -11,7 +11,11 @@
 // A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
 // members that come late in the program do not count against an algorithm. Operations with a root let members run ahead
 // of each other, so theirs are timed together: from the last entry into the first of them to the last leaving of the
-// last, less what the slowest member did between calls. The estimate is the median of all times. Everything that
+// last, less what the slowest member did between calls. The estimate is the median of all times.
+//
+// What an algorithm leaves behind is paid between calls: a rank that rewrites an array whose lines a peer has read has
+// to fetch them back. So the time between calls is noted as well; it counts where all blocks of a candidate differ to
+// the same side from all blocks of the model's choice, which the program's own work rarely does. Everything that
 // decides is equal on all members: numbers of calls, and times that have been exchanged.
 #pragma once
 #include <cstdint>
@@ -36,11 +40,12 @@ extern Pace pace;
 
 struct Candidate {
   const collectives::Algorithm* row = nullptr;
-  std::vector<float> times{};  // ns of each call timed, of all members alike
-  unsigned failures = 0;       // blocks in which it could not run
-  bool left = true;            // in the trials
-  float median() const;        // infinity without times
-  float at_best() const;       // what it cannot be blamed for: the least of few times, the median of many
+  std::vector<float> times{};    // ns of each call timed, of all members alike
+  unsigned failures = 0;         // blocks in which it could not run
+  bool left = true;              // in the trials
+  std::vector<float> between{};  // ns per call between the calls of each block
+  float median() const;          // infinity without times
+  float at_best() const;         // what it cannot be blamed for: the least of few times, the median of many
 };
 
 class Trials final : public team::Team::Kept {
@@ -53,6 +58,8 @@ class Trials final : public team::Team::Kept {
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
   std::span<const Candidate> candidates() const { return candidates_; }
+  // ns of a call: the median, and what it clearly adds to or saves of the time between calls.
+  float estimate(const Candidate& candidate) const;
   // The fastest so far; the first candidate as long as nothing is known.
   const Candidate& best() const { return candidates_[best_]; }
 
@@ -63,7 +70,7 @@ class Trials final : public team::Team::Kept {
   bool note(Moment moment);
   std::span<const Moment> moments() const { return moments_; }  // of the calls that count
   // The block is over: times of its calls, of all members alike. Goes on to the next candidate.
-  void end_block(std::span<const float> times);
+  void end_block(std::span<const float> times, float between = 0);
   void fail_block();
   void restart();
 

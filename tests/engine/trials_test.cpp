@@ -67,6 +67,47 @@ TEST(Trials, TryTheSlowOnce) {
   EXPECT_EQ(calls, 6u * 8);
 }
 
+// One is faster in the call, but what it leaves behind costs more between calls than it saves.
+TEST(Trials, SeeWhatACallLeavesBehind) {
+  const auto rows = collectives::algorithms(Collective::alltoall);
+  for (const double left_behind : {0.0, 600.0}) {
+    for (const float own_work : {0.0f, 5000.0f}) {
+      Trials trials({&rows[0], &rows[1]}, 1000, false);
+      std::mt19937 random{7};
+      std::normal_distribution<double> noise(1, 0.01);
+      while (!trials.decided()) {
+        const bool first = trials.current().row == &rows[0];
+        while (!trials.note({0, 1})) {
+        }
+        std::vector<float> times;
+        for (std::size_t i = 0; i < trials.moments().size(); ++i)
+          times.push_back(float((first ? 500 : 800) * noise(random)));
+        trials.end_block(times, float((first ? left_behind : 0) + own_work * noise(random)));
+      }
+      EXPECT_EQ(trials.best().row, left_behind > 0 ? &rows[1] : &rows[0]) << left_behind << " " << own_work;
+    }
+  }
+}
+
+// The program's own work varies more than algorithms do: it must not decide.
+TEST(Trials, AreNotMisledByTheProgramsWork) {
+  const auto rows = collectives::algorithms(Collective::alltoall);
+  int right = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Trials trials({&rows[0], &rows[1]}, 1000, false);
+    std::mt19937 random{seed};
+    while (!trials.decided()) {
+      const bool first = trials.current().row == &rows[0];
+      while (!trials.note({0, 1})) {
+      }
+      const std::vector<float> times(trials.moments().size(), first ? 500 : 800);
+      trials.end_block(times, float(random() % 20000));
+    }
+    right += trials.best().row == &rows[0];
+  }
+  EXPECT_GE(right, 95);
+}
+
 TEST(Trials, GiveUpWhatCannotRun) {
   const auto rows = collectives::algorithms(Collective::alltoall);
   Trials trials({&rows[0], &rows[1]}, 1000, false);
