@@ -20,18 +20,19 @@ void rounds(Team& team, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   const int p = team.size(), me = team.rank();
-  const auto store = store_for(team, call.bytes * p * (p + 1));
+  const auto stores = stores_for(team, call.bytes * p * (p + 1));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
       team, divide_up(call.bytes, chunk),
       [&](std::size_t k, std::byte* buffer) { put(buffer, in + k * chunk, length(k)); },
       [&](std::size_t k, std::uint64_t tick) {
-        put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), store);
+        put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores);
         for (int i = 1; i < p; ++i) {
           const int r = (me + i) % p;
-          put(out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), store);
+          put(out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), stores);
         }
       });
+  copying::fence();
 }
 
 double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }

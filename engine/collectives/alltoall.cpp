@@ -28,7 +28,7 @@ void rounds(Team& team, const Call& call) {
   const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const auto store = store_for(team, 2 * call.bytes * p * p);
+  const auto stores = stores_for(team, 2 * call.bytes * p * p);
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
       team, divide_up(call.bytes, piece),
@@ -39,12 +39,13 @@ void rounds(Team& team, const Call& call) {
         }
       },
       [&](std::size_t k, std::uint64_t tick) {
-        put(out + me * call.bytes + k * piece, in + me * call.bytes + k * piece, length(k), store);
+        put(out + me * call.bytes + k * piece, in + me * call.bytes + k * piece, length(k), stores);
         for (int i = 1; i < p; ++i) {
           const int from = (me + p - i) % p;
-          put(out + from * call.bytes + k * piece, team.buffer(from, tick) + me * place, length(k), store);
+          put(out + from * call.bytes + k * piece, team.buffer(from, tick) + me * place, length(k), stores);
         }
       });
+  copying::fence();
 }
 
 // Two members exchange `bytes` bytes at a and b, by way of a block that stays in the first-level cache.

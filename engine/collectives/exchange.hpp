@@ -62,21 +62,24 @@ void exchange_direct(Team& team, double working_set, std::size_t block, Move mov
   finish_direct(team);
 }
 
-// Every member copies `bytes`. The orders' small factors tell which to try first where nothing else decides: crowding
-// at one member (linear), and what a kind of store costs where it does not fit.
+// Every member copies `bytes`. The orders' factors tell which to try first. Within one last-level cache they hardly
+// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one member's
+// lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back (push, and
+// the orders by place).
 inline double exchanging(const Shape& s, Kind kind, double bytes, double working_set) {
-  const double busy = std::min(s.size, 64);
+  const bool several = s.group_size() < s.size;
+  const double busy = std::min(s.size, 50);
   double factor = 1;
   switch (kind.order) {
-    case Order::linear: factor = 1.02 + 0.002 * busy; break;
+    case Order::linear: factor = several ? 1 + 0.06 * busy : 1.02 + 0.002 * busy; break;
     case Order::xored: factor = 1.01; break;
-    case Order::grouped: factor = 1.02; break;
+    case Order::grouped: factor = several ? 0.97 : 1.02; break;
     case Order::near_first: factor = 0.99; break;
     case Order::tiled:
-    case Order::morton: factor = bytes / s.size < 1024 && s.size >= 16 ? 0.98 : 1.03; break;
+    case Order::morton: factor = several ? 3.5 : 1.03; break;
     default: break;
   }
-  if (kind.direction == Direction::push) factor += 0.02;
+  if (kind.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
   const double out = spilled(s, working_set);
   switch (kind.hybrid) {
     case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;

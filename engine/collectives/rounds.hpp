@@ -26,6 +26,14 @@ inline copying::Store store_for(const Team& team, std::size_t working_set) {
   return copying::choose_store(working_set, std::size_t(team.shape().all_caches()));
 }
 
+// The same for the pieces of a long copy, however short they are: whoever uses it fences when all are done.
+inline copying::Stores stores_for(const Team& team, std::size_t working_set) {
+  return store_for(team, working_set) == copying::Store::streaming ? copying::all_streaming : copying::all_temporal;
+}
+inline void put(void* to, const void* from, std::size_t bytes, copying::Stores stores) {
+  if (to != from && bytes) copying::copy_hybrid(to, from, bytes, stores);
+}
+
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 // Length of a pipeline's chunks: at least four chunks to overlap copying in and out, 8 KiB at least, a buffer at most.
