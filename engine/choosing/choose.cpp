@@ -146,6 +146,15 @@ Chosen choose_for(const Team& team, const Call& call) {
   return chosen;
 }
 
+// What a cell keeps.
+struct Tried final : Team::Kept {
+  Tried(std::vector<const Algorithm*> promising, double estimate, bool together)
+      : rows(std::move(promising)), trials(rows.size(), estimate, together) {}
+  std::vector<const Algorithm*> rows;  // by candidate
+  Trials trials;
+  const Algorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
+};
+
 // All members' moments of the block's calls, by slots. Nanoseconds of each call, or of one of them (Trials::together).
 struct Agreed {
   std::vector<float> times;
@@ -181,19 +190,21 @@ Agreed agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
   return agreed;
 }
 
-void report(const Team& team, const Call& call, const Trials& trials) {
+void report(const Team& team, const Call& call, const Tried& tried_rows) {
   if (team.rank() != 0) return;
+  const Trials& trials = tried_rows.trials;
   std::string tried;
   for (const auto& candidate : trials.candidates()) {
     char text[80];
-    if (candidate.times.empty()) std::snprintf(text, sizeof text, ", %s out of reach", candidate.row->name);
+    if (candidate.times.empty()) std::snprintf(text, sizeof text, ", %s out of reach", tried_rows.row(candidate)->name);
     else
-      std::snprintf(text, sizeof text, ", %s %.2f us", candidate.row->name, double(trials.estimate(candidate)) / 1e3);
+      std::snprintf(text, sizeof text, ", %s %.2f us", tried_rows.row(candidate)->name,
+                    double(trials.estimate(candidate)) / 1e3);
     tried += text;
   }
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s; %u calls, %.1f us beyond the best)",
-           collectives::name(call.collective), call.bytes, team.size(), trials.best().row->name, tried.c_str() + 1,
-           trials.tried_calls(), trials.spent() / 1e3);
+           collectives::name(call.collective), call.bytes, team.size(), tried_rows.row(trials.best())->name,
+           tried.c_str() + 1, trials.tried_calls(), trials.spent() / 1e3);
 }
 
 // After the decision: whether the first member times this call, and when the next call is that is not like others.
@@ -220,13 +231,14 @@ void begin(const Team& team, const Call& call, Team::Choice& choice, const Chose
   choice.staged = chosen.staged;
   choice.event = 0;
   if (team.plan().choosing != Choosing::trial || chosen.promising.size() < 2) return;
-  choice.trials = std::make_unique<Trials>(chosen.promising, chosen.cost, collectives::rooted(call.collective));
+  choice.trials = std::make_unique<Tried>(chosen.promising, chosen.cost, collectives::rooted(call.collective));
   choice.event = choice.calls + pace.first;
 }
 
-const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, Trials& trials,
+const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, Tried& tried,
                            const Algorithm* fallback) {
-  const Algorithm& row = *trials.current().row;
+  Trials& trials = tried.trials;
+  const Algorithm& row = *tried.row(trials.current());
   const Algorithm* ran = fallback;
   choice.event = choice.calls + 1;
   const std::uint64_t entered = waiting::nanoseconds();
@@ -241,10 +253,10 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
   } else {
     return ran;
   }
-  choice.algorithm = trials.best().row;
+  choice.algorithm = tried.row(trials.best());
   choice.skip = choice.failures = 0;
   if (trials.decided()) {
-    report(team, call, trials);
+    report(team, call, tried);
     trials.not_before = left + std::max(trials.pause, std::uint64_t(pace.price * trials.spent()));
     trials.pause *= 2;
     choice.event = (choice.calls / pace.epoch + 1) * pace.epoch;
@@ -257,8 +269,15 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
 
 }  // namespace
 
+const Trials* trials_of(const Team& team, collectives::Collective collective, std::size_t bytes) {
+  const auto* const tried =
+      static_cast<const Tried*>(team.chosen[std::size_t(collective)][size_class(bytes)].trials.get());
+  return tried ? &tried->trials : nullptr;
+}
+
 const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choice) {
-  auto* const trials = static_cast<Trials*>(choice.trials.get());
+  auto* const tried = static_cast<Tried*>(choice.trials.get());
+  Trials* const trials = tried ? &tried->trials : nullptr;
   const bool event = choice.calls == choice.event;
   auto applies = [&](const Algorithm* row) { return row && row->applies(team.shape(), call); };
   if (event && trials && trials->decided() && applies(choice.algorithm) && applies(choice.staged)) {
@@ -273,7 +292,7 @@ const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choi
     return nullptr;
   }
   if (!choice.algorithm) begin(team, call, choice, chosen);
-  else if (event && trials && !trials->decided()) return run_trial(team, call, choice, *trials, chosen.staged);
+  else if (event && trials && !trials->decided()) return run_trial(team, call, choice, *tried, chosen.staged);
   else if (event) choice.event = choice.calls + 1;
   return run_or_staged(team, call, applies(choice.algorithm) ? *choice.algorithm : *chosen.best, chosen.staged);
 }

@@ -42,6 +42,10 @@ inline const collectives::Algorithm* run_or_staged(team::Team& team, const colle
   return staged;
 }
 
+// The trials of a cell; nullptr: it has none.
+class Trials;
+const Trials* trials_of(const team::Team& team, collectives::Collective collective, std::size_t bytes);
+
 // Calls that are not run as those before: the first, those of trials, those to which the cell's choice does not apply.
 const collectives::Algorithm* perform_slowly(team::Team& team, const collectives::Call& call,
                                              team::Team::Choice& choice);

@@ -31,12 +31,12 @@ float Candidate::at_best() const {
   return times.size() < enough ? *std::ranges::min_element(times) : median();
 }
 
-Trials::Trials(std::vector<const collectives::Algorithm*> candidates, double estimate, bool together)
+Trials::Trials(std::size_t count, double estimate, bool together)
     : timed_(estimate < 20e3  ? most_timed
              : estimate < 1e6 ? 3
                               : 2),
       together_(together) {
-  for (const auto* row : candidates) candidates_.push_back({row});
+  for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
   decided_ = candidates_.size() < 2;
 }
 
@@ -103,7 +103,7 @@ void Trials::next() {
 }
 
 void Trials::restart() {
-  for (Candidate& candidate : candidates_) candidate = {candidate.row};
+  for (Candidate& candidate : candidates_) candidate = {candidate.id};
   in_block_ = current_ = best_ = sweep_ = 0;
   moments_.clear();
   window_.clear();

@@ -1,4 +1,6 @@
-// Finding out at run time which algorithm is the fastest for one cell: one team, collective and class of lengths.
+// Finding out at run time which of some candidates is the fastest for one cell: of collectives, the algorithms for one
+// team, collective and class of lengths (choose.cpp); of messages, the ways for one sender and class of lengths
+// (messages/ways.hpp), where the receiver is the only member.
 //
 //   calls of a cell    1 ..   the model's choice (or the best so far)
 //   block              now and then a few calls of one candidate, the first of them not counted
@@ -22,8 +24,6 @@
 #include <span>
 #include <vector>
 
-#include "engine/team/team.hpp"
-
 namespace nearfield::choosing {
 
 // How trials are spread; tests use others.
@@ -39,7 +39,7 @@ struct Pace {
 extern Pace pace;
 
 struct Candidate {
-  const collectives::Algorithm* row = nullptr;
+  unsigned id = 0;               // what the owner of the trials knows it by
   std::vector<float> times{};    // ns of each call timed, of all members alike
   unsigned failures = 0;         // blocks in which it could not run
   bool left = true;              // in the trials
@@ -48,12 +48,12 @@ struct Candidate {
   float at_best() const;         // what it cannot be blamed for: the least of few times, the median of many
 };
 
-class Trials final : public team::Team::Kept {
+class Trials {
  public:
   static constexpr unsigned most_candidates = 6, most_timed = 7;
-  // `candidates`: the model's choice first. `estimate`: ns of a call; short ones are timed more often.
+  // Candidates 0 .. count - 1, the model's choice first. `estimate`: ns of a call; short ones are timed more often.
   // `together`: a block gives one time, not one per call.
-  Trials(std::vector<const collectives::Algorithm*> candidates, double estimate, bool together);
+  Trials(std::size_t count, double estimate, bool together);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }

@@ -13,7 +13,6 @@
 namespace nearfield::choosing {
 namespace {
 
-using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 using team::Node;
@@ -23,15 +22,12 @@ using testing::run_processes;
 
 // Runs all trials of candidates that take these times, with noise and outliers. What was chosen.
 std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsigned* calls = nullptr) {
-  const auto rows = collectives::algorithms(Collective::alltoall);
-  std::vector<const Algorithm*> candidates;
-  for (std::size_t i = 0; i < times.size(); ++i) candidates.push_back(&rows[i]);
-  Trials trials(candidates, times[0], false);
+  Trials trials(times.size(), times[0], false);
   std::mt19937 random{seed};
   std::normal_distribution<double> noise(1, 0.05);
   unsigned made = 0;
   while (!trials.decided()) {
-    const std::size_t now = std::size_t(trials.current().row - rows.data());
+    const std::size_t now = trials.current().id;
     bool full = false;
     while (!full) {
       full = trials.note({0, 1});
@@ -43,7 +39,7 @@ std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsign
     trials.end_block(block);
   }
   if (calls) *calls = made;
-  return std::size_t(trials.best().row - rows.data());
+  return trials.best().id;
 }
 
 TEST(Trials, FindTheFastestDespiteOutliers) {
@@ -69,14 +65,13 @@ TEST(Trials, TryTheSlowOnce) {
 
 // One is faster in the call, but what it leaves behind costs more between calls than it saves.
 TEST(Trials, SeeWhatACallLeavesBehind) {
-  const auto rows = collectives::algorithms(Collective::alltoall);
   for (const double left_behind : {0.0, 600.0}) {
     for (const float own_work : {0.0f, 5000.0f}) {
-      Trials trials({&rows[0], &rows[1]}, 1000, false);
+      Trials trials(2, 1000, false);
       std::mt19937 random{7};
       std::normal_distribution<double> noise(1, 0.01);
       while (!trials.decided()) {
-        const bool first = trials.current().row == &rows[0];
+        const bool first = trials.current().id == 0;
         while (!trials.note({0, 1})) {
         }
         std::vector<float> times;
@@ -84,35 +79,33 @@ TEST(Trials, SeeWhatACallLeavesBehind) {
           times.push_back(float((first ? 500 : 800) * noise(random)));
         trials.end_block(times, float((first ? left_behind : 0) + own_work * noise(random)));
       }
-      EXPECT_EQ(trials.best().row, left_behind > 0 ? &rows[1] : &rows[0]) << left_behind << " " << own_work;
+      EXPECT_EQ(trials.best().id, left_behind > 0 ? 1u : 0u) << left_behind << " " << own_work;
     }
   }
 }
 
 // The program's own work varies more than algorithms do: it must not decide.
 TEST(Trials, AreNotMisledByTheProgramsWork) {
-  const auto rows = collectives::algorithms(Collective::alltoall);
   int right = 0;
   for (unsigned seed = 0; seed < 100; ++seed) {
-    Trials trials({&rows[0], &rows[1]}, 1000, false);
+    Trials trials(2, 1000, false);
     std::mt19937 random{seed};
     while (!trials.decided()) {
-      const bool first = trials.current().row == &rows[0];
+      const bool first = trials.current().id == 0;
       while (!trials.note({0, 1})) {
       }
       const std::vector<float> times(trials.moments().size(), first ? 500 : 800);
       trials.end_block(times, float(random() % 20000));
     }
-    right += trials.best().row == &rows[0];
+    right += trials.best().id == 0;
   }
   EXPECT_GE(right, 95);
 }
 
 TEST(Trials, GiveUpWhatCannotRun) {
-  const auto rows = collectives::algorithms(Collective::alltoall);
-  Trials trials({&rows[0], &rows[1]}, 1000, false);
+  Trials trials(2, 1000, false);
   for (int turn = 0; !trials.decided() && turn < 100; ++turn) {
-    if (trials.current().row == &rows[0]) {
+    if (trials.current().id == 0) {
       trials.fail_block();
     } else {
       while (!trials.note({0, 1})) {
@@ -122,12 +115,11 @@ TEST(Trials, GiveUpWhatCannotRun) {
     }
   }
   EXPECT_TRUE(trials.decided());
-  EXPECT_EQ(trials.best().row, &rows[1]);
+  EXPECT_EQ(trials.best().id, 1u);
 }
 
 TEST(Trials, TheWatchSeesAChangeThatStays) {
-  const auto rows = collectives::algorithms(Collective::alltoall);
-  Trials trials({&rows[0]}, 1000, false);
+  Trials trials(1, 1000, false);
   for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(i % 9 ? 1000 : 50000));
   for (int i = 0; i < 8; ++i) EXPECT_FALSE(trials.changed(3000));  // a passing one
   for (int i = 0; i < 80; ++i) EXPECT_FALSE(trials.changed(1000));
@@ -166,12 +158,11 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
   bool decided = true;
   unsigned restarts = 0;
   for (const std::size_t n : {8, 1000}) {
-    const auto& trials =
-        static_cast<const Trials&>(*team.chosen[std::size_t(Collective::allgather)][size_class(n)].trials);
+    const Trials& trials = *trials_of(team, Collective::allgather, n);
     decided &= trials.restarts() > 0 || trials.decided();
     restarts += trials.restarts();
     char name[32] = {}, names[testing::most_processes][32];
-    std::strncpy(name, trials.best().row->name, 31);
+    std::snprintf(name, sizeof name, "%u", trials.best().id);
     bootstrap.allgather(name, names, sizeof name);
     for (int r = 0; r < size; ++r) decided &= !std::strcmp(names[r], names[0]);
   }
