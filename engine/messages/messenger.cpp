@@ -24,6 +24,10 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
   std::unique_ptr<Messenger> m(new Messenger(base));
   m->threaded_ = threaded;
   m->ring_bytes_ = fastbox_bytes(m->members_);
+  // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
+  const Settings& settings = m->node_.settings();
+  m->tries_ways_ =
+      settings.choosing == Choosing::trial && settings.protocol == Protocol::automatic && !m->node_.policy().crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);
   std::uint64_t mine = 0;

@@ -12,6 +12,7 @@
 
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/request.hpp"
+#include "engine/messages/ways.hpp"
 #include "engine/team/team.hpp"
 
 namespace nearfield::messages {
@@ -85,6 +86,7 @@ class Messenger {
     std::uint64_t kept = 0;  // bytes of unexpected messages
     bool saturated = false;
     std::uint32_t silent = 0;  // polls without a message
+    Ways ways;
   };
   struct SleepHost;
 
@@ -116,6 +118,7 @@ class Messenger {
   layout::View layout_of_own(std::uint64_t transfer) const;
   void begin_transfer(Request& request);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
+  void try_way(Request& request, bool by_cma);
   void acknowledge(int member, std::uint64_t transfer, State state);
   bool pump_send(Request& request, Guard& guard);
   bool pump_receive(Request& request, Guard& guard);
@@ -137,6 +140,7 @@ class Messenger {
   team::Node& node_;
   const int me_, members_;
   bool threaded_ = false;
+  bool tries_ways_ = false;  // large messages, where there is a choice
   std::mutex lock_;
   std::vector<std::byte*> base_;
   std::vector<Mailbox*> box_;

@@ -47,7 +47,7 @@ struct Request : Entry {
     completed.store(false, std::memory_order_relaxed);
     trouble = Trouble::none;
     cancelled = posted = busy = waits = staging = helps = has_first = false;
-    received = 0;
+    received = accepted = 0;
     transfer = nullptr;
     way = State::waiting;
     under_way.owner = this;
@@ -62,6 +62,7 @@ struct Request : Entry {
   Transfer* transfer = nullptr;  // in the sender's segment
   std::uint64_t transfer_offset = 0;
   layout::Data other_data;             // the other side's, where it can be reached
+  std::uint64_t accepted = 0;          // receiver: when, if it is timed (ways.hpp); ns
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
   Link under_way;                       // in the list of transfers, or of sends that wait for room

@@ -290,18 +290,17 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   request.slot = noticeboard_.note(request.data.begin(), request.data.span());
   t.length = request.received;
   const Protocol protocol = node_.settings().protocol;
+  const bool by_cma =
+      peer_[member] && peer_[member]->cma && request.data.dense() && t.from.address && t.from.run_count == 0;
+  request.accepted = 0;
   if (adopt(member, t.from, t.length, request)) {
     request.way = State::direct;
     if (member == me_) request.other_data.view = layout_of_own(transfer);
-    ++counts_.direct;
-  } else if (protocol == Protocol::cma && peer_[member]->cma && request.data.dense() && t.from.address &&
-             t.from.run_count == 0) {
-    request.way = State::cma;
-    ++counts_.cma;
+    else if (tries_ways_) try_way(request, by_cma);
   } else {
-    request.way = State::staged;
-    ++counts_.staged;
+    request.way = protocol == Protocol::cma && by_cma ? State::cma : State::staged;
   }
+  ++(request.way == State::direct ? counts_.direct : request.way == State::cma ? counts_.cma : counts_.staged);
   t.block_bytes = block_for(t.length);
   request.blocks = parts(t.length, request.way == State::staged ? t.stage_bytes : t.block_bytes);
   if (request.way != State::staged) {
@@ -314,6 +313,14 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   receiving_.push(request.under_way);
   t.state.store(request.way, std::memory_order_release);  // pairs with pump_send
   wake(member);
+}
+
+// Where there is a choice, what trials say.
+void Messenger::try_way(Request& request, bool by_cma) {
+  const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_cma);
+  request.way = chosen.way;
+  if (chosen.way != State::direct) request.mapping.reset();
+  if (chosen.timed) request.accepted = waiting::nanoseconds();
 }
 
 // Own messages to ourselves: the sender's layout is in its request.
@@ -393,6 +400,8 @@ void Messenger::end_receive(Request& request) {
   Noticeboard::clear(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
+  if (request.accepted)
+    in_[std::size_t(request.member)].ways.over(request.received, waiting::nanoseconds() - request.accepted);
   request.mapping.reset();
   complete(request);
 }

@@ -466,5 +466,42 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
   EXPECT_EQ(failed, 1);  // the one that was killed
 }
 
+// Large messages whose memory can be reached go every way for a while, arrive whole, and then one way.
+TEST(Ways, AreTriedAndDecided) {
+  EXPECT_EQ(0, run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              choosing::pace = {.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0};
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              auto messenger = Messenger::create(**team, bootstrap, false);
+              if (!messenger) return false;
+              Messenger& m = **messenger;
+              if (node.policy().crowded) return true;
+              constexpr std::size_t sizes[] = {20000, 65536, 300001};
+              auto* const at = node.segment().base() + *node.arena().allocate(2 * 300001, 64);
+              for (int i = 0; i < 900; ++i) {
+                const std::size_t n = sizes[i % 3];
+                std::byte *const mine = at, *const theirs = at + 300001;
+                std::memset(mine, i * 7 + rank, n);
+                Request receive, send;
+                receive.member = 1 - rank;
+                receive.envelope = {1, 1 - rank, 0};
+                receive.data = {theirs, n, {}};
+                send.is_send = true;
+                send.member = 1 - rank;
+                send.envelope = {1, rank, 0};
+                send.data = {mine, n, {}};
+                m.start(receive);
+                m.start(send);
+                m.wait(receive);
+                m.wait(send);
+                for (std::size_t k = 0; k < n; k += 97)
+                  if (theirs[k] != std::byte(i * 7 + 1 - rank)) return false;
+                if (theirs[n - 1] != std::byte(i * 7 + 1 - rank)) return false;
+              }
+              bootstrap.meet();
+              return m.counts().direct > 100 && m.counts().staged > 10;
+            }));
+}
+
 }  // namespace
 }  // namespace nearfield::messages
