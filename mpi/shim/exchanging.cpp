@@ -23,10 +23,20 @@ struct Parts {
   MPI_Aint extent = 1;        // of `type`
 
   bool complete() const { return counts && displacements; }
-  // The host judges arguments that are wrong.
+  // False: arguments that the host must judge.
   bool prepare() {
+    if (!complete()) return false;
+    if (types) return true;
+    if (const TypeInfo* info = find_type(type); info && info->dense) {
+      extent = info->bytes;
+      return true;
+    }
+    if (const auto layout = find_layout(type)) {
+      extent = layout->view.dense() ? MPI_Aint(layout->size) : MPI_Aint(layout->view.extent);
+      return true;
+    }
     MPI_Aint low = 0;
-    return complete() && (types || host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS);
+    return type != host.type_null && host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS;
   }
   MPI_Datatype type_of(int partner) const { return types ? types[partner] : type; }
   void* place_of(int partner) const {

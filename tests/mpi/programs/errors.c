@@ -40,6 +40,18 @@ int main(int argc, char** argv) {
   report("bcast count", MPI_Bcast(a, -1, MPI_DOUBLE, 0, comm));
   report("allgather count", MPI_Allgather(a, -1, MPI_DOUBLE, b, -1, MPI_DOUBLE, comm));
   report("alltoall count", MPI_Alltoall(a, -1, MPI_DOUBLE, b, -1, MPI_DOUBLE, comm));
+  int ones[64], zeros[64] = {0}, bad[64];
+  MPI_Datatype doubles[64], nulls[64];
+  for (int r = 0; r < 64; ++r) {
+    ones[r] = 1;
+    bad[r] = -1;
+    doubles[r] = MPI_DOUBLE;
+    nulls[r] = MPI_DATATYPE_NULL;
+  }
+  report("alltoallv count", MPI_Alltoallv(a, bad, zeros, MPI_DOUBLE, b, bad, zeros, MPI_DOUBLE, comm));
+  report("alltoallv datatype", MPI_Alltoallv(a, ones, zeros, MPI_DATATYPE_NULL, b, ones, zeros, MPI_DATATYPE_NULL, comm));
+  report("alltoallw count", MPI_Alltoallw(a, bad, zeros, doubles, b, bad, zeros, doubles, comm));
+  report("alltoallw datatype", MPI_Alltoallw(a, ones, zeros, nulls, b, ones, zeros, nulls, comm));
   report("null communicator", MPI_Barrier(MPI_COMM_NULL));
   report("null communicator, allreduce", MPI_Allreduce(a, b, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_NULL));
   report("null datatype", MPI_Bcast(a, 1, MPI_DATATYPE_NULL, 0, comm));
