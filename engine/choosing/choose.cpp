@@ -280,6 +280,8 @@ const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choi
   Trials* const trials = tried ? &tried->trials : nullptr;
   const bool event = choice.calls == choice.event;
   auto applies = [&](const Algorithm* row) { return row && row->applies(team.shape(), call); };
+  if (event && trials && !trials->decided() && applies(choice.staged))
+    return run_trial(team, call, choice, *tried, choice.staged);
   if (event && trials && trials->decided() && applies(choice.algorithm) && applies(choice.staged)) {
     const std::uint64_t start = waiting::nanoseconds();
     const Algorithm* const ran = run_or_staged(team, call, *choice.algorithm, choice.staged);
