@@ -275,28 +275,28 @@ const Trials* trials_of(const Team& team, collectives::Collective collective, st
   return tried ? &tried->trials : nullptr;
 }
 
+const Algorithm* find_staged(const Team& team, const Call& call) { return choose_for(team, call).staged; }
+
 const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choice) {
   auto* const tried = static_cast<Tried*>(choice.trials.get());
-  Trials* const trials = tried ? &tried->trials : nullptr;
   const bool event = choice.calls == choice.event;
   auto applies = [&](const Algorithm* row) { return row && row->applies(team.shape(), call); };
-  if (event && trials && !trials->decided() && applies(choice.staged))
-    return run_trial(team, call, choice, *tried, choice.staged);
-  if (event && trials && trials->decided() && applies(choice.algorithm) && applies(choice.staged)) {
+  if (event && tried && tried->trials.decided() && applies(choice.algorithm)) {
     const std::uint64_t start = waiting::nanoseconds();
-    const Algorithm* const ran = run_or_staged(team, call, *choice.algorithm, choice.staged);
-    watch(team, choice, *trials, call, waiting::nanoseconds() - start);
+    const Algorithm* const ran = run_chosen(team, call, choice);
+    watch(team, choice, tried->trials, call, waiting::nanoseconds() - start);
     return ran;
   }
+  if (event && tried && applies(choice.staged)) return run_trial(team, call, choice, *tried, choice.staged);
   const Chosen chosen = choose_for(team, call);
-  if (!chosen.best) {
-    choice.event = choice.calls + 1;
-    return nullptr;
+  if (event) choice.event = choice.calls + 1;
+  if (!chosen.best) return nullptr;
+  if (!choice.algorithm) {
+    begin(team, call, choice, chosen);
+    return run_chosen(team, call, choice);
   }
-  if (!choice.algorithm) begin(team, call, choice, chosen);
-  else if (event && trials && !trials->decided()) return run_trial(team, call, choice, *tried, chosen.staged);
-  else if (event) choice.event = choice.calls + 1;
-  return run_or_staged(team, call, applies(choice.algorithm) ? *choice.algorithm : *chosen.best, chosen.staged);
+  if (event && tried && !tried->trials.decided()) return run_trial(team, call, choice, *tried, chosen.staged);
+  return run_or_staged(team, call, *chosen.best, chosen.staged);  // the cell's choice does not apply
 }
 
 }  // namespace nearfield::choosing

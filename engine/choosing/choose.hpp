@@ -46,24 +46,22 @@ inline const collectives::Algorithm* run_or_staged(team::Team& team, const colle
 class Trials;
 const Trials* trials_of(const team::Team& team, collectives::Collective collective, std::size_t bytes);
 
-// Calls that are not run as those before: the first, those of trials, those to which the cell's choice does not apply.
-const collectives::Algorithm* perform_slowly(team::Team& team, const collectives::Call& call,
-                                             team::Team::Choice& choice);
+// What needs no reach and applies to a call; nullptr: nothing. Slow.
+const collectives::Algorithm* find_staged(const team::Team& team, const collectives::Call& call);
 
-// Chooses and runs; nullptr where no algorithm applies, on all members alike. Buffers of one size that were out of
-// reach will be so again: after each failure the next calls, twice as many each time, do not even ask.
-inline const collectives::Algorithm* perform(team::Team& team, const collectives::Call& call) {
-  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
+// Runs the cell's algorithm, which applies. Buffers of one size that were out of reach will be so again: after each
+// failure the next calls, twice as many each time, do not even ask. Every call that runs the cell's algorithm comes
+// through here, also where one member alone times it: what is skipped must be equal on all.
+inline const collectives::Algorithm* run_chosen(team::Team& team, const collectives::Call& call,
+                                                team::Team::Choice& choice) {
   const collectives::Algorithm* const algorithm = choice.algorithm;
-  if (++choice.calls == choice.event || !algorithm->applies(team.shape(), call)) [[unlikely]]
-    return perform_slowly(team, call, choice);
   if (algorithm->reach == collectives::staged) [[likely]] {
     algorithm->run(team, call);
     return algorithm;
   }
-  const auto* const staged = choice.staged && choice.staged->applies(team.shape(), call) ? choice.staged : nullptr;
-  if (!staged) return perform_slowly(team, call, choice);
-  if (choice.skip > 0) {
+  const auto* const staged =
+      choice.staged && choice.staged->applies(team.shape(), call) ? choice.staged : find_staged(team, call);
+  if (staged && choice.skip > 0) {
     --choice.skip;
     staged->run(team, call);
     return staged;
@@ -72,6 +70,18 @@ inline const collectives::Algorithm* perform(team::Team& team, const collectives
   if (ran == algorithm) choice.failures = 0;
   else choice.skip = 1u << std::min(++choice.failures, 6u);
   return ran;
+}
+
+// Calls that are not run as those before: the first, those of trials, those to which the cell's choice does not apply.
+const collectives::Algorithm* perform_slowly(team::Team& team, const collectives::Call& call,
+                                             team::Team::Choice& choice);
+
+// Chooses and runs; nullptr where no algorithm applies, on all members alike.
+inline const collectives::Algorithm* perform(team::Team& team, const collectives::Call& call) {
+  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
+  if (++choice.calls == choice.event || !choice.algorithm->applies(team.shape(), call)) [[unlikely]]
+    return perform_slowly(team, call, choice);
+  return run_chosen(team, call, choice);
 }
 
 }  // namespace nearfield::choosing

@@ -22,7 +22,9 @@ Sets::Sets(std::size_t bytes, std::size_t ways, bool hashed)
     : ways_(ways), sets_(std::max<std::size_t>(bytes / 64 / ways, 1)), hashed_(hashed), line_(sets_ * ways, none) {}
 
 std::size_t Sets::set_of(LineId line) const {
-  return (hashed_ ? std::size_t(line * 0x9E3779B97F4A7C15u >> 32) : std::size_t(line)) % sets_;
+  if (!hashed_) return line % sets_;
+  // The highest bits of the product are the ones that spread.
+  return std::size_t((line * 0x9E3779B97F4A7C15u >> 32) * sets_ >> 32);
 }
 
 bool Sets::use(LineId line) {
@@ -132,7 +134,7 @@ void Caches::fetch(int core, LineId line) {
 bool Caches::in_private(int core, LineId line) {
   Core& own = core_[std::size_t(core)];
   ++counts_.accesses;
-  clock_[std::size_t(core)] += 0.5;
+  clock_[std::size_t(core)] += 0.2;
   const bool without_conflicts = own.l2_hashed.use(line);
   if (!without_conflicts) own.l2_hashed.insert(line);
   if (own.l1.use(line)) {
@@ -142,7 +144,7 @@ bool Caches::in_private(int core, LineId line) {
   ++counts_.l1_misses;
   if (own.l2.use(line)) {
     own.l1.insert(line);
-    clock_[std::size_t(core)] += 2;
+    clock_[std::size_t(core)] += 0.5;
     return true;
   }
   counts_.conflicts += without_conflicts;
@@ -186,7 +188,7 @@ void Caches::stream(int core, LineId line) {
   holders_[line] = 0;
   owner_[line] = 0;
   ++counts_.written;
-  wait(core, memory_free_, machine_.all_memory * 32, 0.5);
+  wait(core, memory_free_, machine_.all_memory * 32, 0.3);
 }
 
 void Caches::meet() { std::ranges::fill(clock_, *std::ranges::max_element(clock_)); }

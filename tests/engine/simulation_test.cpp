@@ -33,6 +33,18 @@ TEST(Sets, ReplaceTheLeastRecentlyUsed) {
   EXPECT_EQ(sets.insert(6), Sets::none);
 }
 
+// As many lines as a hashed cache has stay in it, wherever they begin, but for few.
+TEST(Sets, HashedOnesAreFilledEvenly) {
+  for (const LineId start : {0u, 4096u, 1000000u}) {
+    Sets sets(1 << 20, 16, true);
+    constexpr LineId lines = (1 << 20) / 64 * 3 / 4;
+    for (LineId line = 0; line < lines; ++line) sets.insert(start + line);
+    unsigned there = 0;
+    for (LineId line = 0; line < lines; ++line) there += sets.use(start + line);
+    EXPECT_GT(there, lines * 9 / 10) << start;
+  }
+}
+
 TEST(Caches, TellWhereALineCameFrom) {
   Caches caches(small(), 4, 1000);
   caches.read(0, 5);

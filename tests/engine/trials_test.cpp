@@ -171,7 +171,37 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
   return decided && restarts > 0;
 }
 
+// One member alone times calls of a decided cell: it must skip what the others skip.
+bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
+  auto created = Team::create(node, rank, size, bootstrap);
+  if (!created) return false;
+  Team& team = **created;
+  constexpr std::size_t count = 20000;
+  const auto at = *node.arena().allocate(2 * count * 4, 64);
+  auto* const mapped = reinterpret_cast<std::uint32_t*>(node.segment().base() + at);
+  std::vector<std::uint32_t> of_ones_own(2 * count);
+  const auto fold = reducing::fold(reducing::Op::sum, reducing::Type::u32);
+  for (int i = 0; i < 1500; ++i) {
+    // In reach until all is decided, then in stretches.
+    std::uint32_t* const send = i < 300 || i / 40 % 3 == 0 ? mapped : of_ones_own.data();
+    std::uint32_t* const recv = send + count;
+    for (std::size_t k = 0; k < count; k += 61) send[k] = std::uint32_t(rank + i + int(k));
+    Call call{Collective::allreduce, count * 4, send, recv};
+    call.count = count;
+    call.type = reducing::Type::u32;
+    call.fold = fold;
+    if (!perform(team, call)) return false;
+    for (std::size_t k = 0; k < count; k += 61)
+      if (recv[k] != std::uint32_t(size * (size - 1) / 2 + size * (i + int(k)))) return false;
+  }
+  Team::close(std::move(*created));
+  return true;
+}
+
 class Processes : public ::testing::TestWithParam<int> {};
+TEST_P(Processes, SkipTogether) { EXPECT_EQ(0, run_processes(GetParam(), 60, watch_out_of_reach)); }
+
 TEST_P(Processes, AgreeAndGoOnTrying) { EXPECT_EQ(0, run_processes(GetParam(), 120, try_everything)); }
 INSTANTIATE_TEST_SUITE_P(Trials, Processes, ::testing::Values(2, 3, 5));
 
