@@ -1,5 +1,6 @@
 #include "heap/heap.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,6 +112,13 @@ __attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap
   view->fd = heap.blocks.fd();
   view->generation = heap.blocks.generation();
   return 0;
+}
+
+__attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t generation) {
+  const Lock lock;
+  if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed) || heap.blocks.generation() != generation)
+    return -1;
+  return fcntl(heap.blocks.fd(), F_DUPFD_CLOEXEC, 0);
 }
 
 __attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {

@@ -19,6 +19,10 @@ struct nearfield_heap_view {
 /* Fills `view`; 0, or -1 with errno set when there is no region. */
 int nearfield_heap_current(struct nearfield_heap_view* view);
 
+/* A descriptor of the region of that generation, which the caller closes; -1 when it is not the current one any more,
+   since a fork in another thread may retire it at any time. */
+int nearfield_heap_descriptor(uint64_t generation);
+
 /* 1 when `address` lies in the current region and peers may map it. */
 int nearfield_heap_contains(const void* address);
 

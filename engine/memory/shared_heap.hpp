@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace nearfield::memory {
 
@@ -13,10 +14,23 @@ class SharedHeap {
   struct View {
     std::byte* base = nullptr;
     std::size_t size = 0;
-    int fd = -1;
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
+  // A descriptor of the region of that generation, closed when this goes; get() is -1 where a fork has retired it.
+  class Descriptor {
+   public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) : fd_(fd) {}
+    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor& operator=(Descriptor&&) = delete;
+    ~Descriptor();
+    int get() const { return fd_; }
+
+   private:
+    int fd_ = -1;
+  };
+  Descriptor descriptor(std::uint64_t generation) const { return Descriptor(descriptor_(generation)); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
   bool contains(const void* address) const { return contains_(address) != 0; }
   // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
@@ -26,6 +40,7 @@ class SharedHeap {
  private:
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
+  int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;
 };

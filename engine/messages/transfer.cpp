@@ -50,10 +50,10 @@ std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint3
 bool Messenger::share_heap(int member, std::uint64_t wanted) {
   team::Peer& peer = *peer_[member];
   if (peer.heap_sent >= wanted) return peer.heap_sent == wanted;
-  const auto view = node_.heap()->current();
-  if (view.generation != wanted) return false;  // a fork came in between
+  const auto descriptor = node_.heap()->descriptor(wanted);
+  if (descriptor.get() < 0) return false;  // a fork came in between
   const std::lock_guard lock(node_.peers_mutex);
-  auto sent = node_.exchange().send(peer.address, view.fd, wanted);
+  auto sent = node_.exchange().send(peer.address, descriptor.get(), wanted);
   if (!sent || *sent != memory::Exchange::Sent::yes) return false;
   peer.heap_sent = wanted;
   return true;

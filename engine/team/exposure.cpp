@@ -117,9 +117,9 @@ void Team::settle_heaps() {
 std::string Team::swap_heaps() {
   const std::uint64_t limit = waiting::nanoseconds() + 10'000'000'000u;
   const std::uint64_t own = heap_told_[rank_] > heap_settled_[rank_] ? heap_told_[rank_] : 0;
-  const auto view = own ? node_.heap()->current() : memory::SharedHeap::View{};
+  const auto descriptor = own ? node_.heap()->descriptor(own) : memory::SharedHeap::Descriptor{};
   // A fork in another thread has begun the next heap meanwhile: this one is gone.
-  const bool gone = own && view.generation != own;
+  const bool gone = own && descriptor.get() < 0;
   std::string trouble = gone ? "a fork came in between" : "";
   std::unique_lock lock(node_.peers_mutex);
   for (;;) {
@@ -131,7 +131,7 @@ std::string Team::swap_heaps() {
       if (own && peer_[r]->heap_sent < own) {
         // Where it is gone, the peers learn that, instead of waiting for it.
         auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
-                         : node_.exchange().send(peer_[r]->address, view.fd, own);
+                         : node_.exchange().send(peer_[r]->address, descriptor.get(), own);
         if (!sent) return sent.error().text;
         if (*sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
         complete = false;
