@@ -175,9 +175,10 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
 template <class Types>
 int without_large(const char* function, const void* s, const MPI_Count* ns, const MPI_Aint* ds, Types ts, void* r,
                   const MPI_Count* nr, const MPI_Aint* dr, Types tr, MPI_Comm c) {
-  int p = 0;
+  int p = 0, inter = 0;
   bool fits = true;
-  if (const int code = host.Comm_size(c, &p); code != MPI_SUCCESS) return code;
+  if (const int code = host.Comm_test_inter(c, &inter); code != MPI_SUCCESS) return code;
+  if (const int code = inter ? host.Comm_remote_size(c, &p) : host.Comm_size(c, &p); code != MPI_SUCCESS) return code;
   auto narrowed = [&](const auto* values) {
     std::vector<int> result;
     for (int i = 0; values && i < p; ++i) result.push_back(narrow(MPI_Count(values[i]), fits));
