@@ -1,8 +1,11 @@
 // All-to-all of lengths and types that differ by pair: MPI_Alltoallv and MPI_Alltoallw, as messages between all pairs.
 //
 // What a member exchanges is known to its partner alone, so nothing is agreed beforehand: each pair finds out for
-// itself what its memory allows (engine/messages). All receives are posted before the first send; both follow the
-// rotated order, in which every member has a partner of its own at each step. The messages have a context of their own.
+// itself what its memory allows (engine/messages). Short messages are sent first, as a rule at once; otherwise all
+// receives are posted before the first send. Both follow the rotated order, in which every member has a partner of its
+// own at each step. The messages have a context of their own.
+#include <algorithm>
+#include <memory>
 #include <numeric>
 
 #include "engine/orders/orders.hpp"
@@ -48,7 +51,7 @@ struct Parts {
 struct Part {
   layout::Data data;
   std::shared_ptr<const TypeLayout> layout;
-  std::optional<Packed> packed;
+  std::unique_ptr<Packed> packed;
   std::size_t count = 0;
 
   // False: arguments that the host must judge.
@@ -63,7 +66,7 @@ struct Part {
       layout = std::move(typed.layout);
       return true;
     }
-    packed.emplace(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
+    packed = std::make_unique<Packed>(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
     if (packed->error() || !packed->room()) return false;
     if (sends && packed->pack(0, count) != MPI_SUCCESS) return false;
     data = {packed->room(), packed->bytes(), {}};
@@ -102,52 +105,86 @@ class Exchange {
   }
 
   int run() {
-    constexpr int tag = 0;
-    const std::uint64_t context = mix_context(c_.context, ~std::uint64_t{0});
-    requests_ = std::make_unique<messages::Request[]>(2 * std::size_t(p_));
+    const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
+    int code = own.bytes > place.bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    layout::copy(place, own, 0, std::min(own.bytes, place.bytes));
+    std::vector<int> later;  // whom we could not send to at once
+    if (short_ones()) {
+      each_send([&](int to, const layout::Data& data) {
+        if (!the_messenger->send_at_once(c_.members[std::size_t(to)], {context_, c_.rank, tag}, data))
+          later.push_back(to);
+      });
+      if (later.empty()) {
+        each_receive([&](int from, const layout::Data& data) {
+          messages::Request r;
+          prepare_receive(r, c_, from, tag, data);
+          r.envelope.context = context_;
+          the_messenger->start(r);
+          wait_for(r);
+          if (code == MPI_SUCCESS) code = outcome(r);
+        });
+        return finish(code);
+      }
+    } else {
+      each_send([&](int to, const layout::Data&) { later.push_back(to); });
+    }
+    const auto requests = std::make_unique<messages::Request[]>(std::size_t(p_) + later.size());
     std::size_t used = 0;
-    int code = MPI_SUCCESS;
     try {
-      orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
-        const int from = (2 * c_.rank - to + p_) % p_;  // whose turn it is to send to us
-        if (from == c_.rank || !recv_[std::size_t(from)].data.bytes) return;
-        messages::Request& r = requests_[used++];
-        prepare_receive(r, c_, from, tag, recv_[std::size_t(from)].data);
-        r.envelope.context = context;
+      each_receive([&](int from, const layout::Data& data) {
+        messages::Request& r = requests[used++];
+        prepare_receive(r, c_, from, tag, data);
+        r.envelope.context = context_;
         the_messenger->start(r);
       });
-      orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
-        const layout::Data& data = send_[std::size_t(to)].data;
-        if (!data.bytes || to == c_.rank) return;
-        if (the_messenger->send_at_once(c_.members[std::size_t(to)], {context, c_.rank, tag}, data)) return;
-        messages::Request& r = requests_[used++];
-        prepare_send(r, c_, to, tag, SendMode::standard, data);
-        r.envelope.context = context;
+      for (const int to : later) {
+        messages::Request& r = requests[used++];
+        prepare_send(r, c_, to, tag, SendMode::standard, send_[std::size_t(to)].data);
+        r.envelope.context = context_;
         the_messenger->start(r);
-      });
-      const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
-      if (own.bytes > place.bytes) code = MPI_ERR_TRUNCATE;
-      layout::copy(place, own, 0, std::min(own.bytes, place.bytes));
+      }
       for (std::size_t i = 0; i < used; ++i) {
-        the_messenger->wait(requests_[i]);
-        if (code == MPI_SUCCESS) code = outcome(requests_[i]);
+        the_messenger->wait(requests[i]);
+        if (code == MPI_SUCCESS) code = outcome(requests[i]);
       }
     } catch (...) {
       for (std::size_t i = 0; i < used; ++i)
-        if (!requests_[i].complete()) the_messenger->abandon(requests_[i]);
+        if (!requests[i].complete()) the_messenger->abandon(requests[i]);
       throw;
     }
+    return finish(code);
+  }
+
+ private:
+  static constexpr int tag = 0;
+  // Short messages leave at once, as a rule: then no request is under way while we receive.
+  bool short_ones() const {
+    constexpr std::uint64_t short_bytes = 4096;
+    return std::ranges::all_of(send_, [](const Part& part) { return part.data.bytes <= short_bytes; });
+  }
+  template <class Send>
+  void each_send(Send send) const {
+    orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
+      if (const layout::Data& data = send_[std::size_t(to)].data; data.bytes && to != c_.rank) send(to, data);
+    });
+  }
+  template <class Receive>
+  void each_receive(Receive receive) const {
+    orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
+      const int from = (2 * c_.rank - to + p_) % p_;  // whose turn it is to send to us
+      if (const layout::Data& data = recv_[std::size_t(from)].data; data.bytes && from != c_.rank) receive(from, data);
+    });
+  }
+  int finish(int code) {
     for (Part& part : recv_)
       if (part.packed && code == MPI_SUCCESS) code = part.packed->unpack(0, part.count);
     return code;
   }
-
- private:
   const Communicator& c_;
   const int p_;
+  const std::uint64_t context_ = mix_context(c_.context, ~std::uint64_t{0});
   std::vector<Part> send_, recv_;
   std::optional<memory::Temporary> aside_;
-  std::unique_ptr<messages::Request[]> requests_;
 };
 
 template <class P, class HostCall>
