@@ -187,6 +187,13 @@ class Exchange {
   std::optional<memory::Temporary> aside_;
 };
 
+// What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
+template <class P>
+bool aliased(const P& send, const P& recv) {
+  return !host_accepts_aliases && send.buffer && send.buffer == recv.buffer && send.counts == recv.counts &&
+         send.type == recv.type && send.types == recv.types;
+}
+
 template <class P, class HostCall>
 int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call) {
   const bool in_place = send.buffer == MPI_IN_PLACE;
@@ -195,7 +202,7 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     const StandIn stand_in;
     return host_call();
   };
-  if (!c || c->inter || (!host_accepts_aliases && send.buffer == recv.buffer)) return to_the_host();
+  if (!c || c->inter || aliased(send, recv)) return to_the_host();
   if (!recv.prepare() || !(in_place || send.prepare())) return to_the_host();
   return guarded(comm, function, [&]() -> int {
     Exchange all(*c);
