@@ -13,11 +13,11 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from nearfield.bench import host_version
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import ROOT
+from nearfield.tables import print_table
 
 Row = dict[str, Any]
 FIGURES = ("seconds", "cpu", "mpi")
@@ -70,21 +70,15 @@ def compare_fft(ranks: list[int], hosts: list[str], points: list[int], loops: in
 
 def show(rows: list[Row]) -> None:
     """Prints each cell with its times in milliseconds and Nearfield's by the host's."""
-    console = Console()
-    titles = ("ranks", "points", "host", "wall ms", "with Nearfield", "ratio")
-    table = Table(*titles, "CPU ms", "with Nearfield", "ratio", "MPI", "with Nearfield")
     plain = {(r["ranks"], r["points"], r["host"]): r for r in rows if r["mode"] == "plain"}
+    words = []
     for ours in rows:
         if ours["mode"] == "plain":
             continue
         theirs = plain[ours["ranks"], ours["points"], ours["host"]]
-        words = [str(ours["ranks"]), f"{ours['points']}^3", ours["host"]]
+        words.append([str(ours["ranks"]), f"{ours['points']}^3", ours["host"]])
         for key in ("seconds", "cpu"):
-            words += [f"{r[key] * 1000:.2f}" for r in (theirs, ours)] + [f"{ours[key] / theirs[key]:.2f}"]
-        words += [f"{r['mpi'] / r['seconds']:.0%}" for r in (theirs, ours)]
-        if console.is_terminal:
-            table.add_row(*words)
-        else:
-            print(*words, sep="\t")
-    if console.is_terminal:
-        console.print(table)
+            words[-1] += [f"{r[key] * 1000:.2f}" for r in (theirs, ours)] + [f"{ours[key] / theirs[key]:.2f}"]
+        words[-1] += [f"{r['mpi'] / r['seconds']:.0%}" for r in (theirs, ours)]
+    titles = ("ranks", "points", "host", "wall ms", "with Nearfield", "ratio")
+    print_table((*titles, "CPU ms", "with Nearfield", "ratio", "MPI", "with Nearfield"), words)

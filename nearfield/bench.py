@@ -20,10 +20,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
+from nearfield.tables import print_table
 
 Row = dict[str, Any]
 
@@ -213,8 +213,24 @@ def floors(rows: Iterable[Row]) -> dict[tuple, Row]:
 
 def show_table(rows: list[Row]) -> None:
     """Prints every cell with its ratio (Nearfield's time by the host's) and the ratio's quartile spread."""
-    console = Console()
-    table = Table(
+    bare = floors(rows)
+    words, styles = [], []
+    for plain, ours in pairs(rows):
+        ratio = ours["median"] / plain["median"]
+        spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
+        words.append([str(ours[k]) for k in ("op", "bytes", "ranks", "host", "buffers", "state")])
+        words[-1] += [
+            f"{plain['median']:.2f}",
+            f"{ours['median']:.2f}",
+            f"{ratio:.2f}",
+            spread,
+            ours["algorithm"] if ours.get("protocol", "auto") == "auto" else ours["protocol"],
+            f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
+        ]
+        floor = bare.get(tuple(ours[k] for k in ("op", "bytes", "ranks", "host", "buffers", "state")))
+        words[-1].append(f"{ours['median'] / floor['median']:.2f}" if floor else "-")
+        styles.append("red" if ratio > 1.05 else None)
+    titles = (
         "op",
         "bytes",
         "ranks",
@@ -225,31 +241,8 @@ def show_table(rows: list[Row]) -> None:
         "Nearfield us",
         "ratio",
         "spread",
-        "algorithm",
-        "model us",
-        "x floor",
     )
-    bare = floors(rows)
-    for plain, ours in pairs(rows):
-        ratio = ours["median"] / plain["median"]
-        spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
-        cells = [str(ours[k]) for k in ("op", "bytes", "ranks", "host", "buffers", "state")]
-        cells += [
-            f"{plain['median']:.2f}",
-            f"{ours['median']:.2f}",
-            f"{ratio:.2f}",
-            spread,
-            ours["algorithm"] if ours.get("protocol", "auto") == "auto" else ours["protocol"],
-            f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
-        ]
-        floor = bare.get(tuple(ours[k] for k in ("op", "bytes", "ranks", "host", "buffers", "state")))
-        cells.append(f"{ours['median'] / floor['median']:.2f}" if floor else "-")
-        if console.is_terminal:
-            table.add_row(*cells, style="red" if ratio > 1.05 else None)
-        else:
-            print(*cells, sep="\t")
-    if console.is_terminal:
-        console.print(table)
+    print_table((*titles, "algorithm", "model us", "x floor"), words, styles)
 
 
 def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_path: Path | None) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
 from nearfield.model import ask
+from nearfield.tables import print_table
 from nearfield.tune import stored_tuning, tuned_cell
 
 
@@ -44,22 +44,20 @@ def show(found: dict[str, Any]) -> None:
             f" ({found['file']})",
             markup=False,
         )
-    table = Table("algorithm", "estimate", "of it fixed", "needs reach of", "what it does")
-    ordered = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"]))
-    for row in ordered:
+    rows_in_order = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"]))
+    words = []
+    for row in rows_in_order:
         usable = row["applies"] and row["ns"] < 1e11
-        words = [
-            row["name"],
-            _us(row["ns"]) if usable else "does not apply",
-            _us(row["fixed"]) if usable else "-",
-        ]
-        words += [row["reach"], row["about"]]
-        if console.is_terminal:
-            table.add_row(*words, style="bold" if row is chosen else None)
-        else:
-            print(*words, sep="\t")
-    if console.is_terminal:
-        console.print(table)
+        words.append(
+            [
+                row["name"],
+                _us(row["ns"]) if usable else "does not apply",
+                _us(row["fixed"]) if usable else "-",
+            ]
+        )
+        words[-1] += [row["reach"], row["about"]]
+    titles = ("algorithm", "estimate", "of it fixed", "needs reach of", "what it does")
+    print_table(titles, words, ["bold" if row is chosen else None for row in rows_in_order])
 
 
 def _us(ns: float) -> str:

@@ -15,10 +15,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from nearfield.libraries import program
+from nearfield.tables import print_table
 
 PRESETS = Path(__file__).parent / "machines"
 Cell = dict[str, Any]
@@ -85,27 +83,14 @@ def add_predictions(rows: list[Cell]) -> float | None:
 
 def show(cells: list[Cell]) -> None:
     """Prints the choice and its estimate for every cell."""
-    console = Console()
-    table = Table("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others")
+    rows = []
     for cell in cells:
         costs = {name: ns / 1000 for name, ns in sorted(cell["ns"].items(), key=lambda item: item[1])}
-        others = ", ".join(
-            f"{n} {c:.3g}" for n, c in costs.items() if n not in (cell["chosen"], cell["staged"])
-        )
-        words = [
-            cell["op"],
-            str(cell["ranks"]),
-            str(cell["bytes"]),
-            cell["chosen"],
-            f"{costs[cell['chosen']]:.3g}",
-        ]
-        words += [cell["staged"], f"{costs[cell['staged']]:.3g}", others]
-        if console.is_terminal:
-            table.add_row(*words)
-        else:
-            print(*words, sep="\t")
-    if console.is_terminal:
-        console.print(table)
+        chosen, staged = cell["chosen"], cell["staged"]
+        others = ", ".join(f"{n} {c:.3g}" for n, c in costs.items() if n not in (chosen, staged))
+        rows.append([cell["op"], str(cell["ranks"]), str(cell["bytes"]), chosen, f"{costs[chosen]:.3g}"])
+        rows[-1] += [staged, f"{costs[staged]:.3g}", others]
+    print_table(("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others"), rows)
 
 
 def plot(cells: list[Cell], path: Path) -> None:

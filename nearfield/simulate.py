@@ -14,10 +14,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from nearfield.libraries import program
 from nearfield.model import machine_file
+from nearfield.tables import print_table
 
 Row = dict[str, Any]
 COUNTS = ("l2_misses", "near", "far", "sockets", "memory", "written", "invalidations", "conflicts")
@@ -46,22 +46,14 @@ def simulate(ranks: list[int], sizes: list[int], machine: str, state: str, shift
 
 def show(rows: list[Row]) -> None:
     """Prints the counts per line of data moved, and the simulated times in microseconds."""
-    console = Console()
-    table = Table(
-        *("ranks", "bytes", "order", *COUNTS, "us", "us of use"),
-        title="Simulated; counts per cache line of data",
-    )
+    words = []
     for row in rows:
         lines = row["ranks"] ** 2 * max(row["bytes"], 1) / 64
-        words = [str(row["ranks"]), str(row["bytes"]), row["order"]]
-        words += [f"{row[name] / lines:.3g}" for name in COUNTS]
-        words += [f"{row['ns'] / 1000:.4g}", f"{row['use_ns'] / 1000:.4g}"]
-        if console.is_terminal:
-            table.add_row(*words)
-        else:
-            print(*words, sep="\t")
-    if console.is_terminal:
-        console.print(table)
+        words.append([str(row["ranks"]), str(row["bytes"]), row["order"]])
+        words[-1] += [f"{row[name] / lines:.3g}" for name in COUNTS]
+        words[-1] += [f"{row['ns'] / 1000:.4g}", f"{row['use_ns'] / 1000:.4g}"]
+    titles = ("ranks", "bytes", "order", *COUNTS, "us", "us of use")
+    print_table(titles, words, title="Simulated; counts per cache line of data")
 
 
 def plot(rows: list[Row], path: Path) -> None:

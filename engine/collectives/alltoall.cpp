@@ -80,12 +80,8 @@ void direct(Team& team, const Call& call) {
 }
 
 void shares(Team& team, const Call& call, int first, int last) {
-  const int p = team.size();
-  const Blend stores = blend(team.shape(), Hybrid::fit, working_set(team.shape(), call), call.bytes);
-  for (int to = first; to < last; ++to)
-    orders::each_copy(Order::rotated, Direction::pull, p, p, to,
-                      [&](int from, int) { move(team, call, from, to, stores.near); });
-  copying::fence();
+  exchange_shares(team, working_set(team.shape(), call), call.bytes, first, last,
+                  [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

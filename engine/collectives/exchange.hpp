@@ -62,6 +62,16 @@ void exchange_direct(Team& team, double working_set, std::size_t block, Move mov
   finish_direct(team);
 }
 
+// The copies to members [first, last), by whoever has a CPU.
+template <class Move>
+void exchange_shares(Team& team, double working_set, std::size_t block, int first, int last, Move move) {
+  const int p = team.size();
+  const Blend stores = blend(team.shape(), Hybrid::fit, working_set, block);
+  for (int to = first; to < last; ++to)
+    orders::each_partner(Order::rotated, p, p, to, [&](int from) { move(from, to, stores.near); });
+  copying::fence();
+}
+
 // Every member copies `bytes`. The orders' factors tell which to try first. Within one last-level cache they hardly
 // differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one member's
 // lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back (push, and
