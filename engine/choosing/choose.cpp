@@ -262,7 +262,7 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
     choice.event = (choice.calls / pace.epoch + 1) * pace.epoch;
     if (team.rank() == 0) choice.event = std::min(choice.event, choice.calls + pace.watch);
   } else {
-    choice.event = choice.calls + 1 + (pace.apart - 1) * trials.block_calls();
+    choice.event = choice.calls + 1 + trials.pause_calls();
   }
   return ran;
 }

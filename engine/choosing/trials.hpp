@@ -81,6 +81,11 @@ class Trials {
 
   bool together() const { return together_; }
   unsigned block_calls() const { return 1 + timed_; }
+  // Calls between a block and the next, not always as many: programs repeat themselves, and a candidate must not meet
+  // the same of their calls in every sweep.
+  std::uint64_t pause_calls() const {
+    return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 8;
+  }
   unsigned restarts() const { return restarts_; }
   double spent() const { return spent_; }  // ns that trials took beyond the best
   unsigned tried_calls() const { return tried_calls_; }

@@ -49,7 +49,7 @@ class Ways {
       for (const auto& moment : c.trials.moments()) times[n++] = float(moment.left);
       c.trials.end_block({times.data(), n});
       c.issued = 0;
-      c.event = c.calls + 1 + (choosing::pace.apart - 1) * c.trials.block_calls();
+      c.event = c.calls + 1 + c.trials.pause_calls();
       if (!c.trials.decided()) return;
       c.trials.not_before =
           waiting::nanoseconds() + std::max(c.trials.pause, std::uint64_t(choosing::pace.price * c.trials.spent()));
