@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "engine/choosing/trials.hpp"
@@ -165,27 +164,37 @@ Agreed agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
   std::memcpy(team.reserve_slot(seq), mine.data(), mine.size_bytes());
   team.publish_slot(seq, mine.size_bytes());
   team.meet_slots(seq);
+  auto moment = [&](int r, std::size_t i) {
+    Trials::Moment theirs;
+    std::memcpy(&theirs, team.slot(r, seq) + i * sizeof theirs, sizeof theirs);
+    return theirs;
+  };
   std::vector<Trials::Moment> last(mine.size());
-  std::vector<std::uint64_t> between(mine.size());  // the longest that a member was outside before each call
+  std::uint64_t outside = 0;  // the longest that a member was between calls, all of them together
   for (int r = 0; r < team.size(); ++r) {
-    Trials::Moment before{};
+    std::uint64_t pauses = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
-      Trials::Moment theirs;
-      std::memcpy(&theirs, team.slot(r, seq) + i * sizeof theirs, sizeof theirs);
-      last[i].entered = std::max(last[i].entered, theirs.entered);
-      last[i].left = std::max(last[i].left, theirs.left);
-      if (i > 0) between[i] = std::max(between[i], theirs.entered - before.left);
-      before = theirs;
+      last[i].entered = std::max(last[i].entered, moment(r, i).entered);
+      last[i].left = std::max(last[i].left, moment(r, i).left);
+      if (i > 0) pauses += moment(r, i).entered - moment(r, i - 1).left;
     }
+    outside = std::max(outside, pauses);
   }
-  const auto outside = std::int64_t(std::accumulate(between.begin(), between.end(), std::uint64_t{0}));
   Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(mine.size() - 1, 1))};
   if (together) {
-    const std::int64_t all = std::int64_t(last.back().left - last.front().entered) - outside;
-    agreed.times.push_back(std::max(1.0f, float(all)) / float(mine.size()));
+    // The member that was in calls longest, since all had entered the first.
+    std::int64_t longest = 1;
+    for (int r = 0; r < team.size(); ++r) {
+      std::int64_t inside = 0;
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        inside += std::int64_t(moment(r, i).left) -
+                  std::int64_t(i > 0 ? moment(r, i).entered : std::max(moment(r, i).entered, last[0].entered));
+      longest = std::max(longest, inside);
+    }
+    agreed.times.push_back(float(longest) / float(mine.size()));
   } else {
-    for (const auto& moment : last)
-      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered))));
+    for (const auto& each : last)
+      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(each.left - each.entered))));
   }
   return agreed;
 }

@@ -12,8 +12,8 @@
 //
 // A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
 // members that come late in the program do not count against an algorithm. Operations with a root let members run ahead
-// of each other, so theirs are timed together: from the last entry into the first of them to the last leaving of the
-// last, less what the slowest member did between calls. The estimate is the median of all times.
+// of each other, so theirs are timed together: the member that was longest in all calls of a block, from the last
+// member's entry into the first of them. The estimate is the median of all times.
 //
 // What an algorithm leaves behind is paid between calls: a rank that rewrites an array whose lines a peer has read has
 // to fetch them back. So the time between calls is noted as well; it counts where all blocks of a candidate differ to

@@ -188,7 +188,7 @@ void Caches::stream(int core, LineId line) {
   holders_[line] = 0;
   owner_[line] = 0;
   ++counts_.written;
-  wait(core, memory_free_, machine_.all_memory * 32, 0.3);
+  wait(core, memory_free_, machine_.all_memory * 32, machine_.memory * 64);
 }
 
 void Caches::meet() { std::ranges::fill(clock_, *std::ranges::max_element(clock_)); }
