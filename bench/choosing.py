@@ -15,9 +15,8 @@ from pathlib import Path
 
 from nearfield.bench import parse_ranks, parse_sizes
 from nearfield.commands import OPERATIONS
-from nearfield.hosts import find_hosts, launch_command, launcher_environment
-from nearfield.libraries import program
-from nearfield.model import predict
+from nearfield.hosts import find_hosts, launcher_environment
+from nearfield.tune import worker_command
 
 NOTE = re.compile(r"(\w+) of (\d+) bytes on (\d+) ranks: \S+ \(tried.*; (\d+) calls, ([\d.]+) us beyond")
 
@@ -31,18 +30,8 @@ def main() -> None:
         if op == "barrier":
             continue
         for p in ranks:
-            names: dict[str, None] = {}
-            for cell in predict(op, [p], sizes):
-                names |= {name: None for name, ns in cell["ns"].items() if ns <= 4 * min(cell["ns"].values())}
-            worker = [
-                str(program(f"nearfield-bench-{host.abi}")),
-                op,
-                ",".join(map(str, sizes)),
-                "tune",
-                sys.argv[4],
-            ]
             done = subprocess.run(
-                launch_command(host, p, [*worker, ",".join([*names, "auto"])]),
+                worker_command(host, op, p, sizes, float(sys.argv[4]), also=("auto",)),
                 env=launcher_environment(host, nearfield=True) | {"NEARFIELD_LOG": "info"},
                 capture_output=True,
                 text=True,

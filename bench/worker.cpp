@@ -379,7 +379,8 @@ void tune(const Cell& cell, const std::vector<std::string>& names, double second
 
 int main(int argc, char** argv) {
   if (argc < 5) {
-    std::fprintf(stderr, "usage: %s OPS SIZES BUFFERS SECONDS [ALGORITHM]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s OPS SIZES BUFFERS SECONDS [ALGORITHM [floor]] | OP SIZES tune SECONDS ALGORITHMS\n",
+                 argv[0]);
     return 2;
   }
   pin();

@@ -24,7 +24,7 @@ struct Settings {
   bool stats = false;
   bool stats_all = false;  // every rank prints, not only the first
   bool check = false;
-  std::string algorithm;  // grammar in choosing/override.hpp
+  std::string algorithm;  // grammar in choosing/choose.hpp
   Choosing choosing = Choosing::trial;
   std::string tuned;          // that file
   double stall_seconds = 60;  // 0: never report

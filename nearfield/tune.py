@@ -17,11 +17,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
-from nearfield.model import predict, stored
+from nearfield.model import ask, predict, stored
 
 Cell = dict[str, Any]
 WORTH = 4.0  # algorithms whose estimate is beyond so many times the best are not run
-STAGED = ("line", "slots", "met", "oneshot", "rounds", "pipeline", "partitioned")
 
 
 def stored_tuning() -> Path:
@@ -54,23 +53,26 @@ def tune(
     return cells
 
 
-def _job(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, advance) -> list[Cell]:
+def worker_command(
+    host: Host, op: str, ranks: int, sizes: list[int], seconds: float, also: tuple[str, ...] = ()
+) -> list[str]:
+    """The job that forces, for each size, all algorithms worth it at any of them, and `also`, in turn."""
     names: dict[str, None] = {}
     for cell in predict(op, [ranks], sizes):
         least = min(cell["ns"].values())
         names |= {name: None for name, ns in cell["ns"].items() if ns <= WORTH * least}
         names[cell["staged"]] = None
-    worker = [
-        str(program(f"nearfield-bench-{host.abi}")),
-        op,
-        ",".join(map(str, sizes)),
-        "tune",
-        str(seconds),
-    ]
+    words = [op, ",".join(map(str, sizes)), "tune", str(seconds), ",".join([*names, *also])]
+    return launch_command(host, ranks, [str(program(f"nearfield-bench-{host.abi}")), *words])
+
+
+def _job(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, advance) -> list[Cell]:
+    _, *table = ask("explain", op, str(ranks), str(sizes[0]), "here")
+    without_reach = {row["name"] for row in table if row["reach"] == "no"}
     rows: list[Cell] = []
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(
-            launch_command(host, ranks, [*worker, ",".join(names)]),
+            worker_command(host, op, ranks, sizes, seconds),
             env=launcher_environment(host, nearfield=True),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -95,7 +97,7 @@ def _job(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, adva
         if not times:
             continue
         best = min(times, key=times.__getitem__)
-        staged = min((name for name in times if name in STAGED), key=times.__getitem__, default=None)
+        staged = min((name for name in times if name in without_reach), key=times.__getitem__, default=None)
         cells.append(
             {"op": op, "ranks": ranks, "bytes": size, "algorithm": best, "staged": staged, "us": times[best]}
         )
@@ -116,7 +118,7 @@ def write(cells: list[Cell], out: Path) -> None:
 
 
 def tuned_cell(op: str, ranks: int, size: int, path: Path) -> Cell | None:
-    """The file's cell for a call, as ranks would use it; None without one."""
+    """The file's cell for a call on just so many ranks; None without one (ranks also take the nearest number's)."""
     if not path.exists():
         return None
     cells = [

@@ -216,7 +216,13 @@ void report(const Team& team, const Call& call, const Tried& tried_rows) {
            tried.c_str() + 1, trials.tried_calls(), trials.spent() / 1e3);
 }
 
-// After the decision: whether the first member times this call, and when the next call is that is not like others.
+// The next call of a decided cell that is not like others: all look for a revisit, the first member also takes times.
+std::uint64_t next_watched(const Team& team, const Team::Choice& choice) {
+  const std::uint64_t next_epoch = (choice.calls / pace.epoch + 1) * pace.epoch;
+  return team.rank() == 0 ? std::min(next_epoch, choice.calls + pace.watch) : next_epoch;
+}
+
+// Such a call has taken so many nanoseconds.
 void watch(Team& team, Team::Choice& choice, Trials& trials, const Call& call, std::uint64_t nanoseconds) {
   auto& revisit = team.revisit(call.collective, size_class(call.bytes));
   const std::uint64_t epoch = choice.calls / pace.epoch;
@@ -225,13 +231,11 @@ void watch(Team& team, Team::Choice& choice, Trials& trials, const Call& call, s
     choice.event = choice.calls + 1;
     return;
   }
-  const std::uint64_t next_epoch = (epoch + 1) * pace.epoch;
-  choice.event = next_epoch;
+  choice.event = next_watched(team, choice);
   if (team.rank() != 0) return;
-  choice.event = std::min(next_epoch, choice.calls + pace.watch);
   const bool asked = std::int32_t(revisit.load(std::memory_order_relaxed) - std::uint32_t(epoch)) > 0;
-  if (!trials.changed(float(nanoseconds)) || asked || waiting::nanoseconds() < trials.not_before) return;
-  revisit.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
+  if (trials.due(float(nanoseconds), waiting::nanoseconds()) && !asked)
+    revisit.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
 }
 
 // The first call of a cell.
@@ -266,10 +270,8 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
   choice.skip = choice.failures = 0;
   if (trials.decided()) {
     report(team, call, tried);
-    trials.not_before = left + std::max(trials.pause, std::uint64_t(pace.price * trials.spent()));
-    trials.pause *= 2;
-    choice.event = (choice.calls / pace.epoch + 1) * pace.epoch;
-    if (team.rank() == 0) choice.event = std::min(choice.event, choice.calls + pace.watch);
+    trials.rest(left);
+    choice.event = next_watched(team, choice);
   } else {
     choice.event = choice.calls + 1 + trials.pause_calls();
   }

@@ -113,6 +113,11 @@ void Trials::restart() {
   decided_ = candidates_.size() < 2;
 }
 
+void Trials::rest(std::uint64_t now) {
+  not_before_ = now + std::max(rest_, std::uint64_t(pace.price * spent_));
+  rest_ *= 2;
+}
+
 bool Trials::changed(float time) {
   window_.push_back(time);
   if (window_.size() < window) return false;

@@ -76,9 +76,9 @@ class Trials {
 
   // The decided cell's watch: whether the latest time, in ns, shows that the cell has changed.
   bool changed(float time);
-  // The first member's: when the cell may be tried again, by its clock (ns). The pause doubles each time.
-  std::uint64_t not_before = 0, pause = pace.pause;
-
+  // Whether it has, and may be tried again. The clock is that of whoever watches; the pause doubles each time.
+  bool due(float time, std::uint64_t now) { return changed(time) && now >= not_before_; }
+  void rest(std::uint64_t now);
   bool together() const { return together_; }
   unsigned block_calls() const { return 1 + timed_; }
   // Calls between a block and the next, not always as many: programs repeat themselves, and a candidate must not meet
@@ -102,6 +102,7 @@ class Trials {
   std::vector<float> window_;
   float baseline_ = 0;
   unsigned strange_windows_ = 0, restarts_ = 0;
+  std::uint64_t not_before_ = 0, rest_ = pace.pause;  // ns
 };
 
 }  // namespace nearfield::choosing

@@ -4,6 +4,8 @@
 namespace nearfield::collectives {
 namespace {
 
+double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   auto* out = static_cast<std::byte*>(call.recv);
@@ -20,7 +22,7 @@ void rounds(Team& team, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   const int p = team.size(), me = team.rank();
-  const auto stores = stores_for(team, call.bytes * p * (p + 1));
+  const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
       team, divide_up(call.bytes, chunk),
@@ -35,23 +37,11 @@ void rounds(Team& team, const Call& call) {
   copying::fence();
 }
 
-double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
-
 void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {
-  std::byte* const place = team.recv_of(to) + from * call.bytes;
-  if (place != team.send_of(from)) copying::copy_hybrid(place, team.send_of(from), call.bytes, stores);
+  put(team.recv_of(to) + from * call.bytes, team.send_of(from), call.bytes, stores);
 }
 
-void pull(Team& team, const Call& call) {
-  // Receive buffers may be anywhere, out of peers' reach.
-  exchange_direct<Kind{}>(team, working_set(team.shape(), call), call.bytes,
-                          [&](int from, int, copying::Stores stores) {
-                            std::byte* const place = static_cast<std::byte*>(call.recv) + from * call.bytes;
-                            if (place != team.send_of(from))
-                              copying::copy_hybrid(place, team.send_of(from), call.bytes, stores);
-                          });
-}
-
+// A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
 template <Kind kind>
 void direct(Team& team, const Call& call) {
   exchange_direct<kind>(team, working_set(team.shape(), call), call.bytes,
@@ -84,7 +74,7 @@ constexpr Kind push{Order::rotated, Direction::push}, push_near{Order::near_firs
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"pull-rotated", Collective::allgather, always, direct_cost<Kind{}>, pull,
+    {"pull-rotated", Collective::allgather, always, direct_cost<Kind{}>, direct<Kind{}>,
      "between user buffers: every rank fetches, rotated", send_buffers},
     {"pull-near-first", Collective::allgather, several_caches, direct_cost<Kind{Order::near_first}>,
      direct<Kind{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},

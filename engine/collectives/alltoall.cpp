@@ -7,6 +7,8 @@
 namespace nearfield::collectives {
 namespace {
 
+double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
+
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   const int p = team.size(), me = team.rank();
@@ -28,7 +30,7 @@ void rounds(Team& team, const Call& call) {
   const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const auto stores = stores_for(team, 2 * call.bytes * p * p);
+  const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
       team, divide_up(call.bytes, piece),
@@ -58,8 +60,6 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
     put(b + at, block, n);
   }
 }
-
-double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
 
 // The block that `from` has for `to`. In place, each member of a pair exchanges half of their two blocks.
 void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {

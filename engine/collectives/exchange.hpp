@@ -43,7 +43,7 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
     }
     case Hybrid::fit: break;
   }
-  const Stores all = working_set > s.all_caches() ? all_streaming : all_temporal;
+  const Stores all = stores_for(s, working_set);
   return {all, all};
 }
 

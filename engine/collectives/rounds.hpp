@@ -27,8 +27,8 @@ inline copying::Store store_for(const Team& team, std::size_t working_set) {
 }
 
 // The same for the pieces of a long copy, however short they are: whoever uses it fences when all are done.
-inline copying::Stores stores_for(const Team& team, std::size_t working_set) {
-  return store_for(team, working_set) == copying::Store::streaming ? copying::all_streaming : copying::all_temporal;
+inline copying::Stores stores_for(const Shape& s, double working_set) {
+  return working_set > s.all_caches() ? copying::all_streaming : copying::all_temporal;
 }
 inline void put(void* to, const void* from, std::size_t bytes, copying::Stores stores) {
   if (to != from && bytes) copying::copy_hybrid(to, from, bytes, stores);

@@ -38,8 +38,7 @@ class Ways {
     if (!cell) return;
     Cell& c = *cell;
     if (c.trials.decided()) {
-      const std::uint64_t now = waiting::nanoseconds();
-      if (!c.trials.changed(float(nanoseconds)) || now < c.trials.not_before) return;
+      if (!c.trials.due(float(nanoseconds), waiting::nanoseconds())) return;
       c.trials.restart();
       c.event = c.calls + 1;
       c.issued = 0;
@@ -50,10 +49,7 @@ class Ways {
       c.trials.end_block({times.data(), n});
       c.issued = 0;
       c.event = c.calls + 1 + c.trials.pause_calls();
-      if (!c.trials.decided()) return;
-      c.trials.not_before =
-          waiting::nanoseconds() + std::max(c.trials.pause, std::uint64_t(choosing::pace.price * c.trials.spent()));
-      c.trials.pause *= 2;
+      if (c.trials.decided()) c.trials.rest(waiting::nanoseconds());
     }
   }
 

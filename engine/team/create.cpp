@@ -161,7 +161,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   mine.protocol = protocol;
   mine.enabled = node.settings().enabled;
   mine.group = memory::scheduling_group();
-  mine.cache = memory::shared_cache(node.cpus());
+  mine.cache = node.shared_cache();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
     if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 

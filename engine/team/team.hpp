@@ -144,7 +144,7 @@ class Team {
     return leader_->revisit[std::size_t(collective)][size_class];
   }
   Choice chosen[collectives::collective_count][64];
-  std::string algorithm_text;  // the override in force (choosing/override.hpp)
+  std::string algorithm_text;  // the override in force (choosing/choose.hpp)
   bool enabled = true;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;

@@ -15,7 +15,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// One side of the exchange: for each partner so many elements of a type, `at` bytes from the buffer.
+// One side of the exchange: for each partner so many elements of a type, displaced from the buffer.
 template <class Count, class Displacement>
 struct Parts {
   void* buffer;
@@ -259,20 +259,17 @@ int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Data
 int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
               const int* dr, const MPI_Datatype* tr, MPI_Comm c) {
   using P = Parts<int, int>;
-  if (!tr || (s != MPI_IN_PLACE && !ts)) return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c);
   return exchange("MPI_Alltoallw", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
                   [&] { return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c); });
 }
 int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
                 const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c) {
   using P = Parts<MPI_Count, MPI_Aint>;
-  auto host_call = [&] {
-    if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
-    return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
-  };
-  if (!tr || (s != MPI_IN_PLACE && !ts)) return host_call();
   return exchange("MPI_Alltoallw_c", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
-                  host_call);
+                  [&] {
+                    if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
+                    return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
+                  });
 }
 
 }  // namespace nearfield::mpi

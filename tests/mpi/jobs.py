@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,6 +171,28 @@ def kill_tree(pid: int) -> None:
             continue
 
 
+def start_telling(
+    host: str, ranks: int, program: list[str], options: tuple[str, ...] = (), stderr: int = subprocess.PIPE
+) -> tuple[subprocess.Popen, dict[int, int]]:
+    """Starts a program that prints "rank N process PID" on each rank; the job and the process of each rank."""
+    job = subprocess.Popen(
+        command(host, ranks, program, options),
+        env=environment(host, True),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        start_new_session=True,
+    )
+    processes: dict[int, int] = {}
+    while len(processes) < ranks:
+        found = re.match(r"rank (\d+) process (\d+)", job.stdout.readline())
+        assert found, "the job ended early"
+        processes[int(found[1])] = int(found[2])
+    time.sleep(0.5)
+    return job, processes
+
+
 def report_after_kill(ranks: int, program: list[str]) -> str:
     """What the survivors report when rank 1 of a job of MPICH is killed.
 
@@ -179,21 +202,7 @@ def report_after_kill(ranks: int, program: list[str]) -> str:
     SCRATCH.mkdir(exist_ok=True)
     log = SCRATCH / f"report-{os.getpid()}"
     log.unlink(missing_ok=True)
-    job = subprocess.Popen(
-        command("mpich", ranks, [*program, str(log)]),
-        env=environment("mpich", True),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    processes: dict[int, int] = {}
-    while len(processes) < ranks:
-        words = job.stdout.readline().split()
-        assert len(words) == 4, "the job ended early"
-        processes[int(words[1])] = int(words[3])
-    time.sleep(0.5)
+    job, processes = start_telling("mpich", ranks, [*program, str(log)], stderr=subprocess.DEVNULL)
     below = descendants(job.pid)
     try:
         for pid in set(below) - set(processes.values()):

@@ -20,6 +20,7 @@ from tests.mpi.jobs import (
     kill_tree,
     launch,
     report_after_kill,
+    start_telling,
 )
 
 BOTH = hosts("mpich", "openmpi")
@@ -40,28 +41,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def start(
-    host: str, ranks: int, program: list[str], options: tuple[str, ...] = ()
-) -> tuple[subprocess.Popen, dict[int, int]]:
-    """Starts loop.c; the job and the process of each rank."""
-    job = subprocess.Popen(
-        command(host, ranks, program, options),
-        env=environment(host, True),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    processes: dict[int, int] = {}
-    while len(processes) < ranks:
-        found = re.match(r"rank (\d+) process (\d+)", job.stdout.readline())
-        assert found, "the job ended early"
-        processes[int(found[1])] = int(found[2])
-    time.sleep(0.5)
-    return job, processes
-
-
 def test_survivors_report_a_killed_rank() -> None:
     before = left_behind()
     report = report_after_kill(3, [compile_c("mpich", "loop.c"), "60"])
@@ -72,7 +51,7 @@ def test_survivors_report_a_killed_rank() -> None:
 def test_killing_everything_leaves_nothing() -> None:
     compile_c("mpich", "loop.c")
     before = left_behind()
-    job, processes = start("mpich", 4, [compile_c("mpich", "loop.c"), "60"])
+    job, processes = start_telling("mpich", 4, [compile_c("mpich", "loop.c"), "60"])
     kill_tree(job.pid)
     job.communicate(timeout=20)
     time.sleep(0.5)
