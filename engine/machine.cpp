@@ -10,6 +10,7 @@ namespace {
 
 constexpr MachineField fields[] = {
     {"line", &Machine::line, "ns: a cache line from one core to another, one way"},
+    {"near", &Machine::near, "ns: the same between cores that share a last-level cache; 0: as line"},
     {"turn", &Machine::turn, "ns: from one rank to the next on a CPU that both want"},
     {"copy", &Machine::copy, "ns per byte: one core copies what another has just written, in cache"},
     {"fold", &Machine::fold, "ns per byte of operands: reducing in cache"},

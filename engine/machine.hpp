@@ -11,6 +11,7 @@ namespace nearfield {
 // Times in nanoseconds, per byte where bytes are moved; sizes in bytes.
 struct Machine {
   double line = 100;          // a cache line from one core to another, one way
+  double near = 0;            // the same where they share a last-level cache, as part of them do; 0: as `line`
   double turn = 1600;         // from one rank to the next on a CPU that both want
   double copy = 0.018;        // per byte: one core copies what another has just written, in cache
   double fold = 0.010;        // per byte of operands: reducing in cache

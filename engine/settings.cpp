@@ -29,6 +29,8 @@ constexpr SettingRow rows[] = {
     {"NEARFIELD_HEAP_KEEP", "",
      "bytes of freed blocks that the shared heap keeps; default 256 MiB, at most 1/16 of memory"},
     {"NEARFIELD_WAIT", "auto", "auto, spin, yield or sleep: how a rank waits"},
+    {"NEARFIELD_MEETING", "auto",
+     "auto, flags, tree or gate: how all ranks of a communicator wait for each other; the first rank's counts"},
     {"NEARFIELD_MESSAGES", "on", "on or off: off leaves point to point to the host MPI"},
     {"NEARFIELD_PROTOCOL", "auto",
      "auto, queue, fastbox, copy-buffers, cma or mapped: how messages travel, where it is possible"},
@@ -101,6 +103,9 @@ Settings read_settings(std::string& complaints) {
                                          {"yield", WaitStyle::yield},
                                          {"sleep", WaitStyle::sleep}};
   choose("NEARFIELD_WAIT", waits, s.wait, complaints);
+  constexpr Choice<Meeting> meetings[] = {
+      {"auto", Meeting::automatic}, {"flags", Meeting::flags}, {"tree", Meeting::tree}, {"gate", Meeting::gate}};
+  choose("NEARFIELD_MEETING", meetings, s.meeting, complaints);
   choose("NEARFIELD_MESSAGES", switches, s.messages, complaints);
   constexpr Choice<Protocol> protocols[] = {{"auto", Protocol::automatic},  {"queue", Protocol::queue},
                                             {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},

@@ -12,6 +12,8 @@ namespace nearfield {
 
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
+// How all members of a team wait for each other (team/blocks.hpp).
+enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 // How messages travel: forced for all, or by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
 
@@ -30,6 +32,7 @@ struct Settings {
   double stall_seconds = 60;  // 0: never report
   std::uint32_t ways_left_out = 0;
   WaitStyle wait = WaitStyle::automatic;
+  Meeting meeting = Meeting::automatic;
   bool messages = true;  // carry point to point
   Protocol protocol = Protocol::automatic;
   std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope ...

@@ -186,6 +186,18 @@ double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
   return median(rounds);
 }
 
+// The first CPU that has another last-level cache than the first two, which share theirs; -1: there is none.
+int beyond_the_cache(const std::vector<int>& cpus) {
+  auto cache = [](int cpu) {
+    memory::Cpus one{};
+    one.allowed.bits.set(std::size_t(cpu));
+    return memory::shared_cache(one);
+  };
+  if (cache(cpus[0]) != cache(cpus[1])) return -1;
+  const auto other = std::ranges::find_if(cpus, [&](int cpu) { return cache(cpu) != cache(cpus[0]); });
+  return other == cpus.end() ? -1 : *other;
+}
+
 Machine calibrate() {
   Machine machine;
   const memory::Cpus available = memory::available_cpus();
@@ -197,7 +209,14 @@ Machine calibrate() {
   std::byte *const a = shared_bytes(near), *const b = shared_bytes(near), *const c = shared_bytes(near);
   if (cpus.size() >= 2) {
     const std::vector<int> two = {cpus[0], cpus[1]};
-    machine.line = run(shared, two, [&](int me) { return line_time(shared, me); })[0];
+    auto line = [&](int other) {
+      return run(shared, {cpus[0], other}, [&](int me) { return line_time(shared, me); })[0];
+    };
+    machine.line = line(cpus[1]);
+    if (const int other = beyond_the_cache(cpus); other >= 0) {
+      machine.near = machine.line;
+      machine.line = line(other);
+    }
     machine.copy =
         run(shared, two,
             [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /

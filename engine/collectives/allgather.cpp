@@ -1,5 +1,6 @@
 // Allgather.
 #include "engine/collectives/exchange.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -13,8 +14,20 @@ void slots(Team& team, const Call& call) {
   team.publish_slot(seq, call.bytes);
   put(out + team.rank() * call.bytes, call.send, call.bytes);
   team.meet_slots(seq);
-  for (int r = 0; r < team.size(); ++r)
+  orders::each_partner(Order::rotated, team.size(), team.size(), team.rank(), [&](int r) {
     if (r != team.rank()) put(out + r * call.bytes, team.slot(r, seq), call.bytes);
+  });
+}
+
+void tree(Team& team, const Call& call) {
+  constexpr int root = 0;
+  const std::uint64_t up = team.next_slot(), down = team.next_slot();
+  auto* const out = static_cast<std::byte*>(call.recv);
+  gather_up<Slots>(team, up, root, call.send, call.bytes, team.inputs());
+  if (team.rank() == root)
+    for (int r = 0; r < team.size(); ++r) put(out + r * call.bytes, team.inputs()[r], call.bytes);
+  pass_down<Slots>(team, down, root, out, out, call.bytes * std::size_t(team.size()));
+  team.have_met_slots(up);
 }
 
 void rounds(Team& team, const Call& call) {
@@ -55,7 +68,10 @@ void shares(Team& team, const Call& call, int first, int last) {
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call& call) {
-  return meeting(s) + copying(s, in_bytes(call) * (s.size + 1), 0);
+  return meeting_to_look(s) + copying(s, in_bytes(call) * (s.size + 1), 0);
+}
+double up_and_down_cost(const Shape& s, const Call& call) {
+  return tree_cost(s, in_bytes(call) * s.size, in_bytes(call) * s.size);
 }
 double rounds_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call)) +
@@ -63,7 +79,7 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 template <Kind kind>
 double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
+  return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size * s.size;
@@ -73,6 +89,8 @@ double together_cost(const Shape& s, const Call& call) {
 constexpr Kind push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
+    {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
+     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
     {"pull-rotated", Collective::allgather, always, direct_cost<Kind{}>, direct<Kind{}>,
      "between user buffers: every rank fetches, rotated", send_buffers},

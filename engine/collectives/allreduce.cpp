@@ -2,6 +2,7 @@
 // the same bits whatever the path.
 #include "engine/collectives/direct.hpp"
 #include "engine/collectives/partitioned.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -17,6 +18,20 @@ void slots(Team& team, const Call& call) {
   team.meet_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+}
+
+void tree(Team& team, const Call& call) {
+  constexpr int root = 0;
+  const std::uint64_t up = team.next_slot(), down = team.next_slot();
+  if (reducing::associative(call.type)) {
+    fold_up<Slots>(team, up, root, call, call.count, call.recv);
+  } else {
+    gather_up<Slots>(team, up, root, call.send, call.bytes, team.inputs());
+    void* out = call.recv;
+    if (team.rank() == root) call.fold(&out, 1, team.inputs().data(), team.inputs().size(), call.count);
+  }
+  pass_down<Slots>(team, down, root, call.recv, call.recv, call.bytes);
+  team.have_met_slots(up);
 }
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
@@ -63,10 +78,14 @@ void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, tr
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call& call) {
-  return meeting(s) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+  return meeting_to_look(s) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+}
+double up_and_down_cost(const Shape& s, const Call& call) {
+  return tree_cost(s, in_bytes(call) * s.size, in_bytes(call)) + folding(s, in_bytes(call) * s.size, 0);
 }
 double oneshot_cost(const Shape& s, const Call& call) {
-  return meeting(s) + 1.5 * s.machine.line + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+  return meeting_to_look(s) + 1.5 * s.machine.line + copying(s, in_bytes(call), 0) +
+         folding(s, in_bytes(call) * s.size, 0);
 }
 double partitioned_cost(const Shape& s, const Call& call) {
   return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * 2 * s.size) +
@@ -74,11 +93,11 @@ double partitioned_cost(const Shape& s, const Call& call) {
 }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
-  return 2 * meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call) / 2, all);
+  return exposing(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call) / 2, all);
 }
 double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
-  return 3 * meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
+  return exposing(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size;
@@ -88,6 +107,8 @@ double together_cost(const Shape& s, const Call& call) {
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, fits_slot, slots_cost, slots,
      "payload in slots, everybody reduces everything; up to 4 KiB"},
+    {"tree", Collective::allreduce, up_fits, up_and_down_cost, tree,
+     "payload along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
     {"oneshot", Collective::allreduce, fits_buffer, oneshot_cost, oneshot,
      "one round of copy buffers, everybody reduces everything"},
     {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,

@@ -18,8 +18,9 @@ void slots(Team& team, const Call& call) {
   team.publish_slot(seq, call.bytes * p);
   put(out + me * call.bytes, in + me * call.bytes, call.bytes);
   team.meet_slots(seq);
-  for (int r = 0; r < p; ++r)
+  orders::each_partner(Order::rotated, p, p, me, [&](int r) {
     if (r != me) put(out + r * call.bytes, team.slot(r, seq) + me * call.bytes, call.bytes);
+  });
 }
 
 // Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place works
@@ -85,14 +86,16 @@ void shares(Team& team, const Call& call, int first, int last) {
 }
 
 // ---- estimates (costs.hpp)
-double slots_cost(const Shape& s, const Call& call) { return meeting(s) + copying(s, 2 * in_bytes(call) * s.size, 0); }
+double slots_cost(const Shape& s, const Call& call) {
+  return meeting_to_look(s) + copying(s, 2 * in_bytes(call) * s.size, 0);
+}
 double rounds_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call) * s.size) +
          copying(s, 2 * in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
 }
 template <Kind kind>
 double order_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
+  return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size * s.size;

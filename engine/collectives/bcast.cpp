@@ -3,7 +3,7 @@
 // pipeline:  root    copy in chunk c -> buffer, post(c) ............ wait until everybody consumed c - 4
 //            others  wait posted(c), copy out, consume(c)
 #include "engine/collectives/direct.hpp"
-#include "engine/collectives/rings.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -18,6 +18,12 @@ void small(Team& team, const Call& call) {
     put(call.recv, Ring::wait(team, call.root, seq), call.bytes);
   }
   Ring::finish(team, seq);
+}
+
+void tree(Team& team, const Call& call) {
+  rooted_by_tree(team, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
+    pass_down<Ring>(team, seq, call.root, call.send, call.recv, call.bytes);
+  });
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
@@ -86,20 +92,22 @@ double line_cost(const Shape& s, const Call& call) {
   return hop_from_root(s, lines_ahead) + copying(s, 2 * in_bytes(call), 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s, slots_ahead) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
+  return hop_from_root(s, slots_ahead) + copying(s, 2 * in_bytes(call), 0) + line_within(s, s.size) / 2;
 }
+double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call)); }
 double met_cost(const Shape& s, const Call& call) {
-  return 1.2 * meeting(s) + copying(s, 2 * in_bytes(call), 0) + s.machine.line / 2;
+  return 1.2 * meeting(s) + (s.crowded() ? 0 : hop_from_root(s)) + copying(s, 2 * in_bytes(call), 0) +
+         line_within(s, s.size) / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
   return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call), buffers_ahead) +
          copying(s, (s.crowded() ? 4 : 1.6) * in_bytes(call), in_bytes(call) * (s.size + 1));
 }
 double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
+  return exposing(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);
 }
 double direct_pull_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
+  return exposing(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
 }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size;
@@ -110,6 +118,8 @@ constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, small<Lines>,
      "payload in a line of the root's deep ring, up to 120 bytes"},
     {"slots", Collective::bcast, fits_slot, slots_cost, small<Slots>, "payload in the root's slot, up to 4 KiB"},
+    {"tree", Collective::bcast, down_fits, down_cost, tree, "payload along the team's tree, up to 4 KiB", staged,
+     nullptr, worth_climbing},
     {"met", Collective::bcast, fits_slot, met_cost, met, "payload in the root's slot, and all meet; up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,

@@ -16,20 +16,61 @@ inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
-// One member waits for another that has something for it. With a root, ranks that share CPUs run ahead by some of the
-// operations that their rings hold, and pay one turn for all of them.
-inline double hop(const Shape& s, double ahead = 1) {
-  return s.crowded() ? around(s) / (s.deep() ? 1 : ahead) : s.machine.line;
+// A line between two members of a group of `span` ranks.
+inline double line_within(const Shape& s, int span) {
+  return s.machine.near > 0 && span <= s.group ? s.machine.near : s.machine.line;
+}
+
+// A line of every other member, while those that follow are on their way.
+inline double looking(const Shape& s) {
+  const int near = s.group_size() - 1, far = s.size - s.group_size();
+  return 0.2 * (near * line_within(s, s.group_size()) + far * s.machine.line);
+}
+
+// One member waits for all others, each of which has something for it. With a root, ranks that share CPUs run ahead by
+// some of the operations that their rings hold, and pay one turn for all of them.
+inline double collecting(const Shape& s, double ahead = 1) {
+  if (s.crowded()) return around(s) / (s.deep() ? 1 : ahead);
+  return 0.8 * line_within(s, s.size) + looking(s);
 }
 inline constexpr double lines_ahead = 16, slots_ahead = 4, buffers_ahead = 2;
-// All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one.
-inline double hop_from_root(const Shape& s, double ahead = 1) { return hop(s, ahead) * (s.deep() ? 3.5 : 1); }
+// All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one; else they queue for its
+// line.
+inline double hop_from_root(const Shape& s, double ahead = 1) {
+  if (s.crowded()) return s.deep() ? 3.5 * around(s) : around(s) / ahead;
+  return line_within(s, s.size) * (1 + 0.05 * (s.size - 2));
+}
 
-// Everybody waits for everybody: once around all ranks where they share CPUs, else by flags or at the gate.
+// One way along the tree of the team. A leader looks at its children's lines one after another, while those that follow
+// are on their way.
+inline double climb(const Shape& s) {
+  const team::Tree& tree = s.tree;
+  if (s.crowded()) return tree.levels() * around(s);
+  double time = 0;
+  for (int level = 0, below = 1; level < tree.levels(); below = tree.span(level++)) {
+    const int parts = (tree.span(level) + below - 1) / below;
+    time += line_within(s, tree.span(level)) * (1 + 0.2 * (parts - 2));
+  }
+  return time;
+}
+
+// Everybody waits for everybody: once around all ranks where they share CPUs. Else they look at each other's lines, or
+// climb the tree and come down again, or add to one counter, whose line every member must have for itself once.
 inline double meeting(const Shape& s) {
   if (s.crowded()) return around(s);
-  return s.machine.line * (s.gated ? 2 + 0.5 * s.size : 1 + 0.2 * (s.size - 2));
+  switch (s.meeting) {
+    case Meeting::tree: return 2 * climb(s);
+    case Meeting::gate: return s.machine.line * (2 + 0.5 * s.size);
+    default: return collecting(s);
+  }
 }
+// The same, and then a line of everybody's: by flags it is the line that they have met at.
+inline double meeting_to_look(const Shape& s) {
+  return meeting(s) + (s.crowded() || s.meeting == Meeting::flags ? 0 : looking(s));
+}
+
+// Meetings before and after work between exposed buffers: where each lies is in a line of its owner's.
+inline double exposing(const Shape& s) { return meeting_to_look(s) + meeting(s); }
 
 inline double spilled(const Shape& s, double working_set) {
   return std::clamp(working_set / s.all_caches() - 0.5, 0.0, 1.0);
@@ -53,7 +94,7 @@ inline double folding(const Shape& s, double bytes, double working_set) {
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
   return std::max(rounds, 4.0) * 1.5 * s.machine.line +
-         (s.crowded() ? rounds / (s.deep() ? 1 : ahead) : 2) * meeting(s);
+         (s.crowded() ? rounds / (s.deep() ? 1 : ahead) * meeting(s) : exposing(s));
 }
 
 // Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it;

@@ -17,7 +17,7 @@ inline void finish_direct(Team& team) {
 }
 
 inline void finish_direct(Team& team, int root) {
-  if (team.gated()) return finish_direct(team);
+  if (team.shape().meeting != Meeting::flags) return finish_direct(team);
   team.post_empty();
   if (team.rank() == root) {
     for (int r = 0; r < team.size(); ++r)

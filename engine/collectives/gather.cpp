@@ -4,7 +4,7 @@
 //            root     for each sender: wait posted(c), copy out; then consume(c)
 #include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/direct.hpp"
-#include "engine/collectives/rings.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -24,6 +24,15 @@ void small(Team& team, const Call& call) {
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
+}
+
+void tree(Team& team, const Call& call) {
+  rooted_by_tree(team, branch_bytes(team.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
+    gather_up<Ring>(team, seq, call.root, call.send, call.bytes, team.inputs());
+    if (team.rank() != call.root) return;
+    for (int r = 0; r < team.size(); ++r)
+      put(static_cast<std::byte*>(call.recv) + r * call.bytes, team.inputs()[r], call.bytes);
+  });
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -81,11 +90,15 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(call.root) + r * call.bytes, team.send_of(r), call.bytes, store);
 }
 
+double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_bytes(call) * s.size, -1); }
+
 constexpr Algorithm rows[] = {
     {"line", Collective::gather, fits_line, blocks::line, small<Lines>,
      "payload in lines of the senders' deep rings, up to 120 bytes"},
     {"slots", Collective::gather, fits_slot, blocks::slots, small<Slots>,
      "payload in every sender's slot, up to 4 KiB"},
+    {"tree", Collective::gather, up_fits, up_cost, tree, "payload along the team's tree, up to 4 KiB below a leader",
+     staged, nullptr, worth_climbing},
     {"pipeline", Collective::gather, always, blocks::pipeline, pipeline, "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers},

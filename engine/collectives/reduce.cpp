@@ -4,7 +4,7 @@
 //            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
 #include "engine/collectives/direct.hpp"
 #include "engine/collectives/partitioned.hpp"
-#include "engine/collectives/rings.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -22,6 +22,18 @@ void small(Team& team, const Call& call) {
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
+}
+
+void tree(Team& team, const Call& call) {
+  if (reducing::associative(call.type))
+    return rooted_by_tree(team, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
+      fold_up<Ring>(team, seq, call.root, call, call.count, call.recv);
+    });
+  rooted_by_tree(team, branch_bytes(team.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
+    gather_up<Ring>(team, seq, call.root, call.send, call.bytes, team.inputs());
+    void* out = call.recv;
+    if (team.rank() == call.root) call.fold(&out, 1, team.inputs().data(), team.inputs().size(), call.count);
+  });
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -70,11 +82,14 @@ void direct(Team& team, const Call& call) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return hop(s, lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
+  return collecting(s, lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop(s, slots_ahead) + s.machine.line / 2 + copying(s, in_bytes(call), 0) +
+  return collecting(s, slots_ahead) + line_within(s, s.size) / 2 + copying(s, in_bytes(call), 0) +
          folding(s, in_bytes(call) * s.size, 0);
+}
+double up_cost(const Shape& s, const Call& call) {
+  return tree_cost(s, in_bytes(call) * s.size, -1) + folding(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
   return rounds_of(s, in_bytes(call), buffers_ahead) +
@@ -86,7 +101,7 @@ double partitioned_cost(const Shape& s, const Call& call) {
          folding(s, in_bytes(call), in_bytes(call) * s.size);
 }
 double direct_cost(const Shape& s, const Call& call) {
-  return 2 * meeting(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
+  return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
          copying(s, in_bytes(call) / s.size / 2, 0);
 }
 double together_cost(const Shape& s, const Call& call) {
@@ -99,6 +114,8 @@ constexpr Algorithm rows[] = {
      "payload in lines of the deep rings, the root reduces; up to 120 bytes"},
     {"slots", Collective::reduce, fits_slot, slots_cost, small<Slots>,
      "payload in slots, the root reduces; up to 4 KiB"},
+    {"tree", Collective::reduce, up_fits, up_cost, tree, "payload along the team's tree, up to 4 KiB below a leader",
+     staged, nullptr, worth_climbing},
     {"pipeline", Collective::reduce, always, pipeline_cost, pipeline, "chunks through copy buffers, the root reduces"},
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},

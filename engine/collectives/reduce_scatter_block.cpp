@@ -1,5 +1,6 @@
 // Reduce_scatter_block. Operands are combined from left to right in rank order by every algorithm.
 #include "engine/collectives/direct.hpp"
+#include "engine/collectives/tree.hpp"
 #include "engine/memory/temporaries.hpp"
 
 namespace nearfield::collectives {
@@ -16,6 +17,22 @@ void slots(Team& team, const Call& call) {
   team.meet_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), p, call.count);
+}
+
+// The first member reduces all blocks into the slot from which they travel down again.
+void tree(Team& team, const Call& call) {
+  constexpr int root = 0;
+  const std::uint64_t up = team.next_slot(), down = team.next_slot();
+  const auto p = std::size_t(team.size());
+  void* all = team.rank() == root ? team.reserve_slot(down) : nullptr;
+  if (reducing::associative(call.type)) {
+    fold_up<Slots>(team, up, root, call, call.count * p, all);
+  } else {
+    gather_up<Slots>(team, up, root, call.send, call.bytes * p, team.inputs());
+    if (team.rank() == root) call.fold(&all, 1, team.inputs().data(), p, call.count * p);
+  }
+  scatter_down<Slots>(team, down, root, all, call.recv, call.bytes);
+  team.have_met_slots(up);
 }
 
 // Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place, a rank's
@@ -66,7 +83,11 @@ void direct(Team& team, const Call& call) {
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call& call) {
-  return meeting(s) + copying(s, in_bytes(call) * s.size, 0) + folding(s, in_bytes(call) * s.size, 0);
+  return meeting_to_look(s) + copying(s, in_bytes(call) * s.size, 0) + folding(s, in_bytes(call) * s.size, 0);
+}
+double up_and_down_cost(const Shape& s, const Call& call) {
+  const double all = in_bytes(call) * s.size;
+  return tree_cost(s, all * s.size, all) + folding(s, all * s.size, 0);
 }
 double rounds_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;
@@ -74,12 +95,14 @@ double rounds_cost(const Shape& s, const Call& call) {
 }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;
-  return 2 * meeting(s) + folding(s, all, all * s.size) + copying(s, in_bytes(call) / 2, 0);
+  return exposing(s) + folding(s, all, all * s.size) + copying(s, in_bytes(call) / 2, 0);
 }
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::reduce_scatter_block, all_fit_slot, slots_cost, slots,
      "all blocks in every rank's slot, up to 4 KiB a rank"},
+    {"tree", Collective::reduce_scatter_block, all_up_fit, up_and_down_cost, tree,
+     "all blocks along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
     {"rounds", Collective::reduce_scatter_block, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers"},
     {"direct", Collective::reduce_scatter_block, always, direct_cost, direct,

@@ -4,7 +4,7 @@
 //            others  wait posted(c), copy out their piece, consume(c)
 #include "engine/collectives/block_costs.hpp"
 #include "engine/collectives/direct.hpp"
-#include "engine/collectives/rings.hpp"
+#include "engine/collectives/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -21,6 +21,12 @@ void small(Team& team, const Call& call) {
     put(call.recv, Ring::wait(team, call.root, seq) + team.rank() * call.bytes, call.bytes);
   }
   Ring::finish(team, seq);
+}
+
+void tree(Team& team, const Call& call) {
+  rooted_by_tree(team, call.bytes * std::size_t(team.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
+    scatter_down<Ring>(team, seq, call.root, call.send, call.recv, call.bytes);
+  });
 }
 
 void pipeline(Team& team, const Call& call) {
@@ -77,11 +83,15 @@ void shares(Team& team, const Call& call, int first, int last) {
   for (int r = first; r < last; ++r) put(team.recv_of(r), team.send_of(call.root) + r * call.bytes, call.bytes, store);
 }
 
+double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }
+
 constexpr Algorithm rows[] = {
     {"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
      "all blocks in a line of the root's deep ring, up to 120 bytes together"},
     {"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
      "all blocks in the root's slot, up to 4 KiB together"},
+    {"tree", Collective::scatter, all_down_fit, down_cost, tree,
+     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, pipeline,
      "a piece of every block through the root's copy buffers"},
     {"direct", Collective::scatter, always, blocks::direct, direct,

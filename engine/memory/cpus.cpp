@@ -95,17 +95,24 @@ std::size_t last_level_cache() {
   return largest ? largest : 8u << 20;
 }
 
-int shared_cache(const Cpus& cpus, const std::string& root) {
+namespace {
+
+// The last of these lists below our first CPU's directory of those that exist; the first that is missing ends them.
+std::string last_list(const Cpus& cpus, const std::string& root, std::initializer_list<const char*> names) {
   std::size_t one = 0;
   while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
-  const std::string caches = root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/cache/index";
   std::string list;
-  for (int index = 0; index < 8; ++index) {
-    std::ifstream file(caches + std::to_string(index) + "/shared_cpu_list");
+  for (const char* name : names) {
+    std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/" + name);
     std::string line;
     if (!std::getline(file, line)) break;
-    list = line;  // the last is the largest
+    list = line;
   }
+  return list;
+}
+
+// The first CPU of a list such as "0-3,8", where all of ours are in it; else -1.
+int first_of_all(const Cpus& cpus, const std::string& list) {
   CpuSet shared;
   std::istringstream ranges(list);
   for (std::string range; std::getline(ranges, range, ',');) {
@@ -115,6 +122,19 @@ int shared_cache(const Cpus& cpus, const std::string& root) {
   }
   if (shared.bits.none() || (cpus.allowed.bits & ~shared.bits).any()) return -1;
   return int(shared.bits._Find_first());
+}
+
+}  // namespace
+
+int shared_cache(const Cpus& cpus, const std::string& root) {
+  return first_of_all(
+      cpus, last_list(cpus, root,
+                      {"cache/index0/shared_cpu_list", "cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
+                       "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}));
+}
+
+int shared_package(const Cpus& cpus, const std::string& root) {
+  return first_of_all(cpus, last_list(cpus, root, {"topology/core_siblings_list", "topology/package_cpus_list"}));
 }
 
 int scheduling_group(const std::string& root) {

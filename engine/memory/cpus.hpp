@@ -25,6 +25,7 @@ int scheduling_group(const std::string& root = "");
 std::size_t last_level_cache();  // bytes
 // The first CPU of the last-level cache that serves all of our CPUs; -1 where they have several, or nothing is known.
 int shared_cache(const Cpus& cpus, const std::string& root = "");
+int shared_package(const Cpus& cpus, const std::string& root = "");  // the same of a package
 
 // `root` stands before /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");

@@ -61,6 +61,11 @@ using FoldFn = void (*)(void* const* outs, std::size_t nout, const void* const* 
 // The kernel, or nullptr where MPI does not define the operator on the type.
 FoldFn fold(Op op, Type type) noexcept;
 
+// Whether parentheses change no bit of a result: integers and truth values, by any operator that they have.
+constexpr bool associative(Type type) noexcept {
+  return (type >= Type::i8 && type <= Type::u64) || (type >= Type::boolean && type <= Type::byte);
+}
+
 const char* name(Op op) noexcept;
 const char* name(Type type) noexcept;
 

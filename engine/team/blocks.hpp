@@ -29,8 +29,12 @@
 //
 // Nobody arrives in round n + 1 before it has left round n, so a word of parts that bears another round is not its own.
 //
-// Crowded teams (more ranks than CPUs) also meet at the leader's gate: one counter to look at instead of p lines,
-// and only the last to arrive wakes the sleepers.
+// Where everybody waits for everybody, small teams look at one line of each member. Crowded teams (more ranks than
+// CPUs) meet at the leader's gate: one counter to look at instead of p lines, and only the last to arrive wakes the
+// sleepers. Large teams with a CPU for every member meet along a tree (tree.hpp), without a word that several write:
+//
+//   a member   waits until `gathered` of each child is n, stores its own (the root does not)
+//              waits until `released` of its parent is n, stores its own
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -77,6 +81,8 @@ struct MemberBlock {
   alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
   alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
   alignas(line) std::atomic<std::uint64_t> line_done;  // owner; pairs with Team::reserve_line
+  alignas(line) std::atomic<std::uint64_t> gathered;   // owner; pairs with Team::meet_along_tree at the parent
+  alignas(line) std::atomic<std::uint64_t> released;   // owner; pairs with Team::meet_along_tree at the children
   alignas(
       line) std::atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
   std::atomic<std::uint32_t> awaits;           // owner: rank + 1 of the awaited member, `everybody`, 0 awake
@@ -90,13 +96,12 @@ struct MemberBlock {
 };
 
 inline constexpr std::uint32_t everybody = ~0u;
-enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed };
+enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed, gathered, released };
 
 // Decided by the first member, read by the others after creation.
 struct Plan {
-  std::uint32_t gate;                                        // all-to-all waits meet at the gate
-  std::uint32_t one_group;                                   // Shape::one_group
-  std::uint32_t group;                                       // Shape::group
+  Meeting meeting;                                           // Shape::meeting
+  std::uint32_t one_group, group, package;                   // Shape's
   double ranks_per_cpu;                                      // 1 where every member has a CPU of its own
   std::uint32_t check;                                       // compare the calls of all members before each one
   std::uint64_t buffer_bytes;                                // one staging buffer

@@ -22,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 5;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 6;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
@@ -34,6 +34,7 @@ struct Hello {
   std::uint32_t enabled;
   std::int64_t group;      // scheduling group
   std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
+  std::int64_t package;    // the same of the package
   std::uint64_t cpus[16];  // affinity mask
 };
 
@@ -49,16 +50,31 @@ int sharing(const std::vector<Hello>& hellos, int rank) {
   return members;
 }
 
-// How many consecutive members share a last-level cache, where all caches have as many, but for the last; else 0.
-std::uint32_t sharing_a_cache(const std::vector<Hello>& hellos) {
+// How many consecutive members share a cache or package, where all have as many, but for the last; 0: not so.
+std::uint32_t stretch(const std::vector<Hello>& hellos, std::int64_t Hello::*what) {
   const std::size_t p = hellos.size();
   std::size_t first = 1;
-  while (first < p && hellos[first].cache == hellos[0].cache) ++first;
+  while (first < p && hellos[first].*what == hellos[0].*what) ++first;
   for (std::size_t r = 0; r < p; ++r) {
     const bool starts = r % first == 0;
-    if (hellos[r].cache < 0 || (r > 0 && starts == (hellos[r].cache == hellos[r - 1].cache))) return 0;
+    if (hellos[r].*what < 0 || (r > 0 && starts == (hellos[r].*what == hellos[r - 1].*what))) return 0;
   }
-  return first < p ? std::uint32_t(first) : 0;
+  return std::uint32_t(first);
+}
+
+// The shape of a team, by its first member.
+void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sharing_cpus) {
+  const Machine& machine = node.machine();
+  const bool crowded = node.policy().crowded;
+  plan.meeting = node.settings().meeting;
+  if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), crowded);
+  plan.one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+  plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / node.cpus().available()) : 1;
+  if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
+  else if (!crowded) plan.group = stretch(hellos, &Hello::cache);
+  if (machine.sockets > 1) plan.package = std::uint32_t(machine.cpus / machine.sockets);
+  else if (!crowded) plan.package = stretch(hellos, &Hello::package);
+  plan.buffer_bytes = crowded ? 256 << 10 : 64 << 10;
 }
 
 // Sends our segment to the members that lack it and collects theirs. Datagrams of other teams may arrive in between:
@@ -162,6 +178,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   mine.enabled = node.settings().enabled;
   mine.group = memory::scheduling_group();
   mine.cache = node.shared_cache();
+  mine.package = node.shared_package();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
     if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 
@@ -199,26 +216,23 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     }
     team->leader_ = reinterpret_cast<LeaderBlock*>(team->base_[0] + hellos[0].block + leader_offset);
     const int shared = sharing(hellos, rank);
-    const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
-    node.tune(shared, one_group);
-    if (rank == 0) {
-      auto& plan = team->leader_->plan;
-      plan.gate = node.policy().crowded || size > 8;
-      plan.one_group = one_group;
-      plan.ranks_per_cpu = node.policy().crowded ? std::max(1.01, shared / node.cpus().available()) : 1;
-      plan.group = node.machine().cores > 0 ? std::uint32_t(node.machine().cores)
-                   : node.policy().crowded  ? 0
-                                            : sharing_a_cache(hellos);
-      plan.buffer_bytes = node.policy().crowded ? 256 << 10 : 64 << 10;
-    }
+    node.tune(shared, std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; }));
+    if (rank == 0) plan_shape(team->leader_->plan, node, hellos, shared);
   }
   constexpr std::uint32_t complete = 1;
   const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
   const Plan& plan = team->leader_->plan;
-  team->gated_ = plan.gate;
-  team->shape_ = {
-      size, plan.ranks_per_cpu, plan.gate != 0, plan.one_group != 0, plan.buffer_bytes, int(plan.group), plan.machine};
+  team->shape_ = {size,
+                  plan.ranks_per_cpu,
+                  plan.meeting,
+                  plan.one_group != 0,
+                  plan.buffer_bytes,
+                  int(plan.group),
+                  int(plan.package),
+                  plan.machine,
+                  {size, int(plan.group), int(plan.package)}};
+  team->join_tree();
   team->algorithm_text = plan.algorithm;
   return team;
 }

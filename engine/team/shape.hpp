@@ -4,17 +4,21 @@
 #include <cstdint>
 
 #include "engine/machine.hpp"
+#include "engine/settings.hpp"
+#include "engine/team/tree.hpp"
 
 namespace nearfield::team {
 
 struct Shape {
   int size = 1;
   double ranks_per_cpu = 1;  // 1 where every member has a CPU of its own
-  bool gated = false;
+  Meeting meeting = Meeting::flags;
   bool one_group = true;  // members that share CPUs let each other run by yielding (memory::scheduling_group)
   std::size_t buffer_bytes = 64 << 10;  // one copy buffer
-  int group = 0;  // ranks that share a last-level cache, consecutive ones; 0: all, or none in particular
+  int group = 0;                        // consecutive ranks that share a last-level cache; 0: nothing is known
+  int package = 0;                      // that share a package
   Machine machine;
+  Tree tree{size, group, package};
   bool crowded() const { return ranks_per_cpu > 1; }
   // Crowds so deep that members sleep at once, unless yields reach everybody.
   bool deep() const { return ranks_per_cpu >= 12 && !one_group; }
@@ -23,12 +27,27 @@ struct Shape {
   double all_caches() const { return machine.cache * ((size + group_size() - 1) / group_size()); }
 };
 
+// A line of each member is the quickest for few; for more a tree of them, and for those that share CPUs one counter.
+inline Meeting meeting_for(int size, bool crowded) {
+  constexpr int few = 8;
+  return crowded ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
+}
+
 // The shape of a team whose members spread over the machine's CPUs.
 inline Shape shape_for(int size, const Machine& machine) {
-  Shape shape{size, size > machine.cpus ? size / machine.cpus : 1, false, false, 64 << 10, 0, machine};
-  if (!shape.crowded()) shape.group = int(machine.cores);
-  shape.gated = shape.crowded() || size > 8;
-  if (shape.crowded()) shape.buffer_bytes = 256 << 10;
+  Shape shape;
+  shape.size = size;
+  shape.ranks_per_cpu = size > machine.cpus ? size / machine.cpus : 1;
+  shape.one_group = false;
+  shape.meeting = meeting_for(size, shape.crowded());
+  if (shape.crowded()) {
+    shape.buffer_bytes = 256 << 10;
+  } else {
+    shape.group = int(machine.cores);
+    if (machine.sockets > 1) shape.package = int(machine.cpus / machine.sockets);
+  }
+  shape.machine = machine;
+  shape.tree = {size, shape.group, shape.package};
   return shape;
 }
 

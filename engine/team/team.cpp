@@ -124,6 +124,52 @@ inline void Team::ring_everybody() {
   waiting::futex_wake(leader_->bell);
 }
 
+// ---------------------------------------------------------------- meetings
+
+// `word` of every member is, or will be, at least `value`; ours is.
+template <class Word>
+inline void Team::meet_by(Word word, What what, std::uint64_t value) {
+  auto lacking = [&](int m) { return word(*member_[m]).load(std::memory_order_relaxed) < value; };
+  if (shape_.meeting == Meeting::tree) return meet_along_tree(lacking);
+  if (shape_.meeting == Meeting::gate) {
+    gate_target_ += size_;
+    const std::uint64_t target = gate_target_;
+    // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
+    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return ring_everybody();
+    return wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; }, lacking, {everybody});
+  }
+  for (int i = 1; i < size_; ++i) {
+    const int other = rank_ + i < size_ ? rank_ + i : rank_ + i - size_;
+    const auto& theirs = word(*member_[other]);
+    wait([&] { return theirs.load(std::memory_order_acquire) >= value; }, [&](int m) { return m == other; },
+         {std::uint32_t(other + 1), what, value});
+  }
+}
+
+template <class Lacking>
+inline void Team::meet_along_tree(Lacking lacking) {
+  const std::uint64_t meeting = ++meetings_;
+  for (const int child : children_)
+    wait([&] { return member_[child]->gathered.load(std::memory_order_acquire) >= meeting; }, lacking,
+         {std::uint32_t(child + 1), What::gathered, meeting});
+  if (parent_ >= 0) {
+    mine_->gathered.store(meeting, std::memory_order_release);  // pairs with the parent's wait above
+    ring_bells(What::gathered, meeting);
+    wait([&] { return member_[parent_]->released.load(std::memory_order_acquire) >= meeting; }, lacking,
+         {std::uint32_t(parent_ + 1), What::released, meeting});
+  }
+  if (children_.empty()) return;
+  mine_->released.store(meeting, std::memory_order_release);  // pairs with the children's wait above
+  ring_bells(What::released, meeting);
+}
+
+void Team::join_tree() {
+  parent_ = tree().parent(rank_, 0);
+  tree().each_part(rank_, 0, [&](int member) {
+    if (member != rank_) children_.push_back(member);
+  });
+}
+
 // ---------------------------------------------------------------- small operations
 
 // Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
@@ -160,18 +206,8 @@ const std::byte* Team::wait_slot(int member, std::uint64_t seq) {
 }
 
 void Team::meet_slots(std::uint64_t seq) {
-  if (gated_) {
-    gate_target_ += size_;
-    const std::uint64_t target = gate_target_;
-    // acq_rel: our slot is published to whoever sees the sum, and all slots to whoever completes it.
-    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
-    else
-      wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
-           [&](int m) { return member_[m]->slot[seq % slots].seq.load(std::memory_order_relaxed) < seq; }, {everybody});
-  } else {
-    for (int i = 1; i < size_; ++i) wait_slot(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, seq);
-  }
-  slots_safe_ = std::max(slots_safe_, seq - 1);  // who has published seq has read all of seq - 1
+  meet_by([seq](MemberBlock& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
+  have_met_slots(seq);  // who has published seq has read all of seq - 1
 }
 
 void Team::finish_rooted_slot(std::uint64_t seq) {
@@ -274,17 +310,7 @@ void Team::wait_posted(int member, std::uint64_t tick) {
 }
 
 void Team::meet(std::uint64_t tick) {
-  if (gated_) {
-    gate_target_ += size_;
-    const std::uint64_t target = gate_target_;
-    // acq_rel: our buffers are published to whoever sees the sum, and all buffers to whoever completes it.
-    if (leader_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) ring_everybody();
-    else
-      wait([&] { return leader_->gate.load(std::memory_order_acquire) >= target; },
-           [&](int m) { return member_[m]->posted.load(std::memory_order_relaxed) < tick; }, {everybody});
-  } else {
-    for (int i = 1; i < size_; ++i) wait_posted(rank_ + i < size_ ? rank_ + i : rank_ + i - size_, tick);
-  }
+  meet_by([](MemberBlock& m) -> auto& { return m.posted; }, What::posted, tick);
   if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
 }
 

@@ -47,8 +47,8 @@ class Team {
   int size() const { return size_; }
   Node& node() { return node_; }
   const Plan& plan() const { return leader_->plan; }
-  bool gated() const { return gated_; }
   const Shape& shape() const { return shape_; }
+  const Tree& tree() const { return shape_.tree; }
   std::byte* segment_of(int member) const { return base_[member]; }
   Peer* peer(int member) const { return peer_[member]; }  // nullptr for ourselves
 
@@ -62,6 +62,8 @@ class Team {
   std::size_t slot_bytes(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].bytes; }
   // After publish_slot: waits until everybody has published `seq`.
   void meet_slots(std::uint64_t seq);
+  // Everybody has published `seq`, as the caller has learnt by other ways than meet_slots.
+  void have_met_slots(std::uint64_t seq) { slots_safe_ = std::max(slots_safe_, seq - 1); }
   const std::byte* slot(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].payload; }
   void finish_rooted_slot(std::uint64_t seq);
 
@@ -160,6 +162,11 @@ class Team {
   };
   void ring_bells(What what, std::uint64_t value);  // of those who await that of us
   void ring_everybody();
+  void join_tree();
+  template <class Word>
+  void meet_by(Word word, What what, std::uint64_t value);
+  template <class Lacking>
+  void meet_along_tree(Lacking lacking);
   std::uint64_t wait_done(std::atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed);
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
@@ -176,7 +183,7 @@ class Team {
   Node& node_;
   Shape shape_;
   const int rank_, size_;
-  bool gated_ = false, stall_reported_ = false;
+  bool stall_reported_ = false;
   MemberBlock* mine_ = nullptr;
   LeaderBlock* leader_ = nullptr;
   std::vector<MemberBlock*> member_;
@@ -191,6 +198,9 @@ class Team {
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
+  int parent_ = -1;  // in the tree whose root is the first member
+  std::vector<int> children_;
+  std::uint64_t meetings_ = 0;  // along the tree
   bool last_rounds_rooted_ = false;
 
   // What a fork in another thread must leave shared. Written by the thread in the call, read by the one that forks.

@@ -64,6 +64,7 @@ bool call_and_check(Team& team, const Algorithm& algorithm, int round, std::size
   call.type = reducing::Type::u32;
   call.op = reducing::Op::sum;
   call.fold = reducing::fold(call.op, call.type);
+  if (round % 2) call.type = reducing::Type::none;  // nothing is known of the operator: operands stay in order
   call.send = send.data();
   call.recv = recv.data();
   const bool is_root = me == root;
@@ -182,6 +183,35 @@ TEST_P(Processes, RandomCallsInGroups) {
                    GetParam(), 120,
                    [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                      return random_calls(node, bootstrap, rank, size, rounds / 4);
+                   },
+                   settings));
+}
+
+// Groups of two, packages of four: trees of three levels.
+TEST_P(Processes, RandomCallsAlongTrees) {
+  Settings settings;
+  settings.meeting = Meeting::tree;
+  settings.machine.cores = 2;
+  settings.machine.sockets = 2;
+  settings.machine.cpus = 8;
+  for (const auto wait : {WaitStyle::automatic, WaitStyle::sleep}) {
+    settings.wait = wait;
+    EXPECT_EQ(0, run_processes(
+                     GetParam(), 120,
+                     [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                       return random_calls(node, bootstrap, rank, size, rounds / 4);
+                     },
+                     settings));
+  }
+}
+
+TEST_P(Processes, RandomCallsByFlags) {
+  Settings settings;
+  settings.meeting = Meeting::flags;
+  EXPECT_EQ(0, run_processes(
+                   GetParam(), 120,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     return random_calls(node, bootstrap, rank, size, rounds / 10);
                    },
                    settings));
 }

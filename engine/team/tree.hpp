@@ -1,0 +1,90 @@
+// The tree of a team: who gathers from whom, and who passes on to whom.
+//
+// Members are grouped by levels, groups of groups: those that share a last-level cache, those of one package, all.
+// Groups are stretches of ranks. Each has a leader, its first rank or, in the one that holds it, the root. A leader's
+// children are the other members of its smallest group and the leaders of the other groups below each larger group
+// that it leads. A message up or down crosses from one cache to another once for every group instead of once for
+// every member.
+//
+//   ranks 0 .. 8, groups of 3, root 4:     4 <- 3, 5   0 <- 1, 2   6 <- 7, 8   4 <- 0, 6
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace nearfield::team {
+
+class Tree {
+ public:
+  // `group`: ranks that share a last-level cache, `package`: that share a package; 0: not known, or all.
+  Tree(int size, int group, int package) : size_(size) {
+    for (const int span : {group, package}) {
+      const int below = levels_ ? span_[levels_ - 1] : 1;
+      if (span > below && span < size && span % below == 0) add(below, span);
+    }
+    add(levels_ ? span_[levels_ - 1] : 1, size);
+    --levels_;  // the last is the whole team
+  }
+
+  // Ranks below a member and itself: [first, last).
+  struct Range {
+    int first, last;
+    int size() const { return last - first; }
+  };
+  Range subtree(int rank, int root) const {
+    if (rank == root) return {0, size_};
+    Range below{rank, rank + 1};
+    for (int level = 0; level < levels_; ++level) {
+      const Range group = group_of(rank, level);
+      if (leader(group, root) != rank) break;
+      below = group;
+    }
+    return below;
+  }
+
+  // -1 for the root.
+  int parent(int rank, int root) const {
+    if (rank == root) return -1;
+    for (int level = 0; level < levels_; ++level)
+      if (const int lead = leader(group_of(rank, level), root); lead != rank) return lead;
+    return root;
+  }
+
+  // Calls visit(rank) for `me` and visit(child) for its children, in rank order; a child's subtree begins with itself.
+  template <class Visit>
+  void each_part(int me, int root, Visit&& visit) const {
+    const Range all = subtree(me, root);
+    for (int at = all.first; at < all.last; at = at == me ? at + 1 : subtree(at, root).last) visit(at);
+  }
+
+  int levels() const { return levels_ + 1; }
+  // Ranks of a group of `level`; the last level is the whole team.
+  int span(int level) const { return level < levels_ ? span_[level] : size_; }
+  // Members below the largest leader that is not the root.
+  int largest_branch() const { return levels_ ? span_[levels_ - 1] : 1; }
+
+ private:
+  static constexpr int widest = 16;  // parts of a group that a leader looks at one by one
+
+  // A level for groups of `span` ranks, and one between where it would have too many parts. Small teams without caches
+  // of their own get one too: so every path is tested with few ranks.
+  void add(int below, int span) {
+    const int parts = (span + below - 1) / below;
+    if (parts > widest || (levels_ == 0 && span == size_ && size_ > 3)) {
+      int width = int(std::ceil(std::sqrt(double(parts))));
+      while (span < size_ && parts % width) ++width;  // groups must not straddle larger ones
+      if (width < parts) span_[levels_++] = below * width;
+    }
+    span_[levels_++] = span;
+  }
+  Range group_of(int rank, int level) const {
+    const int first = rank / span_[level] * span_[level];
+    return {first, std::min(first + span_[level], size_)};
+  }
+  static int leader(Range group, int root) { return root >= group.first && root < group.last ? root : group.first; }
+
+  int size_, levels_ = 0;
+  std::array<int, 6> span_{};  // ranks of a group, growing; each a multiple of the one before
+};
+
+}  // namespace nearfield::team
