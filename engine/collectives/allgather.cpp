@@ -17,6 +17,9 @@ void slots(Team& team, const Call& call) {
   orders::each_partner(Order::rotated, team.size(), team.size(), team.rank(), [&](int r) {
     if (r != team.rank()) put(out + r * call.bytes, team.slot(r, seq), call.bytes);
   });
+  Lengths lengths(team, call.bytes);
+  lengths.look_at_slots(seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {

@@ -18,6 +18,9 @@ void slots(Team& team, const Call& call) {
   team.meet_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+  Lengths lengths(team, call.bytes);
+  lengths.look_at_slots(seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {

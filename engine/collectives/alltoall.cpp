@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/collectives/exchange.hpp"
+#include "engine/collectives/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -21,6 +22,9 @@ void slots(Team& team, const Call& call) {
   orders::each_partner(Order::rotated, p, p, me, [&](int r) {
     if (r != me) put(out + r * call.bytes, team.slot(r, seq) + me * call.bytes, call.bytes);
   });
+  Lengths lengths(team, call.bytes * p);
+  lengths.look_at_slots(seq);
+  lengths.report();
 }
 
 // Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place works

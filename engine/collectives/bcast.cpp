@@ -17,13 +17,20 @@ void small(Team& team, const Call& call) {
   } else {
     put(call.recv, Ring::wait(team, call.root, seq), call.bytes);
   }
+  Lengths lengths(team, call.bytes);
+  lengths.look(call.root, Ring::bytes(team, call.root, seq));
   Ring::finish(team, seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {
+  Lengths lengths(team, call.bytes);
   rooted_by_tree(team, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
     pass_down<Ring>(team, seq, call.root, call.send, call.recv, call.bytes);
+    const int parent = team.tree().parent(team.rank(), call.root);
+    if (parent >= 0) lengths.look(parent, Ring::bytes(team, parent, seq));
   });
+  lengths.report();
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
@@ -34,6 +41,9 @@ void met(Team& team, const Call& call) {
   team.publish_slot(seq, call.bytes);
   team.meet_slots(seq);
   if (team.rank() != call.root) put(call.recv, team.slot(call.root, seq), call.bytes);
+  Lengths lengths(team, call.bytes);
+  lengths.look_at_slots(seq);
+  lengths.report();
 }
 
 void pipeline(Team& team, const Call& call) {

@@ -12,18 +12,21 @@ namespace {
 template <class Ring>
 void small(Team& team, const Call& call) {
   const std::uint64_t seq = Ring::next(team);
+  Lengths lengths(team, call.bytes);
   if (team.rank() == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + call.root * call.bytes, call.send, call.bytes);
     for (int i = 1; i < team.size(); ++i) {
       const int r = (call.root + i) % team.size();
       put(out + r * call.bytes, Ring::wait(team, r, seq), call.bytes);
+      lengths.look(r, Ring::bytes(team, r, seq));
     }
   } else {
     put(Ring::reserve(team, seq), call.send, call.bytes);
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {

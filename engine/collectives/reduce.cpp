@@ -12,9 +12,13 @@ namespace {
 template <class Ring>
 void small(Team& team, const Call& call) {
   const std::uint64_t seq = Ring::next(team);
+  Lengths lengths(team, call.bytes);
   if (team.rank() == call.root) {
     auto inputs = team.inputs();
-    for (int r = 0; r < team.size(); ++r) inputs[r] = r == call.root ? call.send : Ring::wait(team, r, seq);
+    for (int r = 0; r < team.size(); ++r) {
+      inputs[r] = r == call.root ? call.send : Ring::wait(team, r, seq);
+      if (r != call.root) lengths.look(r, Ring::bytes(team, r, seq));
+    }
     void* out = call.recv;
     call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   } else {
@@ -22,6 +26,7 @@ void small(Team& team, const Call& call) {
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {

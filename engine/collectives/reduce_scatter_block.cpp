@@ -17,6 +17,9 @@ void slots(Team& team, const Call& call) {
   team.meet_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), p, call.count);
+  Lengths lengths(team, call.bytes * p);
+  lengths.look_at_slots(seq);
+  lengths.report();
 }
 
 // The first member reduces all blocks into the slot from which they travel down again.

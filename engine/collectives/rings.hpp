@@ -9,15 +9,43 @@ struct Slots {
   static std::byte* reserve(Team& team, std::uint64_t seq) { return team.reserve_slot(seq); }
   static void publish(Team& team, std::uint64_t seq, std::size_t bytes) { team.publish_slot(seq, bytes); }
   static const std::byte* wait(Team& team, int member, std::uint64_t seq) { return team.wait_slot(member, seq); }
+  static std::size_t bytes(const Team& team, int member, std::uint64_t seq) { return team.slot_bytes(member, seq); }
   static void finish(Team& team, std::uint64_t seq) { team.finish_rooted_slot(seq); }
 };
 
 struct Lines {
   static std::uint64_t next(Team& team) { return team.next_line(); }
   static std::byte* reserve(Team& team, std::uint64_t seq) { return team.reserve_line(seq); }
-  static void publish(Team& team, std::uint64_t seq, std::size_t) { team.publish_line(seq); }
+  static void publish(Team& team, std::uint64_t seq, std::size_t bytes) { team.publish_line(seq, bytes); }
   static const std::byte* wait(Team& team, int member, std::uint64_t seq) { return team.wait_line(member, seq); }
+  static std::size_t bytes(const Team& team, int member, std::uint64_t seq) { return team.line_bytes(member, seq); }
   static void finish(Team& team, std::uint64_t seq) { team.finish_line(seq); }
+};
+
+// Compares the lengths that members have published with ours. A difference is reported when the call is through: then
+// the rings are in order, and the members may go on after the error.
+class Lengths {
+ public:
+  Lengths(const Team& team, std::size_t bytes) : team_(team), bytes_(bytes) {}
+  void look(int member, std::size_t theirs) {
+    if (theirs == bytes_) [[likely]]
+      return;
+    member_ = member;
+    theirs_ = theirs;
+  }
+  void look_at_slots(std::uint64_t seq) {
+    for (int r = 0; r < team_.size(); ++r) look(r, team_.slot_bytes(r, seq));
+  }
+  void report() const {
+    if (member_ >= 0) [[unlikely]]
+      team_.report_lengths(member_, theirs_, bytes_);
+  }
+
+ private:
+  const Team& team_;
+  const std::size_t bytes_;
+  int member_ = -1;
+  std::size_t theirs_ = 0;
 };
 
 }  // namespace nearfield::collectives

@@ -20,7 +20,10 @@ void small(Team& team, const Call& call) {
   } else {
     put(call.recv, Ring::wait(team, call.root, seq) + team.rank() * call.bytes, call.bytes);
   }
+  Lengths lengths(team, call.bytes * team.size());
+  lengths.look(call.root, Ring::bytes(team, call.root, seq));
   Ring::finish(team, seq);
+  lengths.report();
 }
 
 void tree(Team& team, const Call& call) {

@@ -69,7 +69,7 @@ struct Exposure {
 };
 
 struct alignas(line) Line {
-  std::atomic<std::uint64_t> seq;  // owner; pairs with Team::wait_line
+  std::atomic<std::uint64_t> seq;  // owner: sequence number << 8 | bytes of the payload; pairs with Team::wait_line
   std::byte payload[line - 8];     // owner, published by seq
 };
 inline constexpr std::size_t line_payload = sizeof(Line::payload);

@@ -221,15 +221,15 @@ std::byte* Team::reserve_line(std::uint64_t seq) {
   return mine_->small[seq % lines].payload;
 }
 
-void Team::publish_line(std::uint64_t seq) {
-  mine_->small[seq % lines].seq.store(seq, std::memory_order_release);  // pairs with wait_line
-  ring_bells(What::line, seq);
+void Team::publish_line(std::uint64_t seq, std::size_t bytes) {
+  mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // pairs with wait_line
+  ring_bells(What::line, seq << 8 | bytes);
 }
 
 const std::byte* Team::wait_line(int member, std::uint64_t seq) {
   Line& line = member_[member]->small[seq % lines];
-  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
-       {std::uint32_t(member + 1), What::line, seq});
+  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq << 8; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::line, seq << 8});
   return line.payload;
 }
 
@@ -380,6 +380,14 @@ std::string describe(const CallRecord& c) {
   return text + ")";
 }
 }  // namespace
+
+void Team::report_lengths(int member, std::size_t theirs, std::size_t ours) const {
+  const std::string text = "rank " + std::to_string(member) + " has " + std::to_string(theirs) + " bytes where rank " +
+                           std::to_string(rank_) + " expects " + std::to_string(ours) + ", " +
+                           describe_call(mine_->doing.load(std::memory_order_relaxed));
+  if (theirs > ours) throw Truncated(text);
+  throw Broken(text);
+}
 
 void Team::compare_calls(const collectives::Call& call) {
   CallRecord mine{};

@@ -23,6 +23,10 @@ namespace nearfield::team {
 struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// A member has more data for us than we have room for; the team is in order.
+struct Truncated : Broken {
+  using Broken::Broken;
+};
 
 // How the members of a communicator talk before they share memory; every member calls the same functions in the
 // same order. The shim implements it with the host, the engine's tests with a shared page.
@@ -70,8 +74,11 @@ class Team {
   // ---- smallest rooted operations, up to line_payload bytes
   std::uint64_t next_line() { return ++line_seq_; }
   std::byte* reserve_line(std::uint64_t seq);
-  void publish_line(std::uint64_t seq);
+  void publish_line(std::uint64_t seq, std::size_t bytes);
   const std::byte* wait_line(int member, std::uint64_t seq);
+  std::size_t line_bytes(int member, std::uint64_t seq) const {
+    return member_[member]->small[seq % lines].seq.load(std::memory_order_relaxed) & 0xff;
+  }
   void finish_line(std::uint64_t seq);
 
   // ---- large operations: rounds of buffers
@@ -121,6 +128,8 @@ class Team {
   // ---- reports and checks
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
+  // The lengths of a call differ between members, as small messages tell. Throws Truncated or Broken.
+  [[noreturn]] void report_lengths(int member, std::size_t theirs, std::size_t ours) const;
   // NEARFIELD_CHECK: compares the calls of all members; throws Broken naming two that differ.
   void compare_calls(const collectives::Call& call);
 

@@ -6,6 +6,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "mpi/shim/communicator.hpp"
+#include "mpi/shim/functions.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
@@ -17,9 +18,6 @@ extern thread_local const char* last_algorithm;
 // Set once the program has a window. Programs order the host's one-sided operations by collectives and then expect
 // them done; a collective of the host would have progressed them, so ours ends with a look at the host.
 extern std::atomic<bool> windows_exist;
-
-// Reports `text` and raises an error through the communicator's error handler.
-int raise(MPI_Comm comm, const char* function, const char* text);
 
 // What a call needs to go on inside Nearfield; team is null when the host has to take it.
 struct Admission {
@@ -72,6 +70,9 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     if (!algorithm) [[unlikely]]
       return to_host(call.collective, Reason::algorithm, host_call);
     last_algorithm = algorithm->name;
+  } catch (const team::Truncated& truncated) {
+    team.leave();
+    return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
     team.leave();
     if (revoked(comm)) return to_host(call.collective, Reason::communicator, host_call);

@@ -190,7 +190,7 @@ class Exchange {
 // What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
 template <class P>
 bool aliased(const P& send, const P& recv) {
-  return !host_accepts_aliases && send.buffer && send.buffer == recv.buffer && send.counts == recv.counts &&
+  return host_rejects_aliases && send.buffer && send.buffer == recv.buffer && send.counts == recv.counts &&
          send.type == recv.type && send.types == recv.types;
 }
 

@@ -7,7 +7,8 @@
 
 namespace nearfield::mpi {
 
-int raise(MPI_Comm comm, const char* function, const char* text);
+// Reports `text` and raises an error through the communicator's error handler.
+int raise(MPI_Comm comm, const char* function, const char* text, int code = MPI_ERR_OTHER);
 
 // An argument for the int form of a function: counts are narrowed, everything else passes.
 template <class T>

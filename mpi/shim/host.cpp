@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <cstring>
+
 #include "engine/settings.hpp"
 
 namespace nearfield::mpi {
@@ -11,6 +14,8 @@ Host host;
 namespace {
 void* host_library;
 }
+
+bool host_rejects_aliases = false;
 
 #ifdef NEARFIELD_HOST_OMPI
 void* host_data(const char* symbol) {
@@ -22,6 +27,10 @@ void* host_data(const char* symbol) {
 
 bool bind_host(void* library) {
   host_library = library;
+#ifndef NEARFIELD_HOST_OMPI
+  const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+  host_rejects_aliases = !check || !std::strchr("0nNfF", *check);  // 0, no, false
+#endif
   const char* lacking = nullptr;
 #define F(name)                                                                     \
   host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name)); \

@@ -17,11 +17,10 @@ void* host_data(const char* symbol);  // address of a data symbol of the host; n
 
 namespace nearfield::mpi {
 
-#ifdef NEARFIELD_HOST_OMPI
-inline constexpr bool host_accepts_aliases = true;  // it does not look whether send and receive buffer are the same
-#else
-inline constexpr bool host_accepts_aliases = false;
-#endif
+// Whether the host raises an error where a rank's own block lies at one address in send and receive buffer. Open MPI
+// does not look; the MPICH family does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it. Where it does not, equal
+// addresses mean in place.
+extern bool host_rejects_aliases;
 
 // clang-format off
 // Functions that every host has.

@@ -5,6 +5,13 @@
 namespace nearfield::mpi {
 
 void Packed::inspect() {
+  layout_ = find_layout(type_);
+  if (layout_) {
+    element_ = layout_->size;
+    bytes_ = count_ * element_;
+    dense_ = layout_->view.dense();
+    return;
+  }
   MPI_Count bytes = 0;
   if (type_ == host.type_null || host.Type_size_x(type_, &bytes) != MPI_SUCCESS || bytes < 0) {
     error_ = -1;
@@ -15,6 +22,13 @@ void Packed::inspect() {
 }
 
 int Packed::move(bool pack, std::size_t first, std::size_t count) {
+  if (layout_) {
+    const layout::Data data{static_cast<std::byte*>(buffer_), bytes_, layout_->view};
+    const std::size_t at = first * element_, bytes = count * element_;
+    if (pack) layout::gather(temporary_->data() + at, data, at, bytes);
+    else layout::scatter(data, at, temporary_->data() + at, bytes);
+    return MPI_SUCCESS;
+  }
   // MPI_Pack counts in int: pieces of at most a gibibyte.
   const std::size_t step = std::max<std::size_t>(1, (std::size_t{1} << 30) / std::max<std::size_t>(element_, 1));
   MPI_Aint low = 0, extent = 0;

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "engine/memory/temporaries.hpp"
-#include "mpi/shim/types.hpp"
+#include "mpi/shim/layouts.hpp"
 
 namespace nearfield::mpi {
 
@@ -47,6 +47,7 @@ class Packed {
   MPI_Comm comm_;
   bool dense_ = false;
   int error_ = 0;
+  std::shared_ptr<const TypeLayout> layout_;  // where it is known; else the host packs
   std::optional<memory::Temporary> temporary_;
 };
 

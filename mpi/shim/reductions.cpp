@@ -39,7 +39,7 @@ int refuse(team::Team& team, MPI_Comm comm, const Call& call, const char* functi
 
 // Buffers that a host would complain about; where it does not, equal addresses mean in place.
 bool wrong_buffers(const void* send, const void* recv) {
-  return !send || !recv || (!host_accepts_aliases && send == recv);
+  return !send || !recv || (host_rejects_aliases && send == recv);
 }
 
 template <class N, class HostCall>

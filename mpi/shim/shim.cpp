@@ -14,12 +14,12 @@ namespace nearfield::mpi {
 
 thread_local const char* last_algorithm = "host";
 
-int raise(MPI_Comm comm, const char* function, const char* text) {
+int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
   // Most error handlers abort the job, and launchers then drop what they have not forwarded yet: the reason.
   usleep(100'000);
-  host.Comm_call_errhandler(comm, MPI_ERR_OTHER);
-  return MPI_ERR_OTHER;
+  host.Comm_call_errhandler(comm, code);
+  return code;
 }
 
 namespace {

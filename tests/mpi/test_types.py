@@ -5,6 +5,7 @@ PyPI checks few arguments (it aborts on a negative count), so Debian's stands fo
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +28,14 @@ def test_wrong_arguments_give_the_hosts_errors(host: str) -> None:
     ours = launch(host, 2, program, timeout=20)
     assert "works afterwards" in plain.stdout, plain.text
     assert ours.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("heap", ["shared", "off"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
+def test_derived_types_and_files(host: str, heap: str, tmp_path: Path) -> None:
+    program = [compile_c(host, "derived.c"), str(tmp_path / "file")]
+    for ranks in (2, 3):
+        env = {"NEARFIELD_STATS": "1", "NEARFIELD_HEAP": heap}
+        job = launch(host, ranks, program, env=env, timeout=60)
+        assert "32 kinds of calls, 0 bytes wrong" in job.stdout, job.text[-4000:]
+        assert carried(job, "alltoall") >= 64

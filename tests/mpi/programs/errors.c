@@ -61,6 +61,22 @@ int main(int argc, char** argv) {
   report("minloc of doubles", MPI_Reduce(a, b, 1, MPI_DOUBLE, MPI_MINLOC, 0, comm));
   report("sum of characters", MPI_Allreduce(a, b, 1, MPI_CHAR, MPI_SUM, comm));
   report("sum of bytes", MPI_Allreduce(a, b, 1, MPI_BYTE, MPI_SUM, comm));
+  int rank, four = 4;
+  MPI_Comm_rank(comm, &rank);
+  report("aliased allgather", MPI_Allgather(b + rank, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, comm));
+  report("aliased alltoall", MPI_Alltoall(b, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, comm));
+  report("aliased allreduce", MPI_Allreduce(b, b, 1, MPI_DOUBLE, MPI_SUM, comm));
+  report("aliased reduce_scatter_block", MPI_Reduce_scatter_block(b, b, 1, MPI_DOUBLE, MPI_SUM, comm));
+  MPI_Barrier(comm);
+#ifdef MPICH_VERSION /* the others do not look */
+  if (rank == 0) { /* the error is the root's alone: it is raised before anybody is waited for */
+    report("aliased gather", MPI_Gather(b, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, comm));
+    report("aliased scatter", MPI_Scatter(b, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, comm));
+    report("aliased reduce", MPI_Reduce(b, b, 1, MPI_DOUBLE, MPI_SUM, 0, comm));
+  }
+  report("bcast of a longer vector", MPI_Bcast(a, rank == 1 ? 1 : four, MPI_DOUBLE, 1, comm));
+  report("bcast of a shorter vector", MPI_Bcast(a, rank == 1 ? four : 1, MPI_DOUBLE, 1, comm));
+#endif
   MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
   report(sum == size ? "works afterwards" : "broken afterwards", MPI_SUCCESS);
   MPI_Errhandler_free(&errhandler);
