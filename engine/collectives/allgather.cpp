@@ -14,11 +14,11 @@ void slots(Team& team, const Call& call) {
   team.publish_slot(seq, call.bytes);
   put(out + team.rank() * call.bytes, call.send, call.bytes);
   team.meet_slots(seq);
+  Lengths lengths(team, call.bytes);
+  lengths.look_at_slots(seq);
   orders::each_partner(Order::rotated, team.size(), team.size(), team.rank(), [&](int r) {
     if (r != team.rank()) put(out + r * call.bytes, team.slot(r, seq), call.bytes);
   });
-  Lengths lengths(team, call.bytes);
-  lengths.look_at_slots(seq);
   lengths.report();
 }
 

@@ -16,10 +16,10 @@ void slots(Team& team, const Call& call) {
   for (int r = 0; r < team.size(); ++r) inputs[r] = team.slot(r, seq);
   inputs[team.rank()] = call.send;
   team.meet_slots(seq);
-  void* out = call.recv;
-  call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   Lengths lengths(team, call.bytes);
   lengths.look_at_slots(seq);
+  void* out = call.recv;
+  call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   lengths.report();
 }
 

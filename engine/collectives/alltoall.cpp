@@ -19,11 +19,11 @@ void slots(Team& team, const Call& call) {
   team.publish_slot(seq, call.bytes * p);
   put(out + me * call.bytes, in + me * call.bytes, call.bytes);
   team.meet_slots(seq);
+  Lengths lengths(team, call.bytes * p);
+  lengths.look_at_slots(seq);
   orders::each_partner(Order::rotated, p, p, me, [&](int r) {
     if (r != me) put(out + r * call.bytes, team.slot(r, seq) + me * call.bytes, call.bytes);
   });
-  Lengths lengths(team, call.bytes * p);
-  lengths.look_at_slots(seq);
   lengths.report();
 }
 

@@ -11,14 +11,15 @@ namespace {
 template <class Ring>
 void small(Team& team, const Call& call) {
   const std::uint64_t seq = Ring::next(team);
+  Lengths lengths(team, call.bytes);
   if (team.rank() == call.root) {
     put(Ring::reserve(team, seq), call.send, call.bytes);
     Ring::publish(team, seq, call.bytes);
   } else {
-    put(call.recv, Ring::wait(team, call.root, seq), call.bytes);
+    const std::byte* const from = Ring::wait(team, call.root, seq);
+    lengths.look(call.root, Ring::bytes(team, call.root, seq));
+    put(call.recv, from, call.bytes);
   }
-  Lengths lengths(team, call.bytes);
-  lengths.look(call.root, Ring::bytes(team, call.root, seq));
   Ring::finish(team, seq);
   lengths.report();
 }
@@ -40,9 +41,9 @@ void met(Team& team, const Call& call) {
   if (team.rank() == call.root) put(mine, call.send, call.bytes);
   team.publish_slot(seq, call.bytes);
   team.meet_slots(seq);
-  if (team.rank() != call.root) put(call.recv, team.slot(call.root, seq), call.bytes);
   Lengths lengths(team, call.bytes);
   lengths.look_at_slots(seq);
+  if (team.rank() != call.root) put(call.recv, team.slot(call.root, seq), call.bytes);
   lengths.report();
 }
 

@@ -15,10 +15,10 @@ void slots(Team& team, const Call& call) {
   auto inputs = team.inputs();
   for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : team.slot(r, seq)) + me * call.bytes;
   team.meet_slots(seq);
-  void* out = call.recv;
-  call.fold(&out, 1, inputs.data(), p, call.count);
   Lengths lengths(team, call.bytes * p);
   lengths.look_at_slots(seq);
+  void* out = call.recv;
+  call.fold(&out, 1, inputs.data(), p, call.count);
   lengths.report();
 }
 

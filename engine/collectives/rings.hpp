@@ -33,8 +33,11 @@ class Lengths {
     member_ = member;
     theirs_ = theirs;
   }
+  // Right after they have met: their lines are at hand then, while our own is on its way to the others (looking at ours
+  // as well, after the work, cost 15 ns of 80).
   void look_at_slots(std::uint64_t seq) {
-    for (int r = 0; r < team_.size(); ++r) look(r, team_.slot_bytes(r, seq));
+    for (int r = 0; r < team_.size(); ++r)
+      if (r != team_.rank()) look(r, team_.slot_bytes(r, seq));
   }
   void report() const {
     if (member_ >= 0) [[unlikely]]

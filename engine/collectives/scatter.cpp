@@ -12,16 +12,17 @@ namespace {
 template <class Ring>
 void small(Team& team, const Call& call) {
   const std::uint64_t seq = Ring::next(team);
+  Lengths lengths(team, call.bytes * team.size());
   if (team.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     put(Ring::reserve(team, seq), in, call.bytes * team.size());
     Ring::publish(team, seq, call.bytes * team.size());
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
-    put(call.recv, Ring::wait(team, call.root, seq) + team.rank() * call.bytes, call.bytes);
+    const std::byte* const from = Ring::wait(team, call.root, seq);
+    lengths.look(call.root, Ring::bytes(team, call.root, seq));
+    put(call.recv, from + team.rank() * call.bytes, call.bytes);
   }
-  Lengths lengths(team, call.bytes * team.size());
-  lengths.look(call.root, Ring::bytes(team, call.root, seq));
   Ring::finish(team, seq);
   lengths.report();
 }
