@@ -17,11 +17,12 @@ void small(Team& team, const Call& call) {
     Ring::publish(team, seq, call.bytes);
   } else {
     const std::byte* const from = Ring::wait(team, call.root, seq);
-    lengths.look(call.root, Ring::bytes(team, call.root, seq));
-    put(call.recv, from, call.bytes);
+    const std::size_t bytes = Ring::bytes(team, call.root, seq);
+    lengths.look(call.root, bytes);
+    put(call.recv, from, std::min(bytes, call.bytes));
   }
   Ring::finish(team, seq);
-  lengths.report();
+  lengths.report(team.exact_bcast);
 }
 
 void tree(Team& team, const Call& call) {
@@ -31,7 +32,7 @@ void tree(Team& team, const Call& call) {
     const int parent = team.tree().parent(team.rank(), call.root);
     if (parent >= 0) lengths.look(parent, Ring::bytes(team, parent, seq));
   });
-  lengths.report();
+  lengths.report(team.exact_bcast);
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
@@ -43,8 +44,9 @@ void met(Team& team, const Call& call) {
   team.meet_slots(seq);
   Lengths lengths(team, call.bytes);
   lengths.look_at_slots(seq);
-  if (team.rank() != call.root) put(call.recv, team.slot(call.root, seq), call.bytes);
-  lengths.report();
+  if (team.rank() != call.root)
+    put(call.recv, team.slot(call.root, seq), std::min(team.slot_bytes(call.root, seq), call.bytes));
+  lengths.report(team.exact_bcast);
 }
 
 void pipeline(Team& team, const Call& call) {

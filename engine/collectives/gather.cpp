@@ -18,8 +18,10 @@ void small(Team& team, const Call& call) {
     put(out + call.root * call.bytes, call.send, call.bytes);
     for (int i = 1; i < team.size(); ++i) {
       const int r = (call.root + i) % team.size();
-      put(out + r * call.bytes, Ring::wait(team, r, seq), call.bytes);
-      lengths.look(r, Ring::bytes(team, r, seq));
+      const std::byte* const from = Ring::wait(team, r, seq);
+      const std::size_t bytes = Ring::bytes(team, r, seq);
+      lengths.look(r, bytes);
+      put(out + r * call.bytes, from, std::min(bytes, call.bytes));
     }
   } else {
     put(Ring::reserve(team, seq), call.send, call.bytes);

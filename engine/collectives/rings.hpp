@@ -22,8 +22,9 @@ struct Lines {
   static void finish(Team& team, std::uint64_t seq) { team.finish_line(seq); }
 };
 
-// Compares the lengths that members have published with ours. A difference is reported when the call is through: then
-// the rings are in order, and the members may go on after the error.
+// Compares the lengths that members have published with ours. Data that does not fit is reported when the call is
+// through: then the rings are in order, and the members may go on after the error. Less than we expect is reported
+// where the host would (Team::exact_bcast); elsewhere it goes unnoticed, as by hosts.
 class Lengths {
  public:
   Lengths(const Team& team, std::size_t bytes) : team_(team), bytes_(bytes) {}
@@ -39,8 +40,8 @@ class Lengths {
     for (int r = 0; r < team_.size(); ++r)
       if (r != team_.rank()) look(r, team_.slot_bytes(r, seq));
   }
-  void report() const {
-    if (member_ >= 0) [[unlikely]]
+  void report(bool exact = false) const {
+    if (member_ >= 0 && (theirs_ > bytes_ || exact)) [[unlikely]]
       team_.report_lengths(member_, theirs_, bytes_);
   }
 

@@ -127,6 +127,7 @@ void make_team(Communicator& state) {
     team::Team::decline(state.size, bootstrap);
   } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
     state.team = std::move(*team);
+    state.team->exact_bcast = host_compares_lengths;
     watch(state);
   } else {
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
