@@ -66,14 +66,14 @@ std::uint32_t stretch(const std::vector<Hello>& hellos, std::int64_t Hello::*wha
 void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sharing_cpus) {
   const Machine& machine = node.machine();
   const bool crowded = node.policy().crowded;
-  plan.meeting = node.settings().meeting;
-  if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), crowded);
   plan.one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / node.cpus().available()) : 1;
   if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
   else if (!crowded) plan.group = stretch(hellos, &Hello::cache);
   if (machine.sockets > 1) plan.package = std::uint32_t(machine.cpus / machine.sockets);
   else if (!crowded) plan.package = stretch(hellos, &Hello::package);
+  plan.meeting = node.settings().meeting;
+  if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), int(plan.group), crowded);
   plan.buffer_bytes = crowded ? 256 << 10 : 64 << 10;
 }
 

@@ -27,9 +27,10 @@ struct Shape {
   double all_caches() const { return machine.cache * ((size + group_size() - 1) / group_size()); }
 };
 
-// A line of each member is the quickest for few; for more a tree of them, and for those that share CPUs one counter.
-inline Meeting meeting_for(int size, bool crowded) {
-  constexpr int few = 8;
+// A line of each member is the quickest for few, for more of them where they share a cache; beyond that a tree of them,
+// and for those that share CPUs one counter. `group`: Shape::group.
+inline Meeting meeting_for(int size, int group, bool crowded) {
+  const int few = group >= size ? 16 : 8;
   return crowded ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
 }
 
@@ -39,13 +40,13 @@ inline Shape shape_for(int size, const Machine& machine) {
   shape.size = size;
   shape.ranks_per_cpu = size > machine.cpus ? size / machine.cpus : 1;
   shape.one_group = false;
-  shape.meeting = meeting_for(size, shape.crowded());
   if (shape.crowded()) {
     shape.buffer_bytes = 256 << 10;
   } else {
     shape.group = int(machine.cores);
     if (machine.sockets > 1) shape.package = int(machine.cpus / machine.sockets);
   }
+  shape.meeting = meeting_for(size, shape.group, shape.crowded());
   shape.machine = machine;
   shape.tree = {size, shape.group, shape.package};
   return shape;
