@@ -3,11 +3,12 @@
 ORDERS = ["linear", "rotated", "xored", "grouped", "near-first"]
 ALGORITHMS = {
     "barrier": ["slots"],
-    "bcast": ["line", "slots", "met", "pipeline", "direct", "direct-pull", "together"],
-    "reduce": ["line", "slots", "pipeline", "partitioned", "direct", "together"],
-    "allreduce": ["slots", "oneshot", "partitioned", "direct", "direct-pull", "together"],
+    "bcast": ["line", "slots", "tree", "met", "pipeline", "direct", "direct-pull", "together"],
+    "reduce": ["line", "slots", "tree", "pipeline", "partitioned", "direct", "together"],
+    "allreduce": ["slots", "tree", "oneshot", "partitioned", "direct", "direct-pull", "together"],
     "allgather": [
         "slots",
+        "tree",
         "rounds",
         "pull-rotated",
         "pull-near-first",
@@ -25,9 +26,9 @@ ALGORITHMS = {
         "morton",
         *(f"pull-{store}" for store in ("temporal", "streaming", "prefix", "distant", "fraction")),
     ],
-    "gather": ["line", "slots", "pipeline", "direct", "together"],
-    "scatter": ["line", "slots", "pipeline", "direct", "together"],
-    "reduce_scatter_block": ["slots", "rounds", "direct"],
+    "gather": ["line", "slots", "tree", "pipeline", "direct", "together"],
+    "scatter": ["line", "slots", "tree", "pipeline", "direct", "together"],
+    "reduce_scatter_block": ["slots", "tree", "rounds", "direct"],
 }
 OPERATIONS = list(ALGORITHMS)
 # Those that load or store peers' buffers.
