@@ -10,7 +10,7 @@ double working_set(const Shape& s, const Call& call) { return double(call.bytes)
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   auto* out = static_cast<std::byte*>(call.recv);
-  put(team.reserve_slot(seq), call.send, call.bytes);
+  stage(team.reserve_slot(seq), call.send, call.bytes);
   team.publish_slot(seq, call.bytes);
   put(out + team.rank() * call.bytes, call.send, call.bytes);
   team.meet_slots(seq);
@@ -42,7 +42,7 @@ void rounds(Team& team, const Call& call) {
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
       team, divide_up(call.bytes, chunk),
-      [&](std::size_t k, std::byte* buffer) { put(buffer, in + k * chunk, length(k)); },
+      [&](std::size_t k, std::byte* buffer) { stage(buffer, in + k * chunk, length(k)); },
       [&](std::size_t k, std::uint64_t tick) {
         put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores);
         for (int i = 1; i < p; ++i) {

@@ -10,7 +10,7 @@ namespace {
 void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   std::byte* mine = team.reserve_slot(seq);
-  put(mine, call.send, call.bytes);
+  stage(mine, call.send, call.bytes);
   team.publish_slot(seq, call.bytes);
   auto inputs = team.inputs();
   for (int r = 0; r < team.size(); ++r) inputs[r] = team.slot(r, seq);
@@ -40,7 +40,7 @@ void tree(Team& team, const Call& call) {
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Team& team, const Call& call) {
   exchange_rounds(
-      team, 1, [&](std::size_t, std::byte* buffer) { put(buffer, call.send, call.bytes); },
+      team, 1, [&](std::size_t, std::byte* buffer) { stage(buffer, call.send, call.bytes); },
       [&](std::size_t, std::uint64_t tick) {
         auto inputs = team.inputs();
         for (int r = 0; r < team.size(); ++r) inputs[r] = team.buffer(r, tick);
@@ -58,6 +58,11 @@ void shares(Team& team, const Call& call, int first, int last) {
 
 void direct(Team& team, const Call& call) {
   shares(team, call, team.rank(), team.rank() + 1);
+  finish_direct(team);
+}
+
+void direct_blocks(Team& team, const Call& call) {
+  reduce_direct<Outputs::blocks>(team, call, team.rank(), team.rank() + 1, {0, std::size_t(team.size())});
   finish_direct(team);
 }
 
@@ -98,6 +103,7 @@ double direct_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return exposing(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call) / 2, all);
 }
+double direct_blocks_cost(const Shape& s, const Call& call) { return 1.1 * direct_cost(s, call); }
 double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return exposing(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
@@ -118,6 +124,8 @@ constexpr Algorithm rows[] = {
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::allreduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to everybody", all_buffers},
+    {"direct-blocks", Collective::allreduce, always, direct_blocks_cost, direct_blocks,
+     "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},
     {"together", Collective::allreduce, always, together_cost, nullptr,

@@ -15,7 +15,7 @@ void slots(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  put(team.reserve_slot(seq), in, call.bytes * p);
+  stage(team.reserve_slot(seq), in, call.bytes * p);
   team.publish_slot(seq, call.bytes * p);
   put(out + me * call.bytes, in + me * call.bytes, call.bytes);
   team.meet_slots(seq);
@@ -42,7 +42,7 @@ void rounds(Team& team, const Call& call) {
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          put(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+          stage(buffer + to * place, in + to * call.bytes + k * piece, length(k));
         }
       },
       [&](std::size_t k, std::uint64_t tick) {

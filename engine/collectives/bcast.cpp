@@ -13,7 +13,7 @@ void small(Team& team, const Call& call) {
   const std::uint64_t seq = Ring::next(team);
   Lengths lengths(team, call.bytes);
   if (team.rank() == call.root) {
-    put(Ring::reserve(team, seq), call.send, call.bytes);
+    stage(Ring::reserve(team, seq), call.send, call.bytes);
     Ring::publish(team, seq, call.bytes);
   } else {
     const std::byte* const from = Ring::wait(team, call.root, seq);
@@ -39,13 +39,15 @@ void tree(Team& team, const Call& call) {
 void met(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   std::byte* const mine = team.reserve_slot(seq);
-  if (team.rank() == call.root) put(mine, call.send, call.bytes);
+  if (team.rank() == call.root) stage(mine, call.send, call.bytes);
   team.publish_slot(seq, call.bytes);
   team.meet_slots(seq);
   Lengths lengths(team, call.bytes);
-  lengths.look_at_slots(seq);
-  if (team.rank() != call.root)
-    put(call.recv, team.slot(call.root, seq), std::min(team.slot_bytes(call.root, seq), call.bytes));
+  if (team.rank() != call.root) {
+    const std::size_t bytes = team.slot_bytes(call.root, seq);
+    lengths.look(call.root, bytes);
+    put(call.recv, team.slot(call.root, seq), std::min(bytes, call.bytes));
+  }
   lengths.report(team.exact_bcast);
 }
 
@@ -59,7 +61,7 @@ void pipeline(Team& team, const Call& call) {
     const std::uint64_t tick = first + c;
     if (team.rank() == call.root) {
       team.wait_buffer_free(tick);
-      put(team.my_buffer(tick), static_cast<const std::byte*>(call.send) + at, bytes);
+      stage(team.my_buffer(tick), static_cast<const std::byte*>(call.send) + at, bytes);
       team.post(tick);
     } else {
       team.wait_posted(call.root, tick);

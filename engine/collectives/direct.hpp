@@ -6,7 +6,7 @@
 // Nobody leaves before B tells that peers are through with its buffers, and that what they store there has arrived.
 // Between the members of rooted operations only the root knows everybody; the others wait for the root alone.
 #pragma once
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/folding.hpp"
 
 namespace nearfield::collectives {
 
@@ -35,8 +35,13 @@ inline Range line_share(std::size_t total, std::size_t unit, std::size_t parts, 
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
+// How a kernel's results get into buffers of others: straight out of registers, or in blocks (folding.hpp), which is
+// better where the others have read what lies there.
+enum class Outputs { registers, blocks };
+
 // The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
-inline void reduce_direct(Team& team, const Call& call, int first, int last, Range to) {
+template <Outputs by = Outputs::registers>
+void reduce_direct(Team& team, const Call& call, int first, int last, Range to) {
   const auto p = std::size_t(team.size());
   const std::size_t element = call.bytes / call.count;
   const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
@@ -46,7 +51,8 @@ inline void reduce_direct(Team& team, const Call& call, int first, int last, Ran
   auto outputs = team.outputs();
   for (std::size_t r = 0; r < p; ++r) inputs[r] = team.send_of(int(r)) + part.begin * element;
   for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = team.recv_of(int(r)) + part.begin * element;
-  call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
+  if constexpr (by == Outputs::blocks) fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size());
+  else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
 }
 
 // How two members divide one copy: all but 1/parts of it, and the rest.

@@ -24,7 +24,7 @@ void small(Team& team, const Call& call) {
       put(out + r * call.bytes, from, std::min(bytes, call.bytes));
     }
   } else {
-    put(Ring::reserve(team, seq), call.send, call.bytes);
+    stage(Ring::reserve(team, seq), call.send, call.bytes);
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
@@ -63,7 +63,7 @@ void pipeline(Team& team, const Call& call) {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (c < team::buffers) team.wait_buffer_free(tick);
       else team.wait_consumed(call.root, tick - team::buffers);
-      put(team.my_buffer(tick), in + at, bytes);
+      stage(team.my_buffer(tick), in + at, bytes);
       team.post(tick);
     }
   }

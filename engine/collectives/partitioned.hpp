@@ -9,7 +9,7 @@
 // A round takes two ticks. Staging the next round before copying this one keeps both halves overlapped; buffers are
 // free by then, since who has posted B has read all of A, and who has posted A' has copied the round before.
 #pragma once
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/folding.hpp"
 
 namespace nearfield::collectives {
 
@@ -23,18 +23,18 @@ inline void reduce_by_shares(Team& team, const Call& call, bool wants_result) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto elements = [&](std::size_t k) { return std::min(round_count, call.count - k * round_count); };
-  auto stage = [&](std::size_t k, std::uint64_t tick) {
+  auto stage_round = [&](std::size_t k, std::uint64_t tick) {
     const Range own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
     std::byte* to = team.my_buffer(tick);
-    put(to, from, own.begin * element);
-    put(to + own.end * element, from + own.end * element, (elements(k) - own.end) * element);
+    stage(to, from, own.begin * element);
+    stage(to + own.end * element, from + own.end * element, (elements(k) - own.end) * element);
     team.post(tick);
   };
   team.begin_rounds();
   const std::uint64_t first = team.tick() + 1;
   auto inputs = team.inputs();
-  stage(0, first);
+  stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;
     const std::size_t at = k * round_count * element;
@@ -43,11 +43,11 @@ inline void reduce_by_shares(Team& team, const Call& call, bool wants_result) {
     if (own.size()) {
       for (int r = 0; r < p; ++r)
         inputs[r] = r == me ? in + at + own.begin * element : team.buffer(r, a) + own.begin * element;
-      void* outs[2] = {team.my_buffer(b) + own.begin * element, out + at + own.begin * element};
-      call.fold(outs, wants_result ? 2 : 1, inputs.data(), p, own.size());
+      void* const shared[] = {team.my_buffer(b) + own.begin * element};
+      fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr, shared, inputs, own.size());
     }
     team.post(b);
-    if (k + 1 < rounds) stage(k + 1, a + 2);
+    if (k + 1 < rounds) stage_round(k + 1, a + 2);
     if (wants_result) {
       for (int i = 1; i < p; ++i) {
         const int r = (me + i) % p;

@@ -22,7 +22,7 @@ void small(Team& team, const Call& call) {
     void* out = call.recv;
     call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   } else {
-    put(Ring::reserve(team, seq), call.send, call.bytes);
+    stage(Ring::reserve(team, seq), call.send, call.bytes);
     Ring::publish(team, seq, call.bytes);
   }
   Ring::finish(team, seq);
@@ -64,7 +64,7 @@ void pipeline(Team& team, const Call& call) {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (c < team::buffers) team.wait_buffer_free(tick);
       else team.wait_consumed(call.root, tick - team::buffers);
-      put(team.my_buffer(tick), in + at, bytes);
+      stage(team.my_buffer(tick), in + at, bytes);
       team.post(tick);
     }
   }
@@ -82,6 +82,12 @@ void shares(Team& team, const Call& call, int first, int last) {
 void direct(Team& team, const Call& call) {
   shares(team, call, team.rank(), team.rank() + 1);
   // The others' send buffers are read by everybody, so that everybody waits for everybody.
+  finish_direct(team);
+}
+
+void direct_blocks(Team& team, const Call& call) {
+  const auto root = std::size_t(call.root);
+  reduce_direct<Outputs::blocks>(team, call, team.rank(), team.rank() + 1, {root, root + 1});
   finish_direct(team);
 }
 
@@ -109,6 +115,7 @@ double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
          copying(s, in_bytes(call) / s.size / 2, 0);
 }
+double direct_blocks_cost(const Shape& s, const Call& call) { return 1.1 * direct_cost(s, call); }
 double together_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call) * s.size;
   return together(s, n, alone(s) * folding(s, n, n));
@@ -126,6 +133,8 @@ constexpr Algorithm rows[] = {
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_cost, direct,
      "between user buffers: reduce own share, store it to the root", all_buffers},
+    {"direct-blocks", Collective::reduce, always, direct_blocks_cost, direct_blocks,
+     "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
     {"together", Collective::reduce, always, together_cost, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };

@@ -10,7 +10,7 @@ void slots(Team& team, const Call& call) {
   const std::uint64_t seq = team.next_slot();
   const int p = team.size(), me = team.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
-  put(team.reserve_slot(seq), in, call.bytes * p);
+  stage(team.reserve_slot(seq), in, call.bytes * p);
   team.publish_slot(seq, call.bytes * p);
   auto inputs = team.inputs();
   for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : team.slot(r, seq)) + me * call.bytes;
@@ -54,7 +54,7 @@ void rounds(Team& team, const Call& call) {
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          put(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+          stage(buffer + to * place, in + to * call.bytes + k * piece, length(k));
         }
       },
       [&](std::size_t k, std::uint64_t tick) {

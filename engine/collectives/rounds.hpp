@@ -21,6 +21,9 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
   if (to != from && bytes) copying::copy(to, from, bytes, store);
 }
 
+// Into a slot or copy buffer: others have read what it held.
+inline void stage(void* to, const void* from, std::size_t bytes) { put(to, from, bytes, copying::Store::claiming); }
+
 // Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
 inline copying::Store store_for(const Team& team, std::size_t working_set) {
   return copying::choose_store(working_set, std::size_t(team.shape().all_caches()));

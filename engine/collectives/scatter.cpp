@@ -15,7 +15,7 @@ void small(Team& team, const Call& call) {
   Lengths lengths(team, call.bytes * team.size());
   if (team.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
-    put(Ring::reserve(team, seq), in, call.bytes * team.size());
+    stage(Ring::reserve(team, seq), in, call.bytes * team.size());
     Ring::publish(team, seq, call.bytes * team.size());
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
@@ -49,7 +49,7 @@ void pipeline(Team& team, const Call& call) {
       team.wait_buffer_free(tick);
       for (int i = 1; i < p; ++i) {
         const int to = (me + i) % p;
-        put(team.my_buffer(tick) + to * place, in + to * call.bytes + at, bytes);
+        stage(team.my_buffer(tick) + to * place, in + to * call.bytes + at, bytes);
       }
       team.post(tick);
       put(out + at, in + me * call.bytes + at, bytes, store);

@@ -29,8 +29,8 @@ void gather_up(Team& team, std::uint64_t seq, int root, const void* own, std::si
   std::byte* const out = Ring::reserve(team, seq);
   tree.each_part(me, root, [&](int part) {
     std::byte* const to = out + (part - all.first) * bytes;
-    if (part == me) put(to, own, bytes);
-    else put(to, Ring::wait(team, part, seq), bytes * tree.subtree(part, root).size());
+    if (part == me) stage(to, own, bytes);
+    else stage(to, Ring::wait(team, part, seq), bytes * tree.subtree(part, root).size());
   });
   Ring::publish(team, seq, bytes * all.size());
 }
@@ -56,7 +56,7 @@ void pass_down(Team& team, std::uint64_t seq, int root, const void* payload, voi
   const bool inner = team.tree().subtree(me, root).size() > 1;
   const void* const from = me == root ? payload : Ring::wait(team, team.tree().parent(me, root), seq);
   if (inner) {
-    put(Ring::reserve(team, seq), from, bytes);
+    stage(Ring::reserve(team, seq), from, bytes);
     Ring::publish(team, seq, bytes);
   }
   if (me != root) put(recv, from, bytes);
@@ -71,7 +71,7 @@ void scatter_down(Team& team, std::uint64_t seq, int root, const void* payload, 
   const auto* from = static_cast<const std::byte*>(payload);
   if (me != root) from = Ring::wait(team, parent, seq) + (all.first - tree.subtree(parent, root).first) * bytes;
   if (all.size() > 1) {
-    put(Ring::reserve(team, seq), from, bytes * all.size());
+    stage(Ring::reserve(team, seq), from, bytes * all.size());
     Ring::publish(team, seq, bytes * all.size());
   }
   put(recv, from + (me - all.first) * bytes, bytes);
@@ -104,12 +104,12 @@ inline bool all_up_fit(const Shape& s, const Call& call) {
 inline bool down_fits(const Shape& s, const Call& call) { return s.size > 3 && fits_slot(s, call); }
 inline bool all_down_fit(const Shape& s, const Call& call) { return s.size > 3 && all_fit_slot(s, call); }
 
-// Elsewhere all members are within reach of a few lines.
 inline double tree_cost(const Shape& s, double bytes_up, double bytes_down) {
   const double levels = s.tree.levels();
   return (bytes_up >= 0 ? climb(s) + copying(s, bytes_up, 0) : 0) +
          (bytes_down >= 0 ? climb(s) + levels * copying(s, bytes_down, 0) : 0);
 }
+// Elsewhere all members are within reach of a few lines.
 inline bool worth_climbing(const Shape& s, const Call&) { return s.meeting == Meeting::tree; }
 
 }  // namespace nearfield::collectives

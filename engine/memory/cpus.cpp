@@ -97,7 +97,7 @@ std::size_t last_level_cache() {
 
 namespace {
 
-// The last of these lists below our first CPU's directory of those that exist; the first that is missing ends them.
+// The last that exists of these lists, smallest first, in our first CPU's directory.
 std::string last_list(const Cpus& cpus, const std::string& root, std::initializer_list<const char*> names) {
   std::size_t one = 0;
   while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
@@ -105,8 +105,7 @@ std::string last_list(const Cpus& cpus, const std::string& root, std::initialize
   for (const char* name : names) {
     std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/" + name);
     std::string line;
-    if (!std::getline(file, line)) break;
-    list = line;
+    if (std::getline(file, line)) list = line;
   }
   return list;
 }

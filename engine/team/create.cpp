@@ -63,10 +63,10 @@ std::uint32_t stretch(const std::vector<Hello>& hellos, std::int64_t Hello::*wha
 }
 
 // The shape of a team, by its first member.
-void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sharing_cpus) {
+void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sharing_cpus, bool one_group) {
   const Machine& machine = node.machine();
   const bool crowded = node.policy().crowded;
-  plan.one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+  plan.one_group = one_group;
   plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / node.cpus().available()) : 1;
   if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
   else if (!crowded) plan.group = stretch(hellos, &Hello::cache);
@@ -216,8 +216,9 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     }
     team->leader_ = reinterpret_cast<LeaderBlock*>(team->base_[0] + hellos[0].block + leader_offset);
     const int shared = sharing(hellos, rank);
-    node.tune(shared, std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; }));
-    if (rank == 0) plan_shape(team->leader_->plan, node, hellos, shared);
+    const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+    node.tune(shared, one_group);
+    if (rank == 0) plan_shape(team->leader_->plan, node, hellos, shared, one_group);
   }
   constexpr std::uint32_t complete = 1;
   const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
@@ -230,8 +231,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
                   plan.buffer_bytes,
                   int(plan.group),
                   int(plan.package),
-                  plan.machine,
-                  {size, int(plan.group), int(plan.package)}};
+                  plan.machine};
   team->join_tree();
   team->algorithm_text = plan.algorithm;
   return team;

@@ -21,7 +21,7 @@ namespace nearfield::mpi {
 // does not look; the MPICH family does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it. Where it does not, equal
 // addresses mean in place.
 extern bool host_rejects_aliases;
-// Whether a bcast to whom more is expected than the root sends is an error of the host's.
+// Whether it is an error on this host to expect more of a bcast than the root sends.
 #ifdef NEARFIELD_HOST_OMPI
 inline constexpr bool host_compares_lengths = false;
 #else

@@ -36,11 +36,6 @@ int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* functio
   return recv.data->unpack(recv.first, recv.count);
 }
 
-// A buffer may be MPI_BOTTOM, a null pointer: arithmetic on integers keeps that defined.
-const void* block(const void* buffer, std::size_t offset) {
-  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(buffer) + offset);
-}
-
 // What MPICH rejects. The others do not know of it: only an error may follow.
 template <class N>
 bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void* recv, N recv_count,
@@ -76,7 +71,7 @@ int allgather(const void* send, N send_count, MPI_Datatype send_type, void* recv
     return carry_packed(team, comm, call, "MPI_Allgather", {&out, me * each, each, me * call.bytes}, all, host_call);
   }
   Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  const void* const own = block(recv, me * call.bytes);
+  const void* const own = offset_by(recv, me * call.bytes);
   if (in.error() || out.error() || in.bytes() != call.bytes ||
       aliased(send, send_count, send_type, own, recv_count, recv_type))
     return to_host(Collective::allgather, Reason::argument, host_call);
@@ -124,7 +119,7 @@ int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N
     return carry_packed(team, comm, call, "MPI_Gather", {&out, root * each, each, root * call.bytes}, all, host_call);
   }
   Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  const void* const own = block(recv, root * call.bytes);
+  const void* const own = offset_by(recv, root * call.bytes);
   if (in.error() || out.error() || in.bytes() != call.bytes ||
       aliased(send, send_count, send_type, own, recv_count, recv_type))
     return to_host(Collective::gather, Reason::argument, host_call);
@@ -154,7 +149,7 @@ int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, 
   if (recv == MPI_IN_PLACE)
     return carry_packed(team, comm, call, "MPI_Scatter", all, {&in, 0, 0, root * call.bytes}, host_call);
   Packed out(recv, recv_count, recv_type, comm);
-  const void* const own = block(send, root * call.bytes);
+  const void* const own = offset_by(send, root * call.bytes);
   if (in.error() || out.error() || out.bytes() != call.bytes ||
       aliased(own, send_count, send_type, recv, recv_count, recv_type))
     return to_host(Collective::scatter, Reason::argument, host_call);

@@ -36,8 +36,7 @@ int Packed::move(bool pack, std::size_t first, std::size_t count) {
   for (std::size_t at = first; at < first + count; at += step) {
     const std::size_t n = std::min(step, first + count - at);
     int position = 0;
-    // MPI_BOTTOM is a null pointer in every ABI: arithmetic on integers keeps that defined.
-    void* user = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(buffer_) + at * std::uintptr_t(extent));
+    void* const user = const_cast<void*>(offset_by(buffer_, at * std::uintptr_t(extent)));
     std::byte* packed = temporary_->data() + at * element_;
     const int code = pack ? host.Pack(user, int(n), type_, packed, int(n * element_), &position, comm_)
                           : host.Unpack(packed, int(n * element_), &position, user, int(n), type_, comm_);

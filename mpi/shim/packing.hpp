@@ -8,6 +8,11 @@
 
 namespace nearfield::mpi {
 
+// Arithmetic on integers: a buffer may be MPI_BOTTOM, a null pointer in every ABI, and extents may be negative.
+inline const void* offset_by(const void* buffer, std::uintptr_t bytes) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(buffer) + bytes);
+}
+
 // A view of `count` elements of `type` at `buffer`.
 class Packed {
  public:

@@ -170,21 +170,19 @@ constexpr int rounds = 300;
 constexpr int rounds = 2000;
 #endif
 
-TEST_P(Processes, RandomCallsOfEveryAlgorithm) {
-  EXPECT_EQ(0, run_processes(GetParam(), 120, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              return random_calls(node, bootstrap, rank, size, rounds);
-            }));
+void expect_random_calls(int ranks, int rounds, const Settings& settings = {}) {
+  auto body = [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+    return random_calls(node, bootstrap, rank, size, rounds);
+  };
+  EXPECT_EQ(0, run_processes(ranks, 120, body, settings));
 }
+
+TEST_P(Processes, RandomCallsOfEveryAlgorithm) { expect_random_calls(GetParam(), rounds); }
 
 TEST_P(Processes, RandomCallsInGroups) {
   Settings settings;
   settings.machine.cores = GetParam() > 4 ? 3 : 2;
-  EXPECT_EQ(0, run_processes(
-                   GetParam(), 120,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     return random_calls(node, bootstrap, rank, size, rounds / 4);
-                   },
-                   settings));
+  expect_random_calls(GetParam(), rounds / 4, settings);
 }
 
 // Groups of two, packages of four: trees of three levels.
@@ -196,35 +194,20 @@ TEST_P(Processes, RandomCallsAlongTrees) {
   settings.machine.cpus = 8;
   for (const auto wait : {WaitStyle::automatic, WaitStyle::sleep}) {
     settings.wait = wait;
-    EXPECT_EQ(0, run_processes(
-                     GetParam(), 120,
-                     [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                       return random_calls(node, bootstrap, rank, size, rounds / 4);
-                     },
-                     settings));
+    expect_random_calls(GetParam(), rounds / 4, settings);
   }
 }
 
 TEST_P(Processes, RandomCallsByFlags) {
   Settings settings;
   settings.meeting = Meeting::flags;
-  EXPECT_EQ(0, run_processes(
-                   GetParam(), 120,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     return random_calls(node, bootstrap, rank, size, rounds / 10);
-                   },
-                   settings));
+  expect_random_calls(GetParam(), rounds / 10, settings);
 }
 
 TEST_P(Processes, TheyMaySleepInEveryWait) {
   Settings settings;
   settings.wait = WaitStyle::sleep;
-  EXPECT_EQ(0, run_processes(
-                   GetParam(), 120,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     return random_calls(node, bootstrap, rank, size, rounds / 10);
-                   },
-                   settings));
+  expect_random_calls(GetParam(), rounds / 10, settings);
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, Processes, ::testing::Values(2, 3, 4, 5, 7, 8, 9));

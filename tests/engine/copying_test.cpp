@@ -28,7 +28,7 @@ TEST_P(EveryStore, CopiesExactlyWhatItShould) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Copy, EveryStore, ::testing::Values(Store::temporal, Store::streaming));
+INSTANTIATE_TEST_SUITE_P(Copy, EveryStore, ::testing::Values(Store::temporal, Store::claiming, Store::streaming));
 
 // Nothing beside the target changes, whatever part is streamed.
 TEST(Copy, HybridsCopyExactlyWhatTheyShould) {

@@ -4,8 +4,17 @@ ORDERS = ["linear", "rotated", "xored", "grouped", "near-first"]
 ALGORITHMS = {
     "barrier": ["slots"],
     "bcast": ["line", "slots", "tree", "met", "pipeline", "direct", "direct-pull", "together"],
-    "reduce": ["line", "slots", "tree", "pipeline", "partitioned", "direct", "together"],
-    "allreduce": ["slots", "tree", "oneshot", "partitioned", "direct", "direct-pull", "together"],
+    "reduce": ["line", "slots", "tree", "pipeline", "partitioned", "direct", "direct-blocks", "together"],
+    "allreduce": [
+        "slots",
+        "tree",
+        "oneshot",
+        "partitioned",
+        "direct",
+        "direct-blocks",
+        "direct-pull",
+        "together",
+    ],
     "allgather": [
         "slots",
         "tree",
