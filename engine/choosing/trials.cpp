@@ -15,10 +15,19 @@ float median_of(std::vector<float> values) {
 
 // How much slower than the best a candidate may be to stay after so many sweeps.
 constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
-constexpr std::size_t enough = 3;  // calls timed for a median that one interruption does not spoil
-constexpr float clearly = 0.97f;   // the model's choice is given up for less than that of its time
+constexpr std::size_t enough = 3;        // calls timed for a median that one interruption does not spoil
+constexpr std::size_t clear_blocks = 6;  // of two candidates, which by chance are in order once in ten times
+constexpr float clearly = 0.97f;         // the model's choice is given up for less than that of its time
 constexpr std::size_t window = 8;
 constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
+
+// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear.
+float behind(const Candidate& a, const Candidate& b) {
+  if (a.between.size() < 2 || b.between.size() < 2 || a.between.size() + b.between.size() < clear_blocks) return 0;
+  const auto [least, most] = std::ranges::minmax(a.between);
+  const auto [least_other, most_other] = std::ranges::minmax(b.between);
+  return least > most_other || most < least_other ? median_of(a.between) - median_of(b.between) : 0;
+}
 
 }  // namespace
 
@@ -63,15 +72,7 @@ void Trials::end_block(std::span<const float> times, float between) {
   next();
 }
 
-float Trials::estimate(const Candidate& candidate) const {
-  const Candidate& first = candidates_[0];
-  const float its = candidate.median();
-  if (&candidate == &first || candidate.between.size() < enough || first.between.size() < enough) return its;
-  const auto [least, most] = std::ranges::minmax(candidate.between);
-  const auto [least_first, most_first] = std::ranges::minmax(first.between);
-  const bool clear = least > most_first || most < least_first;
-  return clear ? its + median_of(candidate.between) - median_of(first.between) : its;
-}
+float Trials::estimate(const Candidate& candidate) const { return candidate.median() + behind(candidate, best()); }
 
 void Trials::fail_block() {
   if (++candidates_[current_].failures > 1) candidates_[current_].left = false;
@@ -80,11 +81,10 @@ void Trials::fail_block() {
 }
 
 void Trials::rank() {
-  const float first = estimate(candidates_[0]);
   best_ = 0;
   for (unsigned i = 1; i < candidates_.size(); ++i) {
-    const float its = estimate(candidates_[i]);
-    if (its < estimate(candidates_[best_]) && its < clearly * first) best_ = i;
+    const Candidate &now = candidates_[i], &best = candidates_[best_];
+    if (now.median() + behind(now, best) < (best_ == 0 ? clearly : 1) * best.median()) best_ = i;
   }
 }
 

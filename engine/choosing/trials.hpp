@@ -16,8 +16,8 @@
 // member's entry into the first of them. The estimate is the median of all times.
 //
 // What an algorithm leaves behind is paid between calls: a rank that rewrites an array whose lines a peer has read has
-// to fetch them back. So the time between calls is noted as well; it counts where all blocks of a candidate differ to
-// the same side from all blocks of the model's choice, which the program's own work rarely does. Everything that
+// to fetch them back. So the time between calls is noted as well; between two candidates it counts where all blocks of
+// one differ to the same side from all blocks of the other, which the program's own work rarely does. Everything that
 // decides is equal on all members: numbers of calls, and times that have been exchanged.
 #pragma once
 #include <cstdint>
@@ -58,7 +58,7 @@ class Trials {
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
   std::span<const Candidate> candidates() const { return candidates_; }
-  // ns of a call: the median, and what it clearly adds to or saves of the time between calls.
+  // ns of a call: the median, and what it clearly adds to or saves of the time between calls, by the best.
   float estimate(const Candidate& candidate) const;
   // The fastest so far; the first candidate as long as nothing is known.
   const Candidate& best() const { return candidates_[best_]; }

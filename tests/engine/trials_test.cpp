@@ -84,6 +84,24 @@ TEST(Trials, SeeWhatACallLeavesBehind) {
   }
 }
 
+// The model's choice drops out early; what the others leave behind counts between them all the same.
+TEST(Trials, CompareWhatIsLeftWithoutTheModelsChoice) {
+  Trials trials(3, 30e3, false);
+  const float inside[] = {33e3, 15e3, 24e3}, behind[] = {27e3, 28e3, 5e3};
+  std::mt19937 random{7};
+  std::normal_distribution<double> noise(1, 0.05);
+  while (!trials.decided()) {
+    const unsigned now = trials.current().id;
+    while (!trials.note({0, 1})) {
+    }
+    std::vector<float> times;
+    for (std::size_t i = 0; i < trials.moments().size(); ++i) times.push_back(inside[now] * float(noise(random)));
+    trials.end_block(times, behind[now] * float(noise(random)));
+  }
+  EXPECT_LT(trials.candidates()[0].between.size(), 3u);
+  EXPECT_EQ(trials.best().id, 2u);
+}
+
 // The program's own work varies more than algorithms do: it must not decide.
 TEST(Trials, AreNotMisledByTheProgramsWork) {
   int right = 0;
