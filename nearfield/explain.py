@@ -31,7 +31,7 @@ def show(found: dict[str, Any]) -> None:
     console.print(f"{found['op']} of {found['bytes']} bytes on {found['ranks']} ranks: {chosen['name']}")
     console.print(f"  {chosen['about']}", markup=False)
     console.print(
-        f"  cheapest estimate of those that apply: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
+        f"  cheapest of those that apply, with what it leaves behind: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
         f" {_us(chosen['ns'] - chosen['fixed'])} for the bytes"
     )
     if chosen["reach"] != "no":
@@ -44,7 +44,9 @@ def show(found: dict[str, Any]) -> None:
             f" ({found['file']})",
             markup=False,
         )
-    rows_in_order = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"]))
+    if chosen["behind"]:
+        console.print(f"  and {_us(chosen['behind'])} when the program next writes to what peers have read")
+    rows_in_order = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"] + row["behind"]))
     words = []
     for row in rows_in_order:
         usable = row["applies"] and row["ns"] < 1e11
@@ -53,10 +55,11 @@ def show(found: dict[str, Any]) -> None:
                 row["name"],
                 _us(row["ns"]) if usable else "does not apply",
                 _us(row["fixed"]) if usable else "-",
+                _us(row["behind"]) if usable and row["behind"] else "-",
             ]
         )
         words[-1] += [row["reach"], row["about"]]
-    titles = ("algorithm", "estimate", "of it fixed", "needs reach of", "what it does")
+    titles = ("algorithm", "estimate", "of it fixed", "behind", "needs reach of", "what it does")
     print_table(titles, words, ["bold" if row is chosen else None for row in rows_in_order])
 
 

@@ -52,7 +52,8 @@ def machine_file(machine: str) -> list[str]:
 
 def predict(operation: str, ranks: list[int], sizes: list[int], machine: str = "here") -> list[Cell]:
     """Cells with op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
-    run time) and ns per algorithm."""
+    run time), ns per algorithm, and behind: ns per algorithm that the program pays later, when it writes again to
+    buffers that peers have read."""
     return ask("predict", operation, ",".join(map(str, ranks)), ",".join(map(str, sizes)), machine)
 
 
@@ -87,9 +88,21 @@ def show(cells: list[Cell]) -> None:
     for cell in cells:
         costs = {name: ns / 1000 for name, ns in sorted(cell["ns"].items(), key=lambda item: item[1])}
         chosen, staged = cell["chosen"], cell["staged"]
-        others = ", ".join(f"{n} {c:.3g}" for n, c in costs.items() if n not in (chosen, staged))
-        rows.append([cell["op"], str(cell["ranks"]), str(cell["bytes"]), chosen, f"{costs[chosen]:.3g}"])
-        rows[-1] += [staged, f"{costs[staged]:.3g}", others]
+        later = {name: f"+{ns / 1000:.3g}" for name, ns in cell["behind"].items()}
+        us = {name: f"{cost:.3g}{later.get(name, '')}" for name, cost in costs.items()}
+        others = ", ".join(f"{name} {us[name]}" for name in us if name not in (chosen, staged))
+        rows.append(
+            [
+                cell["op"],
+                str(cell["ranks"]),
+                str(cell["bytes"]),
+                chosen,
+                us[chosen],
+                staged,
+                us[staged],
+                others,
+            ]
+        )
     print_table(("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others"), rows)
 
 

@@ -55,21 +55,25 @@ collectives::Call call_of(collectives::Collective which, const std::string& byte
 
 void print_prediction(const team::Shape& shape, const collectives::Call& call) {
   const auto chosen = choosing::choose(shape, "", call);
-  std::string all, promising;
+  std::string all, behind, promising;
   for (const auto& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
     const double cost = row.cost(shape, call);
     char text[100];
     std::snprintf(text, sizeof text, "%s\"%s\": %.1f", all.empty() ? "" : ", ", row.name, cost);
-    if (cost < 1e11) all += text;
+    if (cost >= 1e11) continue;
+    all += text;
+    const double later = choosing::left_behind(shape, row, call);
+    std::snprintf(text, sizeof text, "%s\"%s\": %.1f", behind.empty() ? "" : ", ", row.name, later);
+    if (later > 0) behind += text;
   }
   for (const auto* row : chosen.promising)
     promising += (promising.empty() ? "\"" : ", \"") + std::string(row->name) + "\"";
   std::printf(
       "{\"op\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"chosen\": \"%s\", \"staged\": \"%s\", \"promising\": [%s], "
-      "\"ns\": {%s}}\n",
+      "\"ns\": {%s}, \"behind\": {%s}}\n",
       collectives::name(call.collective), shape.size, call.bytes, chosen.best->name,
-      (chosen.staged ? chosen.staged : chosen.best)->name, promising.c_str(), all.c_str());
+      (chosen.staged ? chosen.staged : chosen.best)->name, promising.c_str(), all.c_str(), behind.c_str());
 }
 
 int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {
@@ -89,9 +93,10 @@ int explain(const std::string& op, const std::string& ranks, const std::string& 
   constexpr const char* reach[] = {"no", "send buffers", "receive buffers", "all buffers"};
   for (const auto& row : collectives::algorithms(which))
     std::printf(
-        "{\"name\": \"%s\", \"applies\": %s, \"ns\": %.1f, \"fixed\": %.1f, \"reach\": \"%s\", \"about\": \"%s\"}\n",
+        "{\"name\": \"%s\", \"applies\": %s, \"ns\": %.1f, \"fixed\": %.1f, \"behind\": %.1f, \"reach\": \"%s\", "
+        "\"about\": \"%s\"}\n",
         row.name, row.applies(shape, call) ? "true" : "false", row.cost(shape, call), row.cost(shape, nothing),
-        reach[row.reach], row.about);
+        choosing::left_behind(shape, row, call), reach[row.reach], row.about);
   return 0;
 }
 

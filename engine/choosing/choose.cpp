@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/choosing/trials.hpp"
+#include "engine/collectives/costs.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -96,6 +97,23 @@ constexpr double hopeless = 3;  // times the cheapest estimate
 
 }  // namespace
 
+double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
+  if (row.reach == collectives::staged || s.crowded()) return 0;
+  constexpr double hidden = 60, under_way = 16;  // ns of a line that cost nothing in a stream; lines at a time
+  const double each = std::max(collectives::line_within(s, s.size) - hidden, 0.0) / under_way;
+  const double others = s.size - 1;
+  double lines = collectives::in_bytes(call) / 64;
+  switch (call.collective) {
+    case Collective::reduce:
+    case Collective::allreduce: lines *= others / s.size; break;
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::reduce_scatter_block: lines *= others; break;
+    default: break;
+  }
+  return row.taken * each * lines * (1 - collectives::spilled(s, 64 * lines * s.size));
+}
+
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
   struct Row {
     const Algorithm* algorithm;
@@ -105,7 +123,8 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   std::vector<Row> rows;
   const auto all = collectives::algorithms(call.collective);
   for (const auto& row : all)
-    if (row.applies(shape, call)) rows.push_back({&row, standing(override_text, row), row.cost(shape, call)});
+    if (row.applies(shape, call))
+      rows.push_back({&row, standing(override_text, row), row.cost(shape, call) + left_behind(shape, row, call)});
   std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
     return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
   });

@@ -21,12 +21,17 @@ std::string complain_about(std::string_view override_text);
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
 
+// Nanoseconds that a row between user buffers leaves for the program to pay, beside its cost: lines of its send buffers
+// that peers have read must be fetched back when it writes there again, and lines of results that the program has read
+// when peers write there, unless they claim them (copying::Store). By the rank that loses most.
+double left_behind(const team::Shape& shape, const collectives::Algorithm& row, const collectives::Call& call);
+
 // Of the rows that apply to a call: what the model says.
 struct Chosen {
   // The cheapest that the override favours, and the cheapest of those that need no reach; nullptr where none applies.
   const collectives::Algorithm *best = nullptr, *staged = nullptr;
   std::vector<const collectives::Algorithm*> promising;  // worth a trial, the best first
-  double cost = 0;                                       // of the best, ns
+  double cost = 0;                                       // of the best, with what it leaves behind, ns
   bool forced = false;                                   // by the override
 };
 Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);

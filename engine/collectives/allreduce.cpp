@@ -123,7 +123,7 @@ constexpr Algorithm rows[] = {
     {"partitioned", Collective::allreduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::allreduce, always, direct_cost, direct,
-     "between user buffers: reduce own share, store it to everybody", all_buffers},
+     "between user buffers: reduce own share, store it to everybody", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::allreduce, always, direct_blocks_cost, direct_blocks,
      "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,

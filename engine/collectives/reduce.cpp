@@ -132,7 +132,7 @@ constexpr Algorithm rows[] = {
     {"partitioned", Collective::reduce, always, partitioned_cost, partitioned,
      "rounds of copy buffers, every rank reduces its share"},
     {"direct", Collective::reduce, always, direct_cost, direct,
-     "between user buffers: reduce own share, store it to the root", all_buffers},
+     "between user buffers: reduce own share, store it to the root", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::reduce, always, direct_blocks_cost, direct_blocks,
      "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
     {"together", Collective::reduce, always, together_cost, nullptr,

