@@ -122,7 +122,7 @@ Settings read_settings(std::string& complaints) {
     char* end = nullptr;
     const long bytes = std::strtol(text, &end, 10);
     if (*end || bytes < 0) complaints += std::string("NEARFIELD_EAGER=") + text + " is not a number of bytes\n";
-    else s.eager_bytes = s.direct_bytes = std::uint64_t(bytes);
+    else s.eager_bytes = std::uint64_t(bytes);
   }
   if (const char* text = std::getenv("NEARFIELD_ALGORITHM")) s.algorithm = text;
   if (const char* text = std::getenv("NEARFIELD_NODE")) s.node = text;

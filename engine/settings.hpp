@@ -35,8 +35,7 @@ struct Settings {
   Meeting meeting = Meeting::automatic;
   bool messages = true;  // carry point to point
   Protocol protocol = Protocol::automatic;
-  std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope ...
-  std::uint64_t direct_bytes = 8 << 10;  // ... or up to this one, where the receiver reaches the sender's memory
+  std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope
   Machine machine;                       // its figures, for the choice of algorithms
   std::string node;                      // pretend to live on a node of this name
 };

@@ -101,6 +101,7 @@ struct Transfer {
   alignas(line) Whereabouts to;
   std::uint64_t length;                 // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;            // what one claim is worth
+  std::uint64_t advised;                // 1: the next ones of this length may be staged without asking
   std::atomic<State> state;             // receiver: how it goes on, once matched; pairs with the sender's look
   std::atomic<std::uint32_t> front;     // receiver: blocks it has copied; staged: stages it has emptied
   std::atomic<std::uint32_t> released;  // receiver: it will not look again; pairs with the sender's reuse

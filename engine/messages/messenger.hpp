@@ -80,6 +80,7 @@ class Messenger {
     std::uint32_t talked = 0;
     bool without_box = false;  // there was no memory for one
     List waiting;              // sends that wait for room, in order
+    Offers offers;
   };
   struct In {
     FastboxReader box;

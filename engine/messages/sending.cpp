@@ -18,12 +18,7 @@ std::uint64_t Messenger::eager_limit(const Out& out) const {
   return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 
-bool Messenger::eager(const Out& out, const layout::Data& data) const {
-  if (data.bytes > eager_limit(out)) return false;
-  // What the peer can load itself need not be copied twice.
-  if (data.bytes < node_.settings().direct_bytes || node_.settings().protocol != Protocol::automatic) return true;
-  return node_.place_of(data.begin(), data.span()) == team::out_of_reach;
-}
+bool Messenger::eager(const Out& out, const layout::Data& data) const { return data.bytes <= eager_limit(out); }
 
 bool Messenger::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
   Guard guard(*this);

@@ -155,6 +155,8 @@ void Messenger::begin_transfer(Request& request) {
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
   t.from = describe(request.member, request.data);
+  if (t.from.place != team::out_of_reach && out_[std::size_t(request.member)].offers.skip(t.bytes))
+    t.from.place = team::out_of_reach;
   request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
                     (t.bytes > 512 || request.mode == Mode::standard) && node_.settings().protocol != Protocol::cma;
   // What may be complete before it is matched must not be read where it was.
@@ -208,6 +210,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
     }
     if (state != State::waiting) {
       request.way = state;
+      if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes);
       request.blocks = state == State::staged ? parts(t.length, t.stage_bytes) : parts(t.length, t.block_bytes);
       request.helps = state == State::cma ? request.member != me_ && peer_[request.member]->cma
                                           : state == State::direct && request.member != me_ &&
@@ -319,6 +322,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 void Messenger::try_way(Request& request, bool by_cma) {
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_cma);
   request.way = chosen.way;
+  request.transfer->advised = chosen.advised;
   if (chosen.way != State::direct) request.mapping.reset();
   if (chosen.timed) request.accepted = waiting::nanoseconds();
 }
@@ -401,7 +405,7 @@ void Messenger::end_receive(Request& request) {
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.accepted)
-    in_[std::size_t(request.member)].ways.over(request.received, waiting::nanoseconds() - request.accepted);
+    in_[std::size_t(request.member)].ways.over(request.received, {request.accepted, waiting::nanoseconds()});
   request.mapping.reset();
   complete(request);
 }

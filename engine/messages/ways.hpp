@@ -1,7 +1,12 @@
 // Which way a large message takes where its sender's memory can be reached: by trials, as for algorithms.
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
-// acceptance to their end. The next block begins when all messages of the last one are through.
+// acceptance to their end. What ways leave behind (a sender that writes to its buffer again fetches back the lines that
+// the receiver has read) shows in the time from the end of one to the acceptance of the next. The next block begins
+// when all messages of the last one are through.
+//
+// Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
+// the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
 #include <array>
 #include <bit>
@@ -13,11 +18,19 @@
 
 namespace nearfield::messages {
 
+inline constexpr std::size_t classes = 20;
+inline std::size_t class_of(std::uint64_t bytes) {
+  constexpr unsigned first = 12;  // classes below 4 KiB together
+  const unsigned of_length = bytes > 1 ? unsigned(std::bit_width(bytes - 1)) : 0;
+  return std::min<std::size_t>(of_length > first ? of_length - first : 0, classes - 1);
+}
+
 class Ways {
  public:
   struct Chosen {
     State way = State::direct;
-    bool timed = false;  // then over() is told how long it took
+    bool timed = false;    // then over() is told when it was accepted and when it was through
+    bool advised = false;  // the next ones need not ask
   };
   // `cma`: whether that is a way for this message too.
   Chosen next(std::uint64_t bytes, bool cma) {
@@ -25,31 +38,36 @@ class Ways {
     if (!cell) cell = std::make_unique<Cell>(cma ? 3 : 2, double(bytes) / 10);
     Cell& c = *cell;
     ++c.calls;
-    const bool timed = c.trials.decided() ? c.calls % choosing::pace.watch == 0
-                                          : c.calls >= c.event && c.issued < c.trials.block_calls();
-    const State way = ways[(!c.trials.decided() && timed ? c.trials.current() : c.trials.best()).id];
-    if (way == State::cma && !cma) return {State::direct, false};
-    if (timed && !c.trials.decided()) ++c.issued;
-    return {way, timed};
+    const bool decided = c.trials.decided();
+    const bool advised = decided && ways[c.trials.best().id] == State::staged;
+    const bool timed = decided ? advised || c.calls % choosing::pace.watch == 0
+                               : c.calls >= c.event && c.issued < c.trials.block_calls();
+    const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
+    if (way == State::cma && !cma) return {State::direct};
+    if (timed && !decided) ++c.issued;
+    return {way, timed, advised};
   }
 
-  void over(std::uint64_t bytes, std::uint64_t nanoseconds) {
+  void over(std::uint64_t bytes, choosing::Trials::Moment moment) {
     const auto& cell = cell_of(bytes);
     if (!cell) return;
     Cell& c = *cell;
     if (c.trials.decided()) {
-      if (!c.trials.due(float(nanoseconds), waiting::nanoseconds())) return;
+      if (!c.trials.due(float(moment.left - moment.entered), moment.left)) return;
       c.trials.restart();
       c.event = c.calls + 1;
       c.issued = 0;
-    } else if (c.issued > 0 && c.trials.note({0, nanoseconds})) {
+    } else if (c.issued > 0 && c.trials.note(moment)) {
       std::array<float, choosing::Trials::most_timed> times;
-      std::size_t n = 0;
-      for (const auto& moment : c.trials.moments()) times[n++] = float(moment.left);
-      c.trials.end_block({times.data(), n});
+      const auto all = c.trials.moments();
+      for (std::size_t i = 0; i < all.size(); ++i) times[i] = float(all[i].left - all[i].entered);
+      // Messages under way at the same time overlap: what is between them may be negative.
+      std::int64_t between = 0;
+      for (std::size_t i = 1; i < all.size(); ++i) between += std::int64_t(all[i].entered - all[i - 1].left);
+      c.trials.end_block({times.data(), all.size()}, float(between) / float(std::max<std::size_t>(all.size() - 1, 1)));
       c.issued = 0;
       c.event = c.calls + 1 + c.trials.pause_calls();
-      if (c.trials.decided()) c.trials.rest(waiting::nanoseconds());
+      if (c.trials.decided()) c.trials.rest(moment.left);
     }
   }
 
@@ -61,12 +79,22 @@ class Ways {
     std::uint64_t calls = 0, event = choosing::pace.first;
     unsigned issued = 0;  // messages of the present block that have been accepted
   };
-  std::unique_ptr<Cell>& cell_of(std::uint64_t bytes) {
-    constexpr unsigned first = 12;  // classes below 4 KiB together
-    const unsigned of_length = unsigned(std::bit_width(bytes - 1));
-    return cell_[std::min<std::size_t>(of_length > first ? of_length - first : 0, cell_.size() - 1)];
+  std::unique_ptr<Cell>& cell_of(std::uint64_t bytes) { return cell_[class_of(bytes)]; }
+  std::array<std::unique_ptr<Cell>, classes> cell_;
+};
+
+// The sender's side, per receiver: messages that do not offer the choice any more.
+class Offers {
+ public:
+  // Whether the next message of that length is staged without asking.
+  bool skip(std::uint64_t bytes) {
+    std::uint8_t& left = left_[class_of(bytes)];
+    return left && left--;
   }
-  std::array<std::unique_ptr<Cell>, 20> cell_;
+  void advised(std::uint64_t bytes) { left_[class_of(bytes)] = std::uint8_t(choosing::pace.watch); }
+
+ private:
+  std::array<std::uint8_t, classes> left_{};
 };
 
 }  // namespace nearfield::messages

@@ -466,6 +466,38 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
   EXPECT_EQ(failed, 1);  // the one that was killed
 }
 
+// One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
+// a while.
+TEST(Ways, SeeWhatAMessageLeavesBehind) {
+  choosing::pace = {};
+  for (const bool rewritten : {false, true}) {
+    Ways ways;
+    std::uint64_t now = 1000;
+    bool advised = false;
+    for (int i = 0; i < 1000 && !advised; ++i) {
+      const auto chosen = ways.next(65536, false);
+      const bool direct = chosen.way == State::direct;
+      now += rewritten && direct ? 20'000 : 5'000;
+      const std::uint64_t accepted = now;
+      now += direct ? 10'000 : 15'000;
+      if (chosen.timed) ways.over(65536, {accepted, now});
+      advised = chosen.advised;
+    }
+    EXPECT_EQ(advised, rewritten);
+    EXPECT_EQ(ways.next(65536, false).way, rewritten ? State::staged : State::direct);
+  }
+}
+
+TEST(Offers, AreSkippedForAWhile) {
+  Offers offers;
+  EXPECT_FALSE(offers.skip(65536));
+  offers.advised(65536);
+  EXPECT_FALSE(offers.skip(1 << 20)) << "another class of lengths";
+  unsigned skipped = 0;
+  while (offers.skip(60000)) ++skipped;
+  EXPECT_EQ(skipped, choosing::pace.watch);
+}
+
 // Large messages whose memory can be reached go every way for a while, arrive whole, and then one way.
 TEST(Ways, AreTriedAndDecided) {
   EXPECT_EQ(0, run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
