@@ -1,6 +1,7 @@
 #include "engine/choosing/trials.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace nearfield::choosing {
@@ -21,12 +22,17 @@ constexpr float clearly = 0.97f;         // the model's choice is given up for l
 constexpr std::size_t window = 8;
 constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
 
-// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear.
+// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where blocks of both
+// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
 float behind(const Candidate& a, const Candidate& b) {
   if (a.between.size() < 2 || b.between.size() < 2 || a.between.size() + b.between.size() < clear_blocks) return 0;
   const auto [least, most] = std::ranges::minmax(a.between);
   const auto [least_other, most_other] = std::ranges::minmax(b.between);
-  return least > most_other || most < least_other ? median_of(a.between) - median_of(b.between) : 0;
+  const float gap = std::max(least - most_other, least_other - most);
+  const float spread = std::max(most - least, most_other - least_other);
+  const float more = median_of(a.between) - median_of(b.between);
+  const bool clear = gap > 0 && gap >= spread / 2 && std::abs(more) <= 3 * std::max(a.median(), b.median());
+  return clear ? more : 0;
 }
 
 }  // namespace

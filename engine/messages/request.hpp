@@ -48,6 +48,7 @@ struct Request : Entry {
     trouble = Trouble::none;
     cancelled = posted = busy = waits = staging = helps = has_first = false;
     received = accepted = 0;
+    tried = false;
     transfer = nullptr;
     way = State::waiting;
     under_way.owner = this;
@@ -62,7 +63,8 @@ struct Request : Entry {
   Transfer* transfer = nullptr;  // in the sender's segment
   std::uint64_t transfer_offset = 0;
   layout::Data other_data;             // the other side's, where it can be reached
-  std::uint64_t accepted = 0;          // receiver: when, if it is timed (ways.hpp); ns
+  std::uint64_t accepted = 0;          // receiver: when, if it is timed; ns
+  bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
   Link under_way;                       // in the list of transfers, or of sends that wait for room

@@ -296,6 +296,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   const bool by_cma =
       peer_[member] && peer_[member]->cma && request.data.dense() && t.from.address && t.from.run_count == 0;
   request.accepted = 0;
+  request.tried = false;
   if (adopt(member, t.from, t.length, request)) {
     request.way = State::direct;
     if (member == me_) request.other_data.view = layout_of_own(transfer);
@@ -322,6 +323,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 void Messenger::try_way(Request& request, bool by_cma) {
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_cma);
   request.way = chosen.way;
+  request.tried = true;
   request.transfer->advised = chosen.advised;
   if (chosen.way != State::direct) request.mapping.reset();
   if (chosen.timed) request.accepted = waiting::nanoseconds();
@@ -404,7 +406,7 @@ void Messenger::end_receive(Request& request) {
   Noticeboard::clear(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
-  if (request.accepted)
+  if (request.tried)
     in_[std::size_t(request.member)].ways.over(request.received, {request.accepted, waiting::nanoseconds()});
   request.mapping.reset();
   complete(request);

@@ -1,13 +1,15 @@
 // Which way a large message takes where its sender's memory can be reached: by trials, as for algorithms.
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
-// acceptance to their end. What ways leave behind (a sender that writes to its buffer again fetches back the lines that
-// the receiver has read) shows in the time from the end of one to the acceptance of the next. The next block begins
-// when all messages of the last one are through.
+// acceptance to their end, where no other of the cell is under way: those of a window wait for each other in ways that
+// tell nothing, and go the way that is best so far. What ways leave behind (a sender that writes to its buffer
+// again fetches back the lines that the receiver has read) shows in the time from the end of one to the acceptance of
+// the next. The next block begins when all messages of the last one are through.
 //
 // Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <memory>
@@ -38,46 +40,51 @@ class Ways {
     if (!cell) cell = std::make_unique<Cell>(cma ? 3 : 2, double(bytes) / 10);
     Cell& c = *cell;
     ++c.calls;
-    const bool decided = c.trials.decided();
+    const bool decided = c.trials.decided(), alone = c.open++ == 0;
+    c.crossed = !alone;
     const bool advised = decided && ways[c.trials.best().id] == State::staged;
-    const bool timed = decided ? advised || c.calls % choosing::pace.watch == 0
-                               : c.calls >= c.event && c.issued < c.trials.block_calls();
+    const bool timed = alone && (decided ? advised || c.calls % choosing::pace.watch == 0 : c.calls >= c.event);
     const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
     if (way == State::cma && !cma) return {State::direct};
-    if (timed && !decided) ++c.issued;
     return {way, timed, advised};
   }
 
+  // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed.
   void over(std::uint64_t bytes, choosing::Trials::Moment moment) {
     const auto& cell = cell_of(bytes);
     if (!cell) return;
     Cell& c = *cell;
+    --c.open;
+    if (!moment.entered || c.crossed) return;
     if (c.trials.decided()) {
       if (!c.trials.due(float(moment.left - moment.entered), moment.left)) return;
       c.trials.restart();
       c.event = c.calls + 1;
-      c.issued = 0;
-    } else if (c.issued > 0 && c.trials.note(moment)) {
-      std::array<float, choosing::Trials::most_timed> times;
-      const auto all = c.trials.moments();
-      for (std::size_t i = 0; i < all.size(); ++i) times[i] = float(all[i].left - all[i].entered);
-      // Messages under way at the same time overlap: what is between them may be negative.
-      std::int64_t between = 0;
-      for (std::size_t i = 1; i < all.size(); ++i) between += std::int64_t(all[i].entered - all[i - 1].left);
-      c.trials.end_block({times.data(), all.size()}, float(between) / float(std::max<std::size_t>(all.size() - 1, 1)));
-      c.issued = 0;
+    } else if (c.trials.note(moment)) {
+      end_block(c.trials);
       c.event = c.calls + 1 + c.trials.pause_calls();
       if (c.trials.decided()) c.trials.rest(moment.left);
     }
   }
 
  private:
+  static void end_block(choosing::Trials& trials) {
+    const auto all = trials.moments();
+    std::array<float, choosing::Trials::most_timed> times;
+    float between = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      times[i] = float(all[i].left - all[i].entered);
+      if (i > 0) between += float(all[i].entered - all[i - 1].left);
+    }
+    trials.end_block({times.data(), all.size()}, between / float(std::max<std::size_t>(all.size() - 1, 1)));
+  }
   static constexpr State ways[] = {State::direct, State::staged, State::cma};
   struct Cell {
     Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
     choosing::Trials trials;
     std::uint64_t calls = 0, event = choosing::pace.first;
-    unsigned issued = 0;  // messages of the present block that have been accepted
+    unsigned open = 0;     // messages under way
+    bool crossed = false;  // another one was accepted since the one that may be timed
   };
   std::unique_ptr<Cell>& cell_of(std::uint64_t bytes) { return cell_[class_of(bytes)]; }
   std::array<std::unique_ptr<Cell>, classes> cell_;

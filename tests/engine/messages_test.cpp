@@ -480,12 +480,23 @@ TEST(Ways, SeeWhatAMessageLeavesBehind) {
       now += rewritten && direct ? 20'000 : 5'000;
       const std::uint64_t accepted = now;
       now += direct ? 10'000 : 15'000;
-      if (chosen.timed) ways.over(65536, {accepted, now});
+      ways.over(65536, {chosen.timed ? accepted : 0, now});
       advised = chosen.advised;
     }
     EXPECT_EQ(advised, rewritten);
     EXPECT_EQ(ways.next(65536, false).way, rewritten ? State::staged : State::direct);
   }
+}
+
+// Messages of a window wait for each other: they are not timed, and not tried one by one.
+TEST(Ways, AreNotTriedByWindows) {
+  Ways ways;
+  for (std::uint64_t window = 0; window < 100; ++window) {
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!ways.next(65536, false).timed || i == 0);
+    for (std::uint64_t i = 0; i < 16; ++i) ways.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
+  }
+  const auto chosen = ways.next(65536, false);
+  EXPECT_TRUE(chosen.timed && chosen.way == State::direct) << "still the first candidate's first block";
 }
 
 TEST(Offers, AreSkippedForAWhile) {
