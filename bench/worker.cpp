@@ -15,8 +15,9 @@
 //
 // With "floor" blocks of bare code (floor.hpp) take their turns as well.
 //
-// Buffers: warm, the same again; modified, what a rank sends is rewritten before each call (the time of writing is
-// measured alone and subtracted); cold, places all over 128 MiB a rank, none used again before all others were.
+// Buffers: warm, the same again; modified, what a rank sends is rewritten before each call; used, what it gets is read
+// as well (the time of writing and reading is measured alone and subtracted); cold, places all over 128 MiB a rank,
+// none used again before all others were.
 //
 // Before a cell is measured, both must have given the same result, byte for byte, on data that differ by place.
 #include <dlfcn.h>
@@ -43,6 +44,7 @@
 
 #include "bench/floor.hpp"
 #include "bench/operations.hpp"
+#include "bench/own_work.hpp"
 
 namespace {
 
@@ -140,16 +142,6 @@ double slowest(double mine) {
   return all;
 }
 
-void rewrite(Array& buffer, std::size_t bytes, double value) { std::fill_n(buffer.data(), (bytes + 7) / 8, value); }
-
-// Bytes that this rank sends in one call.
-std::size_t sent_bytes(const Cell& cell) {
-  if (cell.op.starts_with("alltoall") || cell.op == "reduce_scatter_block") return cell.bytes * std::size_t(size);
-  if (cell.op == "scatter") return rank == 0 ? cell.bytes * std::size_t(size) : 0;
-  if (cell.op == "bcast") return rank == 0 ? cell.bytes : 0;
-  return cell.bytes;
-}
-
 // Values that differ by place and rank, and whose sums are exact.
 void fill(double* where, std::size_t bytes, MPI_Datatype type) {
   auto put = [&](auto* to, std::size_t modulus) {
@@ -170,12 +162,13 @@ double run_floor(const std::function<void()>& call, long iterations) {
 
 double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long iterations) {
   MPI_Barrier(comm);
-  const std::size_t written = sent_bytes(cell);
+  const OwnWork own(cell.op, cell.bytes, cell.buffers);
   const double start = MPI_Wtime();
-  if (cell.buffers == "modified") {
+  if (own.any()) {
     for (long i = 0; i < iterations; ++i) {
-      rewrite(buffers.send, written, double(i & 7));
+      own.before(buffers, i);
       call(buffers.send.data(), buffers.recv.data());
+      own.after(buffers);
     }
   } else if (cell.buffers == "cold") {
     for (long i = 0; i < iterations; ++i) {
@@ -186,11 +179,11 @@ double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long
     for (long i = 0; i < iterations; ++i) call(buffers.send.data(), buffers.recv.data());
   }
   double elapsed = MPI_Wtime() - start;
-  if (cell.buffers == "modified") {
+  if (own.any()) {
     const double again = MPI_Wtime();
     for (long i = 0; i < iterations; ++i) {
-      rewrite(buffers.send, written, double(i & 7));
-      asm volatile("" ::: "memory");
+      own.before(buffers, i);
+      own.after(buffers);
     }
     elapsed -= MPI_Wtime() - again;
   }

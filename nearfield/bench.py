@@ -64,6 +64,10 @@ def parse_ranks(text: str) -> list[int]:
     return [*numbers, last]
 
 
+# What the program does with its buffers around each call (bench/worker.cpp).
+BUFFERS = ("warm", "modified", "used", "cold")
+
+
 def run_bench(
     operations: list[str],
     ranks: list[int],
@@ -78,10 +82,13 @@ def run_bench(
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host; jobs of different hosts alternate. Returns all rows.
 
-    `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
+    `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
 
-    Raises ValueError for hosts that are not installed and for jobs that fail.
+    Raises ValueError for hosts that are not installed, other buffers, and jobs that fail.
     """
+    for kind in buffers:
+        if kind not in BUFFERS:
+            raise ValueError(f"there are no {kind} buffers; there are {', '.join(BUFFERS)}")
     found = find_hosts()
     for name in hosts:
         if name not in found:

@@ -50,7 +50,12 @@ def bench(
         str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")
     ] = "8:4M",
     hosts: Annotated[str, typer.Option(help="mpich, openmpi, impi, debian-mpich, debian-openmpi.")] = "mpich",
-    buffers: Annotated[str, typer.Option(help="warm, modified, cold.")] = "warm",
+    buffers: Annotated[
+        str,
+        typer.Option(
+            help="warm, modified (what is sent is rewritten), used (and what arrives is read), cold."
+        ),
+    ] = "warm",
     seconds: Annotated[float, typer.Option(help="Time per operation, size and kind of buffer.")] = 1.0,
     quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",

@@ -17,20 +17,27 @@ float median_of(std::vector<float> values) {
 // How much slower than the best a candidate may be to stay after so many sweeps.
 constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
 constexpr std::size_t enough = 3;        // calls timed for a median that one interruption does not spoil
-constexpr std::size_t clear_blocks = 6;  // of two candidates, which by chance are in order once in ten times
+constexpr std::size_t clear_blocks = 5;  // undisturbed ones of two candidates together
 constexpr float clearly = 0.97f;         // the model's choice is given up for less than that of its time
 constexpr std::size_t window = 8;
 constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
 
-// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where blocks of both
+// The lower half of what blocks have had between their calls, in order: interruptions, other phases of the program, and
+// memory touched for the first time only add to it.
+std::vector<float> undisturbed(std::vector<float> between) {
+  std::ranges::sort(between);
+  between.resize(std::min(between.size(), between.size() / 2 + 1));
+  return between;
+}
+
+// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
 // overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
 float behind(const Candidate& a, const Candidate& b) {
-  if (a.between.size() < 2 || b.between.size() < 2 || a.between.size() + b.between.size() < clear_blocks) return 0;
-  const auto [least, most] = std::ranges::minmax(a.between);
-  const auto [least_other, most_other] = std::ranges::minmax(b.between);
-  const float gap = std::max(least - most_other, least_other - most);
-  const float spread = std::max(most - least, most_other - least_other);
-  const float more = median_of(a.between) - median_of(b.between);
+  const auto its = undisturbed(a.between), other = undisturbed(b.between);
+  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < clear_blocks) return 0;
+  const float gap = std::max(its.front() - other.back(), other.front() - its.back());
+  const float spread = std::max(its.back() - its.front(), other.back() - other.front());
+  const float more = median_of(its) - median_of(other);
   const bool clear = gap > 0 && gap >= spread / 2 && std::abs(more) <= 3 * std::max(a.median(), b.median());
   return clear ? more : 0;
 }
@@ -71,9 +78,12 @@ void Trials::end_block(std::span<const float> times, float between) {
   const float calls = together_ ? float(timed_) : 1;
   for (const float time : times) spent_ += std::max(0.0f, time - best) * calls;
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
+  // A first block may have touched new memory between its calls, too.
+  auto least_between = [](const Candidate& c) {
+    return c.between.size() > 1 ? *std::ranges::min_element(c.between) : 0;
+  };
   for (Candidate& candidate : candidates_)
-    if (candidate.times.size() > 1 &&
-        candidate.at_best() + *std::ranges::min_element(candidate.between) > limit * (best + pause))
+    if (candidate.times.size() > 1 && candidate.at_best() + least_between(candidate) > limit * (best + pause))
       candidate.left = false;
   next();
 }

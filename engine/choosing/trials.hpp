@@ -16,8 +16,8 @@
 // member's entry into the first of them. The estimate is the median of all times.
 //
 // What an algorithm leaves behind is paid between calls: a rank that rewrites an array whose lines a peer has read has
-// to fetch them back. So the time between calls is noted as well; between two candidates it counts where all blocks of
-// one differ clearly to the same side from all blocks of the other, which the program's own work rarely does.
+// to fetch them back. So the time between calls is noted as well; between two candidates it counts where the lower
+// half of one's blocks differs clearly from that of the other, which the program's own work rarely does.
 // Everything that decides is equal on all members: numbers of calls, and times that have been exchanged.
 #pragma once
 #include <cstdint>

@@ -65,7 +65,7 @@ def test_info_is_valid_json_and_tells_why() -> None:
 
 def test_bench_writes_rows_and_a_report(tmp_path) -> None:
     rows_file, report = tmp_path / "rows.json", tmp_path / "report.html"
-    arguments = ["--op", "allreduce", "--sizes", "8,64K", "--seconds", "0.1"]
+    arguments = ["--op", "allreduce", "--sizes", "8,64K", "--seconds", "0.1", "--buffers", "warm,used"]
     done = nearfield("bench", *arguments, "--json", str(rows_file), "--report", str(report))
     assert done.returncode == 0, done.stderr
     rows = json.loads(rows_file.read_text())
@@ -92,8 +92,10 @@ def test_bench_writes_rows_and_a_report(tmp_path) -> None:
         "plain",
         "nearfield",
     }
+    assert {row["buffers"] for row in rows} == {"warm", "used"}
     assert "<svg" in report.read_text()
     assert pairs(rows)
+    assert "there are no hot buffers" in nearfield("bench", "--buffers", "hot").stderr
 
 
 def test_sizes() -> None:
