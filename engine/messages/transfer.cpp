@@ -407,7 +407,8 @@ void Messenger::end_receive(Request& request) {
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.tried)
-    in_[std::size_t(request.member)].ways.over(request.received, {request.accepted, waiting::nanoseconds()});
+    in_[std::size_t(request.member)].ways.over(request.received,
+                                               {request.accepted, request.accepted ? waiting::nanoseconds() : 0});
   request.mapping.reset();
   complete(request);
 }
