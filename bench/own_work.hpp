@@ -1,4 +1,4 @@
-// What a program does with its buffers around each call, and how long that takes alone.
+// What a program does with its buffers around each call.
 #pragma once
 #include <algorithm>
 #include <numeric>

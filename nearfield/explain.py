@@ -31,9 +31,11 @@ def show(found: dict[str, Any]) -> None:
     console.print(f"{found['op']} of {found['bytes']} bytes on {found['ranks']} ranks: {chosen['name']}")
     console.print(f"  {chosen['about']}", markup=False)
     console.print(
-        f"  cheapest of those that apply, with what it leaves behind: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
+        f"  cheapest of those that apply: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
         f" {_us(chosen['ns'] - chosen['fixed'])} for the bytes"
     )
+    if chosen["behind"]:
+        console.print(f"  and {_us(chosen['behind'])} when the program next writes to what peers have read")
     if chosen["reach"] != "no":
         console.print(f"  where peers cannot reach {chosen['reach']}: {found['staged']}")
     if len(found["promising"]) > 1:
@@ -44,8 +46,6 @@ def show(found: dict[str, Any]) -> None:
             f" ({found['file']})",
             markup=False,
         )
-    if chosen["behind"]:
-        console.print(f"  and {_us(chosen['behind'])} when the program next writes to what peers have read")
     rows_in_order = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"] + row["behind"]))
     words = []
     for row in rows_in_order:

@@ -91,18 +91,8 @@ def show(cells: list[Cell]) -> None:
         later = {name: f"+{ns / 1000:.3g}" for name, ns in cell["behind"].items()}
         us = {name: f"{cost:.3g}{later.get(name, '')}" for name, cost in costs.items()}
         others = ", ".join(f"{name} {us[name]}" for name in us if name not in (chosen, staged))
-        rows.append(
-            [
-                cell["op"],
-                str(cell["ranks"]),
-                str(cell["bytes"]),
-                chosen,
-                us[chosen],
-                staged,
-                us[staged],
-                others,
-            ]
-        )
+        rows.append([cell["op"], str(cell["ranks"]), str(cell["bytes"]), chosen, us[chosen]])
+        rows[-1] += [staged, us[staged], others]
     print_table(("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others"), rows)
 
 

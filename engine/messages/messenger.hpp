@@ -91,7 +91,6 @@ class Messenger {
   };
   struct SleepHost;
 
-  bool eager(const Out& out, const layout::Data& data) const;
   std::uint64_t eager_limit(const Out& out) const;
   bool push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer, const layout::Data& data);
   bool make_fastbox(int member);

@@ -18,12 +18,10 @@ std::uint64_t Messenger::eager_limit(const Out& out) const {
   return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 
-bool Messenger::eager(const Out& out, const layout::Data& data) const { return data.bytes <= eager_limit(out); }
-
 bool Messenger::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
   Guard guard(*this);
   Out& out = out_[member];
-  if (!out.waiting.empty() || !eager(out, data)) return false;
+  if (!out.waiting.empty() || data.bytes > eager_limit(out)) return false;
   return push(member, Kind::eager, envelope, 0, data);
 }
 
@@ -105,7 +103,7 @@ void Messenger::wake(int member) {
 // False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
   if (!request.transfer) {
-    if (request.mode == Mode::standard && eager(out_[request.member], request.data)) {
+    if (request.mode == Mode::standard && request.data.bytes <= eager_limit(out_[request.member])) {
       if (!push(request.member, Kind::eager, request.envelope, 0, request.data)) return false;
       complete(request);
       return true;

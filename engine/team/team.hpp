@@ -157,8 +157,8 @@ class Team {
   Choice chosen[collectives::collective_count][64];
   std::string algorithm_text;  // the override in force (choosing/choose.hpp)
   bool enabled = true;
-  bool exact_bcast =
-      true;  // a root that sends less than we expect is an error, as by the MPICH family; set by the shim
+  // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
+  bool exact_bcast = true;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;
