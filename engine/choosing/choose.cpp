@@ -312,22 +312,24 @@ const Algorithm* find_staged(const Team& team, const Call& call) { return choose
 const Algorithm* perform_slowly(Team& team, const Call& call, Team::Choice& choice) {
   auto* const tried = static_cast<Tried*>(choice.trials.get());
   const bool event = choice.calls == choice.event;
+  const bool decided = tried && tried->trials.decided();
   auto applies = [&](const Algorithm* row) { return row && row->applies(team.shape(), call); };
-  if (event && tried && tried->trials.decided() && applies(choice.algorithm)) {
+  if (event && decided && applies(choice.algorithm)) {
     const std::uint64_t start = waiting::nanoseconds();
     const Algorithm* const ran = run_chosen(team, call, choice);
     watch(team, choice, tried->trials, call, waiting::nanoseconds() - start);
     return ran;
   }
-  if (event && tried && applies(choice.staged)) return run_trial(team, call, choice, *tried, choice.staged);
+  // Once decided, events differ between members: a call that cannot be watched is run as by those that do not watch.
+  if (event && tried && !decided && applies(choice.staged)) return run_trial(team, call, choice, *tried, choice.staged);
   const Chosen chosen = choose_for(team, call);
-  if (event) choice.event = choice.calls + 1;
+  if (event) choice.event = decided ? next_watched(team, choice) : choice.calls + 1;
   if (!chosen.best) return nullptr;
   if (!choice.algorithm) {
     begin(team, call, choice, chosen);
     return run_chosen(team, call, choice);
   }
-  if (event && tried && !tried->trials.decided()) return run_trial(team, call, choice, *tried, chosen.staged);
+  if (event && tried && !decided) return run_trial(team, call, choice, *tried, chosen.staged);
   return run_or_staged(team, call, *chosen.best, chosen.staged);  // the cell's choice does not apply
 }
 

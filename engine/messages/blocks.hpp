@@ -63,13 +63,22 @@ struct alignas(64) Cell {
 static_assert(sizeof(Cell) == 2048);
 inline constexpr unsigned cells = 64;
 
+// A ring of copy buffers for a message that is matched when there is no memory for a better one.
+inline constexpr unsigned stages = 8;
+inline constexpr std::size_t spare_stage_bytes = 1024;
+
 struct Mailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
   alignas(line) std::atomic<Reference> tail;        // senders, by exchange; the owner, to empty
   std::atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
   alignas(line) std::atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
   std::atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
+  // For peers that are blocked on the owner while it does something else (Messenger::summon): where a thread of it
+  // sleeps, 0: nowhere. The owner stores it; who rings takes it out. Then the futex word of its stand-in.
+  alignas(line) std::atomic<Reference> elsewhere;
+  std::atomic<std::uint32_t> summons;
   alignas(line) Cell cell[cells];
+  alignas(line) std::byte spare_stage[stages * spare_stage_bytes];
 };
 
 struct alignas(line) Ring {
@@ -89,10 +98,9 @@ struct Whereabouts {
 };
 
 enum class State : std::uint32_t { waiting, direct, cma, staged, done, cancelled };
-inline constexpr unsigned stages = 8;
 
 struct Transfer {
-  // Sender, before the record.
+  // Sender, before the record; the stage before the first back.
   alignas(line) std::uint64_t bytes;
   Whereabouts from;
   std::uint64_t stage;  // offset of stages * stage_bytes in the sender's segment, 0: none

@@ -12,6 +12,9 @@ struct Messenger::Guard {
       : lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
     if (threaded_) owns_ = lock_.try_lock();
   }
+  // The caller holds the lock, and keeps it.
+  enum Held { held };
+  Guard(Messenger& messenger, Held) : lock_(messenger.lock_, std::defer_lock), threaded_(false) {}
   bool owns() const { return owns_; }
   // While bytes are copied: the request in question is marked busy and nobody else touches it.
   void let_go() {

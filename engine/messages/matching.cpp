@@ -1,5 +1,7 @@
 #include "engine/messages/matching.hpp"
 
+#include <new>
+
 namespace nearfield::messages {
 
 std::size_t Index::hash(const Envelope& key) {
@@ -31,8 +33,8 @@ List& Index::list(const Envelope& key) {
 }
 
 void Index::grow() {
-  std::vector<std::unique_ptr<Node>> old = std::move(bins_);
-  bins_ = std::vector<std::unique_ptr<Node>>(old.empty() ? 64 : 2 * old.size());
+  std::vector<std::unique_ptr<Node>> old(bins_.empty() ? 64 : 2 * bins_.size());
+  old.swap(bins_);
   nodes_ = 0;
   for (auto& chain : old) {
     while (chain) {
@@ -62,24 +64,33 @@ void Posted::push(Entry& receive) {
   receive.all.owner = receive.keyed.owner = &receive;
   all_.push(receive.all);
   ++size_;
-  if (indexed_) index_.list(receive.envelope).push(receive.keyed);
+  if (indexed_) add_to_index(receive);
+}
+
+// Without memory the list goes on without an index.
+void Posted::add_to_index(Entry& receive) try {
+  index_.list(receive.envelope).push(receive.keyed);
+} catch (const std::bad_alloc&) {
+  drop_index();
 }
 
 void Posted::build_index() {
   indexed_ = true;
-  for (Link* link = all_.next; link != &all_; link = link->next) {
-    Entry& entry = *static_cast<Entry*>(link->owner);
-    index_.list(entry.envelope).push(entry.keyed);
-  }
+  for (Link* link = all_.next; link != &all_ && indexed_; link = link->next)
+    add_to_index(*static_cast<Entry*>(link->owner));
+}
+
+void Posted::drop_index() {
+  for (Link* link = all_.next; link != &all_; link = link->next)
+    if (Link& keyed = static_cast<Entry*>(link->owner)->keyed; keyed.linked()) keyed.remove();
+  index_.clear();
+  indexed_ = false;
 }
 
 void Posted::take_out(Entry& receive) {
   receive.all.remove();
   if (indexed_) receive.keyed.remove();
-  if (--size_ == 0 && indexed_) {
-    index_.clear();
-    indexed_ = false;
-  }
+  if (--size_ == 0 && indexed_) drop_index();
 }
 
 Entry* Posted::match(const Envelope& message) {
@@ -109,11 +120,21 @@ void Posted::remove(Entry& receive) { take_out(receive); }
 
 // ---------------------------------------------------------------- unexpected messages
 
-void Unexpected::add_to_index(UnexpectedEntry& message) {
+void Unexpected::add_to_index(UnexpectedEntry& message) try {
   for (int form = 0; form < 4; ++form) {
     message.in_form(form).owner = &message;
     index_.list(generalised(message.envelope, form)).push(message.in_form(form));
   }
+} catch (const std::bad_alloc&) {
+  drop_index();
+}
+
+void Unexpected::drop_index() {
+  for (Link* link = all_.next; link != &all_; link = link->next)
+    for (int form = 0; form < 4; ++form)
+      if (Link& each = static_cast<UnexpectedEntry*>(link->owner)->in_form(form); each.linked()) each.remove();
+  index_.clear();
+  indexed_ = false;
 }
 
 void Unexpected::push(UnexpectedEntry& message) {
@@ -125,7 +146,7 @@ void Unexpected::push(UnexpectedEntry& message) {
 
 void Unexpected::build_index() {
   indexed_ = true;
-  for (Link* link = all_.next; link != &all_; link = link->next)
+  for (Link* link = all_.next; link != &all_ && indexed_; link = link->next)
     add_to_index(*static_cast<UnexpectedEntry*>(link->owner));
 }
 
@@ -149,10 +170,7 @@ void Unexpected::remove(UnexpectedEntry& message) {
   message.all.remove();
   if (indexed_)
     for (int form = 0; form < 4; ++form) message.in_form(form).remove();
-  if (--size_ == 0 && indexed_) {
-    index_.clear();
-    indexed_ = false;
-  }
+  if (--size_ == 0 && indexed_) drop_index();
 }
 
 }  // namespace nearfield::messages

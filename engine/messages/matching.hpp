@@ -89,7 +89,9 @@ class Posted {
 
  private:
   void take_out(Entry& receive);
+  void add_to_index(Entry& receive);
   void build_index();
+  void drop_index();
   List all_;
   Index index_;
   bool indexed_ = false;
@@ -113,6 +115,7 @@ class Unexpected {
  private:
   void add_to_index(UnexpectedEntry& message);
   void build_index();
+  void drop_index();
   List all_;
   Index index_;
   bool indexed_ = false;

@@ -16,13 +16,14 @@ Messenger::Messenger(team::Team& base)
     : node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
 
 Messenger::~Messenger() {
+  node_.progress.messages = nullptr;
   const std::lock_guard lock(node_.teams_mutex);
   node_.visit_messages = nullptr;
 }
 
 Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
   std::unique_ptr<Messenger> m(new Messenger(base));
-  m->threaded_ = threaded;
+  m->threaded_ = m->program_threads_ = threaded;
   m->ring_bytes_ = fastbox_bytes(m->members_);
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
   const Settings& settings = m->node_.settings();
@@ -37,6 +38,8 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
     m->mine_->asleep.store(0, std::memory_order_relaxed);
+    m->mine_->elsewhere.store(0, std::memory_order_relaxed);
+    m->mine_->summons.store(0, std::memory_order_relaxed);
     for (Cell& cell : m->mine_->cell) cell.busy.store(0, std::memory_order_relaxed);
   }
   std::vector<std::uint64_t> offsets(m->members_);
@@ -49,12 +52,15 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->box_.push_back(reinterpret_cast<Mailbox*>(m->base_[r] + offsets[r]));
   }
   m->heap_.resize(m->members_);
+  m->talking_.reserve(m->members_);
+  m->silent_.reserve(m->members_);
   {
     const std::lock_guard lock(m->node_.teams_mutex);
     m->node_.visit_messages = [messenger = m.get()](memory::SharedHeap::Keep keep, void* context) {
       messenger->visit_exposed(keep, context);
     };
   }
+  m->node_.progress.messages = m.get();
   return m;
 }
 
@@ -82,7 +88,7 @@ void Messenger::cancel(Request& request) {
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
   if (request.transfer && out_[request.member].waiting.empty())
-    push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {});
+    if (push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {})) summon(request.member);
 }
 
 void Messenger::withdraw(int member, std::uint64_t transfer) {

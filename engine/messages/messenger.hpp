@@ -14,6 +14,7 @@
 #include "engine/messages/request.hpp"
 #include "engine/messages/ways.hpp"
 #include "engine/team/team.hpp"
+#include "engine/waiting/progress.hpp"
 
 namespace nearfield::messages {
 
@@ -22,7 +23,7 @@ struct Counts {
   std::uint64_t unexpected = 0, bytes = 0;
 };
 
-class Messenger {
+class Messenger final : public waiting::Messages {
  public:
   // Collective over the team. An Error on all members alike.
   static Result<std::unique_ptr<Messenger>> create(team::Team& base, team::Bootstrap& bootstrap, bool threaded);
@@ -55,12 +56,21 @@ class Messenger {
   void abandon(Request& request);
 
   // ---- progress
-  bool poll();  // whatever can be done now; whether anything was
+  bool poll() override;  // whatever can be done now; whether anything was
+  // ---- while the rank is in a call of the host, and another thread stands in for it
+  void lend();       // from now on all take the lock, and peers that are blocked on us may ring summons()
+  void take_back();  // returns when the stand-in is through with its step
+  // One step of the stand-in, under the lock throughout, unless `back()` says that the rank is back. Where nothing is
+  // left to do, peers may ring again.
+  enum class Did { moved, waits, nothing_to_do };
+  Did stand_in(bool (*back)());
+  std::atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
                   const std::function<void()>& also, const char* doing);
   // Whether something of ours needs us to poll.
-  bool busy() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
+  bool busy() const override { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
+  void asleep_on(std::atomic<std::uint32_t>* word) override;
   // Whether a member that is still there has not got all that was sent to it.
   bool sends_pending();
 
@@ -68,7 +78,8 @@ class Messenger {
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
 
   const Counts& counts() const { return counts_; }
-  void set_threaded(bool on) { threaded_ = on; }
+  // The program's threads call at the same time, from now on.
+  void set_threaded() { threaded_ = program_threads_ = true; }
   bool threaded() const { return threaded_; }
   void visit_exposed(memory::SharedHeap::Keep keep, void* context);
 
@@ -102,21 +113,24 @@ class Messenger {
   bool poll_box(int member);
   bool poll_queue();
   void flush_waiting();
-  void deliver(int member, std::uint64_t word, const Record& record);
-  void keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+  bool deliver(int member, std::uint64_t word, const Record& record);
+  bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
                   const std::byte* payload);
   void consume(Early& message, Request& request);
   void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
                     std::uint64_t bytes);
   void complete(Request& request);
   void wake(int member);
+  void summon(int member);
 
   // transfer.cpp
   Transfer* new_transfer(std::uint64_t& offset);
+  bool new_stage();
   bool give_stage(Request& request);
+  std::uint64_t spare_stage() const { return std::uint64_t(mine_->spare_stage - node_.segment().base()); }
   bool fill_stages(Request& request, Guard& guard);
   layout::View layout_of_own(std::uint64_t transfer) const;
-  void begin_transfer(Request& request);
+  bool begin_transfer(Request& request);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
   void try_way(Request& request, bool by_cma);
   void acknowledge(int member, std::uint64_t transfer, State state);
@@ -139,14 +153,16 @@ class Messenger {
 
   team::Node& node_;
   const int me_, members_;
-  bool threaded_ = false;
-  bool tries_ways_ = false;  // large messages, where there is a choice
+  bool threaded_ = false;         // take the lock
+  bool program_threads_ = false;  // for good, not only while the rank is lent
+  bool tries_ways_ = false;       // large messages, where there is a choice
   std::mutex lock_;
   std::vector<std::byte*> base_;
   std::vector<Mailbox*> box_;
   std::vector<team::Peer*> peer_;
   Mailbox* mine_ = nullptr;
   Reference shadow_ = 0;
+  Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
   unsigned next_cell_ = 0;
   std::vector<Out> out_;
   std::vector<In> in_;
@@ -165,6 +181,8 @@ class Messenger {
   std::vector<Retired> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::vector<std::uint64_t> free_transfers_, free_stages_;
   unsigned stages_in_use_ = 0;
+  std::size_t transfers_ = 0, own_stages_ = 0;  // allocated so far
+  bool spare_stage_used_ = false;
   Noticeboard noticeboard_;
   // Per member: the heap generation that is mapped here.
   struct Heap {

@@ -1,5 +1,7 @@
 // Progress: polls of fastboxes, queue and transfers, and the waits that are made of them.
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/messages/guard.hpp"
 #include "engine/messages/queue.hpp"
@@ -20,8 +22,7 @@ bool Messenger::poll_box(int member) {
   bool any_came = false;
   for (int i = 0; i < in_one_poll; ++i) {
     const Record* const record = in.box.look(word);
-    if (!record) break;
-    deliver(member, word, *record);
+    if (!record || !deliver(member, word, *record)) break;
     in.box.take(word);
     any_came = true;
   }
@@ -34,7 +35,7 @@ bool Messenger::poll_queue() {
   bool any_came = false;
   const auto at = [this](Reference r) -> Cell& { return cell_at(r); };
   for (int i = 0; i < in_one_poll; ++i) {
-    const Reference reference = dequeue(*mine_, shadow_, at);
+    const Reference reference = undelivered_ ? std::exchange(undelivered_, 0) : dequeue(*mine_, shadow_, at);
     if (!reference) break;
     Cell& cell = at(reference);
     const int member = int(reference >> 48) - 1;
@@ -44,8 +45,9 @@ bool Messenger::poll_queue() {
       std::memcpy(where, cell.record.payload, sizeof where);
       in_[member].box = FastboxReader(reinterpret_cast<Ring*>(base_[member] + where[0]), where[1]);
       talking_.push_back(member);
-    } else {
-      deliver(member, word, cell.record);
+    } else if (!deliver(member, word, cell.record)) {
+      undelivered_ = reference;
+      break;
     }
     cell.busy.store(0, std::memory_order_release);  // pairs with free_cell
     any_came = true;
@@ -100,6 +102,28 @@ bool Messenger::poll() {
   return guard.owns() && poll_locked(guard);
 }
 
+void Messenger::lend() {
+  if (!program_threads_) threaded_ = true;
+  asleep_on(&mine_->summons);
+}
+
+void Messenger::take_back() {
+  mine_->elsewhere.store(0, std::memory_order_relaxed);
+  if (program_threads_) return;
+  { const std::lock_guard lock(lock_); }  // the stand-in looks whether we are back when it has the lock
+  threaded_ = false;
+}
+
+Messenger::Did Messenger::stand_in(bool (*back)()) {
+  const std::lock_guard lock(lock_);
+  if (back()) return Did::nothing_to_do;
+  Guard guard(*this, Guard::held);
+  if (poll_locked(guard)) return Did::moved;
+  if (busy()) return Did::waits;
+  asleep_on(&mine_->summons);
+  return poll_locked(guard) ? Did::moved : Did::nothing_to_do;  // what came before we could be rung
+}
+
 bool Messenger::sends_pending() {
   Guard guard(*this);
   auto waits = [this](const List& list) {
@@ -121,20 +145,21 @@ void Messenger::wait(Request& request) {
              nullptr, request.is_send ? "sending" : "receiving");
 }
 
-struct Messenger::SleepHost {
+struct Messenger::SleepHost : waiting::Waiter {
+  SleepHost(Messenger& messenger, const std::function<bool(int)>& awaited, const std::function<void()>& also,
+            const char* doing)
+      : Waiter{messenger.node_.progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
   Messenger& messenger;
   const std::function<bool(int)>& awaited;
   const std::function<void()>& also;
   const char* doing;
   bool reported = false;
 
-  std::uint64_t longest_nap() const {
-    return also || messenger.node_.host_needs_us() ? waiting::short_nap : ~std::uint64_t{0};
-  }
-  bool one_event() const { return false; }
-  void progress() {
-    messenger.node_.progress();
+  std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
+  bool turn() {
+    const bool moved = others.turn();
     if (also) also();
+    return moved;
   }
   std::atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
   void before_sleep() {
@@ -175,7 +200,7 @@ void Messenger::wait_until(const std::function<bool()>& done, const std::functio
     if (flag()) return;
     if (!policy.crowded) _mm_pause();
   }
-  SleepHost host{*this, awaited, also, doing};
+  SleepHost host(*this, awaited, also, doing);
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
   waiting::wait_slowly(ours, flag, host);

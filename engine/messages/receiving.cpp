@@ -1,5 +1,6 @@
 // What arrives: matched, delivered, or kept until its receive is posted.
 #include <cstring>
+#include <new>
 
 #include "engine/messages/guard.hpp"
 
@@ -24,7 +25,8 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
   complete(request);
 }
 
-void Messenger::deliver(int member, std::uint64_t word, const Record& record) {
+// False where there is no memory to keep it: it stays where it is, and its sender stops when there is no more room.
+bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   const Kind kind = kind_of(word);
   std::uint64_t transfer = 0;
   const std::byte* payload = record.payload;
@@ -34,22 +36,33 @@ void Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     payload += sizeof transfer;
     bytes -= sizeof transfer;
   }
-  if (kind == Kind::withdraw) return withdraw(member, transfer);
+  if (kind == Kind::withdraw) {
+    withdraw(member, transfer);
+    return true;
+  }
   if (posted_.size()) {
     if (Entry* const entry = posted_.match(record.envelope)) {
       Request& request = static_cast<Request&>(*entry);
       request.posted = false;
-      if (kind == Kind::transfer) return accept(request, member, transfer, record.envelope);
+      if (kind == Kind::transfer) {
+        accept(request, member, transfer, record.envelope);
+        return true;
+      }
       if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
-      return finish_eager(request, member, record.envelope, payload, bytes);
+      finish_eager(request, member, record.envelope, payload, bytes);
+      return true;
     }
   }
-  keep_early(member, kind, record.envelope, bytes, transfer, payload);
+  return keep_early(member, kind, record.envelope, bytes, transfer, payload);
 }
 
-void Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
                            const std::byte* payload) {
-  auto early = std::make_unique<Early>();
+  const bool copied = kind != Kind::transfer && bytes;
+  std::unique_ptr<Early> early(new (std::nothrow) Early);
+  if (!early) return false;
+  if (copied) early->payload.reset(new (std::nothrow) std::byte[bytes]);
+  if (copied && !early->payload) return false;
   early->envelope = envelope;
   early->member = member;
   early->kind = kind;
@@ -57,8 +70,7 @@ void Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std:
   early->bytes = bytes;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, transfer).bytes;
-  } else if (bytes) {
-    early->payload.reset(new std::byte[bytes]);
+  } else if (copied) {
     std::memcpy(early->payload.get(), payload, bytes);
     In& in = in_[member];
     in.kept += bytes;
@@ -66,6 +78,7 @@ void Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std:
   }
   ++counts_.unexpected;
   unexpected_.push(*early.release());
+  return true;
 }
 
 // The message is out of matching and belongs to us.

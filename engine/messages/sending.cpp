@@ -100,6 +100,34 @@ void Messenger::wake(int member) {
   waiting::futex_wake(box.bell);
 }
 
+// We cannot go on before this member has taken in what we have sent, whatever it is doing. It may sleep in a wait that
+// is not about messages, or its stand-in sleeps. Whoever takes the place out of `elsewhere` rings.
+void Messenger::summon(int member) {
+  wake(member);
+  auto& elsewhere = box_[member]->elsewhere;
+  if (elsewhere.load(std::memory_order_relaxed) == 0) return;
+  const Reference where = elsewhere.exchange(0, std::memory_order_acquire);  // pairs with asleep_on
+  if (!where) return;
+  auto& word = *reinterpret_cast<std::atomic<std::uint32_t>*>(base_[(where >> 48) - 1] + (where & 0xffff'ffff'ffff));
+  word.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(word);
+}
+
+void Messenger::asleep_on(std::atomic<std::uint32_t>* word) {
+  if (word == &mine_->bell) return;  // wake() rings it
+  // As a rule in our own segment; where all wait for one event, in that of the team's first member.
+  int owner = me_;
+  auto lies_in = [&](int r) {
+    return r == me_ ? node_.segment().contains(word, sizeof *word) : peer_[r]->segment.contains(word, sizeof *word);
+  };
+  if (word && !lies_in(owner))
+    for (owner = members_ - 1; owner >= 0 && !lies_in(owner);) --owner;
+  const Reference where = !word || owner < 0 ? 0
+                                             : std::uint64_t(owner + 1) << 48 |
+                                                   std::uint64_t(reinterpret_cast<std::byte*>(word) - base_[owner]);
+  mine_->elsewhere.store(where, std::memory_order_release);  // pairs with summon
+}
+
 // False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
   if (!request.transfer) {
@@ -108,7 +136,13 @@ bool Messenger::dispatch(Request& request) {
       complete(request);
       return true;
     }
-    begin_transfer(request);
+    if (!begin_transfer(request)) {
+      // Those under way give back what they hold.
+      if (!sending_.empty() || !retired_.empty()) return false;
+      request.trouble = Trouble::no_memory;
+      complete(request);
+      return true;
+    }
   }
   const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
   if (!push(request.member, small ? Kind::eager_synchronous : Kind::transfer, request.envelope, request.transfer_offset,
@@ -127,6 +161,7 @@ void Messenger::start(Request& request) {
       request.waits = true;
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
+      summon(request.member);
     } else if (request.staging && !request.complete()) {
       pump_send(request, guard);
       if (request.way == State::done) end_send(request);
@@ -149,7 +184,8 @@ void Messenger::start_matched(Request& request, Early& message) {
 }
 
 void Messenger::flush_waiting() {
-  for (Out& out : out_) {
+  for (std::size_t member = 0; member < out_.size(); ++member) {
+    Out& out = out_[member];
     while (!out.waiting.empty()) {
       Request& request = *static_cast<Request*>(out.waiting.next->owner);
       request.under_way.remove();  // dispatch links it elsewhere, or it is complete and no longer ours
@@ -157,6 +193,7 @@ void Messenger::flush_waiting() {
       if (!dispatch(request)) {
         request.waits = true;
         request.under_way.insert_before(*out.waiting.next);
+        summon(int(member));
         break;
       }
       --waiting_for_room_;

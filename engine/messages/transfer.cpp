@@ -132,12 +132,19 @@ layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std
 
 // ---------------------------------------------------------------- the sender's side
 
+// nullptr without memory. The lists that a transfer goes through have room for it from then on.
 Transfer* Messenger::new_transfer(std::uint64_t& offset) {
   if (free_transfers_.empty()) {
     reclaim();
     if (free_transfers_.empty()) {
+      free_transfers_.reserve(transfers_ + transfers_at_once);
+      retired_.reserve(transfers_ + transfers_at_once);
       auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
-      if (!slab) throw team::Broken("no room for another message: " + slab.error().text);
+      if (!slab) {
+        log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
+        return nullptr;
+      }
+      transfers_ += transfers_at_once;
       for (unsigned i = 0; i < transfers_at_once; ++i) free_transfers_.push_back(*slab + i * sizeof(Transfer));
     }
   }
@@ -146,8 +153,9 @@ Transfer* Messenger::new_transfer(std::uint64_t& offset) {
   return new (node_.segment().base() + offset) Transfer{};
 }
 
-void Messenger::begin_transfer(Request& request) {
-  request.transfer = new_transfer(request.transfer_offset);
+// False without memory.
+bool Messenger::begin_transfer(Request& request) try {
+  if (!(request.transfer = new_transfer(request.transfer_offset))) return false;
   request.way = State::waiting;
   request.done = request.blocks = 0;
   request.stage = 0;
@@ -162,17 +170,38 @@ void Messenger::begin_transfer(Request& request) {
   // What may be complete before it is matched must not be read where it was.
   if (request.staging) t.from.address = 0;
   t.stage_bytes = std::clamp<std::uint64_t>((t.bytes / stages + 4095) / 4096 * 4096, 8192, stage_bytes_most);
+  return true;
+} catch (const std::bad_alloc&) {
+  if (request.transfer) free_transfers_.push_back(request.transfer_offset);
+  request.transfer = nullptr;
+  Noticeboard::clear(request.slot);
+  return false;
 }
 
+bool Messenger::new_stage() try {
+  free_stages_.reserve(own_stages_ + 1);
+  auto offset = node_.arena().allocate(stages * stage_bytes_most, 4096);
+  if (!offset) return false;
+  ++own_stages_;
+  free_stages_.push_back(*offset);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+// False: not now. A message that is matched gets the spare stage at last, one after the other.
 bool Messenger::give_stage(Request& request) {
   if (request.stage) return true;
-  if (free_stages_.empty()) {
-    auto offset = node_.arena().allocate(stages * stage_bytes_most, 4096);
-    if (!offset) return false;
-    free_stages_.push_back(*offset);
+  Transfer& t = *request.transfer;
+  if (!free_stages_.empty() || new_stage()) {
+    t.stage = request.stage = free_stages_.back();
+    free_stages_.pop_back();
+  } else {
+    if (request.way == State::waiting || spare_stage_used_) return false;
+    spare_stage_used_ = true;
+    t.stage = request.stage = spare_stage();
+    t.stage_bytes = spare_stage_bytes;
   }
-  request.transfer->stage = request.stage = free_stages_.back();
-  free_stages_.pop_back();
   ++stages_in_use_;
   return true;
 }
@@ -211,7 +240,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
     if (state != State::waiting) {
       request.way = state;
       if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes);
-      request.blocks = state == State::staged ? parts(t.length, t.stage_bytes) : parts(t.length, t.block_bytes);
+      request.blocks = state == State::staged ? 0 : parts(t.length, t.block_bytes);
       request.helps = state == State::cma ? request.member != me_ && peer_[request.member]->cma
                                           : state == State::direct && request.member != me_ &&
                                                 adopt(request.member, t.to, t.length, request);
@@ -234,7 +263,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
     }
     case State::staged: {
       const bool filled = fill_stages(request, guard);
-      if (request.done >= request.blocks) request.way = State::done;
+      if (request.stage && request.done >= parts(t.length, t.stage_bytes)) request.way = State::done;
       return filled;
     }
     default: return false;
@@ -259,7 +288,8 @@ void Messenger::reclaim() {
     }
     free_transfers_.push_back(retired.offset);
     if (retired.stage) {
-      free_stages_.push_back(retired.stage);
+      if (retired.stage == spare_stage()) spare_stage_used_ = false;
+      else free_stages_.push_back(retired.stage);
       --stages_in_use_;
     }
     retired_[i] = retired_.back();
@@ -289,24 +319,29 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
     acknowledge(member, transfer, State::done);
     return complete(request);
   }
-  // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
   t.length = request.received;
   const Protocol protocol = node_.settings().protocol;
   const bool by_cma =
       peer_[member] && peer_[member]->cma && request.data.dense() && t.from.address && t.from.run_count == 0;
   request.accepted = 0;
   request.tried = false;
-  if (adopt(member, t.from, t.length, request)) {
-    request.way = State::direct;
-    if (member == me_) request.other_data.view = layout_of_own(transfer);
-    else if (tries_ways_) try_way(request, by_cma);
-  } else {
-    request.way = protocol == Protocol::cma && by_cma ? State::cma : State::staged;
+  try {
+    // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
+    request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+    if (adopt(member, t.from, t.length, request)) {
+      request.way = State::direct;
+      if (member == me_) request.other_data.view = layout_of_own(transfer);
+      else if (tries_ways_) try_way(request, by_cma);
+    } else {
+      request.way = protocol == Protocol::cma && by_cma ? State::cma : State::staged;
+    }
+  } catch (const std::bad_alloc&) {  // this way needs nothing but the sender's copy buffers
+    request.tried = false;
+    request.way = State::staged;
   }
   ++(request.way == State::direct ? counts_.direct : request.way == State::cma ? counts_.cma : counts_.staged);
   t.block_bytes = block_for(t.length);
-  request.blocks = parts(t.length, request.way == State::staged ? t.stage_bytes : t.block_bytes);
+  request.blocks = request.way == State::staged ? 0 : parts(t.length, t.block_bytes);  // its sender has the say
   if (request.way != State::staged) {
     t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
     request.has_first = true;
@@ -371,8 +406,8 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
   if (!good) request.trouble = Trouble::broken;
   ++request.done;
   // Both pair with the other side's look at them in its pump: the block is there.
-  if (from_back) t.back.store(request.done, std::memory_order_release);
-  else t.front.store(request.done, std::memory_order_release);
+  (from_back ? t.back : t.front).store(request.done, std::memory_order_release);
+  wake(request.member);
   return true;
 }
 
@@ -380,6 +415,10 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
   Transfer& t = *request.transfer;
   bool copied = false;
   if (request.way == State::staged) {
+    if (!request.blocks) {
+      if (t.back.load(std::memory_order_acquire) == 0) return false;  // pairs with fill_stages
+      request.blocks = parts(t.length, t.stage_bytes);
+    }
     for (int i = 0; i < blocks_in_one_poll && request.done < request.blocks; ++i) {
       if (t.back.load(std::memory_order_acquire) <= request.done) break;  // pairs with fill_stages
       const std::uint64_t position = request.done * t.stage_bytes;

@@ -91,6 +91,7 @@ struct MemberBlock {
   std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
   alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
   alignas(line) std::atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
+  std::atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call
   Line small[lines];
   Slot slot[slots];
 };

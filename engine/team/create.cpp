@@ -22,7 +22,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 7;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 8;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;

@@ -124,30 +124,41 @@ std::string Team::swap_heaps() {
   std::unique_lock lock(node_.peers_mutex);
   for (;;) {
     bool complete = true;
-    auto came = node_.collect();
-    if (!came) return came.error().text;
+    // Whatever goes wrong here, the others get our heap: they wait for it.
+    if (auto came = node_.collect(); !came) trouble = came.error().text;
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
       if (own && peer_[r]->heap_sent < own) {
         // Where it is gone, the peers learn that, instead of waiting for it.
         auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
                          : node_.exchange().send(peer_[r]->address, descriptor.get(), own);
-        if (!sent) return sent.error().text;
-        if (*sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
+        if (!sent) {
+          trouble = sent.error().text;
+          peer_[r]->heap_sent = own;
+        } else if (*sent == memory::Exchange::Sent::yes) {
+          peer_[r]->heap_sent = own;
+        }
         complete = false;
       }
       if (heap_told_[r] <= heap_settled_[r]) continue;
+      // Who has posted the next tick has sent all that it will send.
+      const bool went_on = member_[r]->posted.load(std::memory_order_acquire) > tick_;
+      if (went_on && peer_[r]->heap_generation < heap_told_[r])
+        if (auto came = node_.collect(); !came) trouble = came.error().text;
       if (peer_[r]->heap_generation >= heap_told_[r]) {
         heap_[r] = peer_[r]->heap;
         if (!heap_[r] || peer_[r]->heap_generation > heap_told_[r]) trouble = "a peer's heap has gone by a fork";
+      } else if (went_on) {
+        trouble = "a peer could not pass its heap on";
       } else {
         complete = false;
       }
     }
-    if (complete) return trouble;
+    const bool all_told = !own || std::ranges::all_of(peer_, [&](const Peer* p) { return !p || p->heap_sent >= own; });
+    if (complete || (all_told && !trouble.empty())) return trouble;
     if (waiting::nanoseconds() > limit) return trouble.empty() ? "no descriptor came within 10 s" : trouble;
     lock.unlock();
-    node_.progress();
+    node_.progress.turn();
     sched_yield();
     lock.lock();
   }

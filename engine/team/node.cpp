@@ -148,6 +148,7 @@ void Node::tune(int sharing_ranks, bool one_group) {
   const bool apart = policy_.crowded && !one_group;
   policy_.yields = !policy_.crowded ? 2000 : one_group ? 100 : 8;
   policy_.awake = apart ? 10'000 : 1'000'000;
+  policy_.apart = apart;
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
   switch (settings_.wait) {
     case WaitStyle::automatic: break;

@@ -69,11 +69,8 @@ class Node {
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 
-  // Called inside waits; set by the shim.
-  void (*progress)() = [] {};
-  // Whether a rank that sleeps must look around often: for messages of ours, for what the host has under way.
-  bool (*messages_need_us)() = [] { return false; };
-  bool (*host_needs_us)() = [] { return false; };
+  // What every wait keeps going.
+  waiting::Progress progress;
   // Called for the first member of a new team: adds what the plan needs from elsewhere.
   std::function<void(Plan& plan, int size)> amend_plan;
   // Tells a fork which bytes of messages peers may be reading or writing now; set by the messenger.

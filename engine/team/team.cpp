@@ -19,7 +19,9 @@ std::string describe_call(std::uint64_t doing) {
 }  // namespace
 
 // Adapts a wait to waiting::wait_slowly.
-struct Team::WaitHost {
+struct Team::WaitHost : waiting::Waiter {
+  WaitHost(Team& team, Awaited awaited, bool (*lacking)(void*, int), void* context)
+      : Waiter{team.node_.progress}, team(team), awaited(awaited), lacking(lacking), context(context) {}
   Team& team;
   Awaited awaited;
   bool (*lacking)(void*, int);
@@ -27,11 +29,7 @@ struct Team::WaitHost {
   std::atomic<std::uint32_t>& watchers() {
     return awaited.whom == everybody ? team.leader_->sleepers : team.member_[awaited.whom - 1]->watched;
   }
-  std::uint64_t longest_nap() const {
-    return team.node_.messages_need_us() || team.node_.host_needs_us() ? waiting::short_nap : ~std::uint64_t{0};
-  }
   bool one_event() const { return awaited.whom == everybody; }
-  void progress() { team.node_.progress(); }
   std::atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }
   void before_sleep() {
     team.mine_->awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
@@ -56,8 +54,8 @@ inline void Team::wait(Flag flag, Lacking lacking, Awaited awaited) {
       if (flag()) return;
     }
   }
-  WaitHost host{*this, awaited, [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); },
-                &lacking};
+  WaitHost host(
+      *this, awaited, [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); }, &lacking);
   waiting::wait_slowly(node_.policy(), flag, host);
 }
 
@@ -240,24 +238,36 @@ void Team::finish_line(std::uint64_t seq) {
 
 // ---------------------------------------------------------------- large operations
 
-void Team::ensure_staging() {
-  if (staging_) return;
-  auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096);
-  if (!offset) throw Broken("no room for copy buffers: " + offset.error().text);
-  staging_offset_ = *offset;
-  staging_ = node_.segment().base() + *offset;
-  mine_->staging.store(*offset, std::memory_order_relaxed);
+// Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
+void Team::settle_staging() {
+  if (!staging_refused_) {
+    auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096);
+    if (offset) {
+      staging_offset_ = *offset;
+      staging_ = node_.segment().base() + *offset;
+      mine_->staging.store(*offset, std::memory_order_relaxed);  // published by posted
+    } else {
+      log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
+    }
+    post_empty();
+    meet(tick_);
+    for (const MemberBlock* member : member_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
+  }
+  if (!staging_refused_) return;
+  if (staging_) node_.arena().free(staging_offset_);
+  staging_ = nullptr;
+  throw Refused("a member has no room for copy buffers");
 }
 
 void Team::begin_rounds() {
-  ensure_staging();
+  if (!staging_) settle_staging();
   // After rooted rounds nothing is known about the readers of our last buffers.
   if (last_rounds_rooted_) wait_all_consumed(tick_);
   last_rounds_rooted_ = false;
 }
 
 void Team::begin_rooted_rounds() {
-  ensure_staging();
+  if (!staging_) settle_staging();
   last_rounds_rooted_ = true;
 }
 
@@ -333,7 +343,20 @@ void Team::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports and checks
 
+void Team::break_off(const char* why) {
+  broken_off = true;
+  mine_->broken_off.store(1, std::memory_order_release);  // pairs with inspect
+  throw Broken(std::string(why) + ", " + describe_call(mine_->doing.load(std::memory_order_relaxed)));
+}
+
 void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  for (int r = 0; r < size_; ++r) {
+    if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
+    broken_off = true;
+    throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
+                 " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " +
+                 describe_call(mine_->doing.load(std::memory_order_relaxed)));
+  }
   if (abandoned && abandoned(abandoned_context)) throw Broken("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;

@@ -28,6 +28,11 @@ struct Truncated : Broken {
   using Broken::Broken;
 };
 
+// Nothing has been done, by any member: the caller has to turn elsewhere, as all others do.
+struct Refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // How the members of a communicator talk before they share memory; every member calls the same functions in the
 // same order. The shim implements it with the host, the engine's tests with a shared page.
 struct Bootstrap {
@@ -157,6 +162,11 @@ class Team {
   Choice chosen[collectives::collective_count][64];
   std::string algorithm_text;  // the override in force (choosing/choose.hpp)
   bool enabled = true;
+  // After a member could not go on in the middle of a call: all calls end with an error, on all members.
+  bool broken_off = false;
+  // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
+  // next call. Throws Broken.
+  [[noreturn]] void break_off(const char* why);
   // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
   bool exact_bcast = true;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
@@ -165,7 +175,7 @@ class Team {
 
  private:
   Team(Node& node, int rank, int size);
-  void ensure_staging();
+  void settle_staging();
   struct Awaited {
     std::uint32_t whom;  // rank + 1, or `everybody`
     What what = What::gate;
@@ -205,6 +215,7 @@ class Team {
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
+  bool staging_refused_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_

@@ -13,6 +13,9 @@
 //   futex wait on bell, bounded time
 //   sleepers -= 1
 //
+// While it waits, a rank keeps everything else going (progress.hpp). It tells where it sleeps, so that a peer that is
+// blocked on it for another reason can wake it (Messages::asleep_on).
+//
 // The waker issues no fence between its flag and its look at `sleepers`, since that would cost every call some
 // nanoseconds for an event that is rare. A wake that is missed for that reason (the flag was still in the waker's
 // store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
@@ -26,6 +29,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/waiting/progress.hpp"
+
 namespace nearfield::waiting {
 
 // Nanoseconds that a rank sleeps at most while others may need it for something else.
@@ -38,6 +43,7 @@ struct Policy {
   std::uint32_t yields = 200;       // fruitless yields before the first sleep, which also waits for this time:
   std::uint64_t awake = 1'000'000;  // nanoseconds
   bool sleep_at_once = false;       // where everybody waits for one event
+  bool apart = false;               // yields hand the CPU on late (team::Node::tune)
 };
 
 inline std::uint64_t nanoseconds() {
@@ -53,61 +59,76 @@ void futex_wake(std::atomic<std::uint32_t>& word) noexcept;
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
 
-// What a wait does besides looking at its flag. `Host` must offer:
-//   progress()              progresses the host MPI
-//   before_sleep() / after_sleep()  announce and take back the sleep
-//   bell()                  the futex word
-//   longest_nap()           nanoseconds after which it must look around
-//   one_event()             whether all who wait now wait for the same
-//   inspect(elapsed_ns)     looks for dead peers and stalls; may throw
-template <class Flag, class Host>
-[[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, Host&& host) {
+// What a wait does besides looking at its flag; waits of teams and messages replace some of it.
+struct Waiter {
+  Progress& others;
+  bool turn() { return others.turn(); }                            // whether anything moved
+  bool eager() const { return others.host_needs_us(); }            // every round a turn, and no sleep
+  std::uint64_t longest_nap() const { return ~std::uint64_t{0}; }  // ns after which it must look around
+  bool one_event() const { return false; }                         // whether all who wait now wait for the same
+  // The futex word that it sleeps on, between before_sleep() and after_sleep(). By default nobody rings it.
+  std::atomic<std::uint32_t>& bell() { return unrung; }
+  void before_sleep() {}
+  void after_sleep() {}
+  void inspect(std::uint64_t /*elapsed_ns*/) {}  // looks for dead peers and stalls; may throw
+  std::atomic<std::uint32_t> unrung{0};
+};
+
+template <class Flag, class AnyWaiter>
+[[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, AnyWaiter&& waiter) {
   const std::uint64_t start = nanoseconds();
   std::uint64_t next_inspection = start + 20'000'000;
+  auto inspect = [&] {
+    const std::uint64_t now = nanoseconds();
+    if (now <= next_inspection) return;
+    waiter.inspect(now - start);
+    next_inspection = now + 50'000'000;
+  };
+  bool eager = waiter.eager();
   if (!policy.crowded) {
     for (std::uint32_t i = 0; i < policy.spins; ++i) {
       _mm_pause();
       if (flag()) return;
-      if ((i & 63) == 63) host.progress();
+      if (eager || (i & 63) == 63) waiter.turn();
     }
   }
-  for (std::uint32_t i = 0; !policy.sleep_at_once; ++i) {
-    sched_yield();
+  for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
+    // With a CPU of its own a rank that the host needs waits as the host does.
+    if (policy.crowded || !eager || (i & 15) == 15) sched_yield();
     if (flag()) return;
-    if ((i & 15) == 15) {
-      host.progress();
+    if (eager || (i & 15) == 15) {
+      waiter.turn();
       if (flag()) return;
     }
     if ((i & 31) == 31) {
-      const std::uint64_t now = nanoseconds();
-      if (now > next_inspection) {
-        host.inspect(now - start);
-        next_inspection = now + 50'000'000;
-      }
+      inspect();
+      eager = waiter.eager();
     }
-    if (policy.may_sleep && i >= policy.yields && (!policy.awake || nanoseconds() - start > policy.awake)) break;
+    const bool tired = i >= policy.yields && (!policy.awake || nanoseconds() - start > policy.awake);
+    if (policy.may_sleep && tired && (!eager || policy.apart)) break;
   }
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
-  std::uint64_t nap = host.one_event() ? 20'000'000 : 500'000;
+  const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
+  std::uint64_t nap = first_nap;
   for (;;) {
-    const std::uint32_t rung = host.bell().load(std::memory_order_acquire);
-    host.before_sleep();
-    if (flag()) {
-      host.after_sleep();
-      return;
+    auto* const messages = waiter.others.messages;
+    const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);
+    waiter.before_sleep();
+    if (messages) messages->asleep_on(&waiter.bell());
+    bool moved = messages && messages->poll();  // the last look before the sleep
+    bool there = flag();
+    if (!moved && !there) {
+      const bool look_often = waiter.eager() || (messages && messages->busy());
+      futex_wait(waiter.bell(), rung, std::min({nap, waiter.longest_nap(), look_often ? short_nap : nap}));
     }
-    futex_wait(host.bell(), rung, std::min(nap, host.longest_nap()));
-    host.after_sleep();
+    if (messages) messages->asleep_on(nullptr);
+    waiter.after_sleep();
+    if (there || flag()) return;
+    moved |= waiter.turn();
+    nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
     if (flag()) return;
-    if (nap < 8'000'000) nap *= 2;
-    host.progress();
-    if (flag()) return;
-    const std::uint64_t now = nanoseconds();
-    if (now > next_inspection) {
-      host.inspect(now - start);
-      next_inspection = now + 50'000'000;
-    }
+    inspect();
   }
 }
 

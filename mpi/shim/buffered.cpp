@@ -18,6 +18,7 @@ struct Outgoing {
   messages::Request request;
   std::uint64_t bytes = 0;
   std::uint64_t key = 0;  // whose buffer: a communicator, or `process`
+  std::uint64_t serial = 0;
 };
 
 constexpr std::uint64_t process = 0;
@@ -33,6 +34,7 @@ struct Buffers {
   std::map<std::uint64_t, Attached> attached;  // by key
   std::map<std::uint64_t, std::uint64_t> used;
   std::list<Outgoing> outgoing;
+  std::uint64_t serial = 0;  // of the last one
 };
 Buffers& buffers = *new Buffers;  // never destroyed
 
@@ -105,6 +107,7 @@ int send_buffered(Communicator& c, const messages::Envelope& envelope, int membe
   layout::gather(out.copy.data(), data, 0, data.bytes);
   out.bytes = needed;
   out.key = key;
+  out.serial = ++buffers.serial;
   buffers.used[key] += needed;
   out.request.is_send = true;
   out.request.member = member;
@@ -175,20 +178,44 @@ int detach_from(Detach detach, MPI_Comm comm, void* address, Size* size) {
   return code;
 }
 
-// The non-blocking forms may be complete when they return.
+// A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
 template <class Flush, class... Comm>
 int flush_later(Flush host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
-  flush(key);
-  if (host_form) return host_form(comm..., request);
-  UserRequest* const user = new_request(host.world);
-  user->active = true;
-  user->request.is_send = true;
-  user->request.complete_at_once();
-  *request = handle_of(user);
-  return MPI_SUCCESS;
+  if (!the_messenger || (host_form && !outstanding(key)))
+    return young(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
+  return guarded(host.world, "MPI_Buffer_iflush", [&]() -> int {
+    MPI_Request of_host = host.request_null;
+    if (host_form)
+      if (const int code = host_form(comm..., &of_host); code != MPI_SUCCESS) return code;
+    UserRequest* const user = new_request(host.world);
+    user->active = user->flush = true;
+    user->request.is_send = true;
+    user->request.member = -1;
+    user->request.reset();
+    user->flush_key = key;
+    user->flush_of_host = of_host;
+    const std::lock_guard lock(buffers.mutex);
+    user->flush_serial = buffers.serial;
+    *request = handle_of(user);
+    return MPI_SUCCESS;
+  });
 }
 
 }  // namespace
+
+bool flushed(const UserRequest& asked) {
+  auto& user = const_cast<UserRequest&>(asked);
+  {
+    const std::lock_guard lock(buffers.mutex);
+    collect_sent();
+    for (const Outgoing& out : buffers.outgoing)
+      if (out.key == user.flush_key && out.serial <= user.flush_serial) return false;
+  }
+  int done = 1;
+  if (user.flush_of_host != host.request_null) host.Test(&user.flush_of_host, &done, MPI_STATUS_IGNORE);
+  if (done) user.request.complete_at_once();
+  return done;
+}
 
 int Buffer_flush() {
   flush(process);

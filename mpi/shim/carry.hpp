@@ -15,10 +15,6 @@ namespace nearfield::mpi {
 
 extern thread_local const char* last_algorithm;
 
-// Set once the program has a window. Programs order the host's one-sided operations by collectives and then expect
-// them done; a collective of the host would have progressed them, so ours ends with a look at the host.
-extern std::atomic<bool> windows_exist;
-
 // What a call needs to go on inside Nearfield; team is null when the host has to take it.
 struct Admission {
   team::Team* team = nullptr;
@@ -57,10 +53,22 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
 int check_before_host(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function);
 
+// This rank cannot do its part of a call: the others must not wait for it. An error on all.
+inline int give_up(team::Team& team, MPI_Comm comm, const char* function, const char* why) {
+  try {
+    team.break_off(why);
+  } catch (const team::Broken& broken) {
+    team.leave();
+    return raise(comm, function, broken.what(), MPI_ERR_NO_MEM);
+  }
+}
+
 template <class HostCall>
 int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   try {
+    if (team.broken_off) [[unlikely]]
+      team.break_off("the communicator was given up when a rank could not go on");
     if (team.plan().check) [[unlikely]]
       team.compare_calls(call);
     if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
@@ -77,12 +85,17 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     team.leave();
     if (revoked(comm)) return to_host(call.collective, Reason::communicator, host_call);
     return raise(comm, function, broken.what());
-  } catch (const std::bad_alloc&) {
+  } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.leave();
-    return raise(comm, function, "out of memory");
+    team.enabled = false;
+    return to_host(call.collective, Reason::memory, host_call);
+  } catch (const std::bad_alloc&) {
+    return give_up(team, comm, function, "out of memory");
   }
-  if (windows_exist.load(std::memory_order_relaxed)) [[unlikely]]
-    team.node().progress();
+  // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
+  // would have progressed them.
+  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    team.node().progress.host();
   if (stats_on) [[unlikely]] {
     Tally& t = tally(call.collective);
     t.calls.fetch_add(1, std::memory_order_relaxed);

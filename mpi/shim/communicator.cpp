@@ -27,9 +27,12 @@ std::mutex start_mutex;
 team::Node* the_node;   // never destroyed: other libraries' exit handlers may still make MPI calls
 team::Team* base_team;  // of the world
 int keyval;
+int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
 thread_local bool creating;  // inside of the host on our own behalf
 
 int unused_tag;
+
+waiting::Progress nothing_of_ours;
 
 // A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
 // progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
@@ -54,6 +57,11 @@ int forget(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
+int last_of_self(MPI_Comm, int, void*, void*) {
+  end_of_program();
+  return MPI_SUCCESS;
+}
+
 // Non-blocking forms and yields: hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
 class HostBootstrap : public team::Bootstrap {
  public:
@@ -70,28 +78,33 @@ class HostBootstrap : public team::Bootstrap {
         host.Iallreduce(&bits, &all, 1, MPI_UINT32_T, MPI_BAND, comm_, &request) == MPI_SUCCESS && finish(request);
     return done ? all : 0;
   }
-  void idle() override { sched_yield(); }
+  void idle() override {
+    if (the_node) the_node->progress.turn();
+    sched_yield();
+  }
 
  private:
-  bool finish(MPI_Request& request) {
-    const std::uint64_t start = waiting::nanoseconds();
-    const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
-    bool reported = false;
-    int done = 0;
-    for (int i = 0; !done; ++i) {
-      if (host.Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
-      if (done || i <= 100) continue;
-      sched_yield();
-      if (reported || limit <= 0 || double(waiting::nanoseconds() - start) < limit) continue;
+  struct Joining : HostWaiter {
+    explicit Joining(MPI_Comm comm) : comm(comm) {}
+    void inspect(std::uint64_t elapsed) {
+      const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
+      if (reported || limit <= 0 || double(elapsed) < limit) return;
+      reported = true;
       int rank = 0, size = 0;
-      host.Comm_rank(comm_, &rank);
-      host.Comm_size(comm_, &size);
+      host.Comm_rank(comm, &rank);
+      host.Comm_size(comm, &size);
       log_line(LogLevel::error,
                "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join",
                rank, size, limit * 1e-9);
-      reported = true;
     }
-    return true;
+    MPI_Comm comm;
+    bool reported = false;
+  };
+  bool finish(MPI_Request& request) {
+    int code = MPI_SUCCESS, done = 0;
+    wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; },
+                 Joining(comm_));
+    return code == MPI_SUCCESS;
   }
   MPI_Comm comm_;
 };
@@ -119,6 +132,33 @@ void watch(Communicator& state) {
 
 }  // namespace
 
+std::atomic<int> open_windows{0};
+std::atomic<std::uint32_t> host_requests_seen{0};
+
+namespace {
+bool host_needs_us() {
+  if (open_windows.load(std::memory_order_relaxed) > 0) return true;
+  constexpr std::uint64_t lately = 1'000'000'000;
+  static std::atomic<std::uint32_t> known{0};
+  static std::atomic<std::uint64_t> until{0};
+  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
+  if (seen != known.load(std::memory_order_relaxed)) {
+    known.store(seen, std::memory_order_relaxed);
+    until.store(waiting::nanoseconds() + lately, std::memory_order_relaxed);
+  }
+  const std::uint64_t end = until.load(std::memory_order_relaxed);
+  if (end && waiting::nanoseconds() > end) until.store(0, std::memory_order_relaxed);
+  return end != 0;
+}
+}  // namespace
+
+waiting::Progress& HostWaiter::progress() { return the_node ? the_node->progress : nothing_of_ours; }
+
+const waiting::Policy& wait_policy() {
+  static const waiting::Policy before_any{};
+  return the_node ? the_node->policy() : before_any;
+}
+
 void make_team(Communicator& state) {
   state.team_tried = true;
   HostBootstrap bootstrap(state.comm);
@@ -136,11 +176,6 @@ void make_team(Communicator& state) {
 }
 
 namespace {
-
-void progress_all() {
-  progress_host();
-  if (the_messenger && the_messenger->busy()) the_messenger->poll();
-}
 
 // Collective over the world: the team of all processes, and the messenger on top of it.
 void start_messages(bool threaded) {
@@ -168,6 +203,7 @@ void start_messages(bool threaded) {
 }  // namespace
 
 team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::running ? the_node : nullptr; }
+team::Node* node_ever() { return the_node; }
 
 void enter_host_init() {
   auto expected = Phase::before;
@@ -205,11 +241,9 @@ void start_node(int thread_level, bool collectively) {
     auto created = team::Node::create(settings);
     if (created) {
       the_node = created->release();
-      the_node->progress = progress_all;
+      the_node->progress.host = progress_host;
       if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
-      the_node->messages_need_us = [] { return the_messenger && the_messenger->busy(); };
-      // One-sided operations of the host may need their target, which sleeps in a call of ours.
-      the_node->host_needs_us = [] { return windows_exist.load(std::memory_order_relaxed); };
+      the_node->progress.host_needs_us = host_needs_us;
     } else {
       log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
     }
@@ -223,7 +257,11 @@ void start_node(int thread_level, bool collectively) {
   find_fortran_window();
   largest_tag = unused_tag;
   stats_on = the_node && settings.stats;
-  const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS;
+  // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
+  // program, which may still communicate.
+  const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&
+                     host.Comm_create_keyval(do_not_copy, last_of_self, &last_keyval, nullptr) == MPI_SUCCESS &&
+                     host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
   if (ready && collectively) {
     creating = true;
     start_messages(thread_level == MPI_THREAD_MULTIPLE);
@@ -277,6 +315,7 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
 void finalize_node() {
   if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
   phase.store(Phase::finished, std::memory_order_release);
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // from here on all goes to the host, on every rank
 }
 
 Communicator* communicator_slowly(MPI_Comm comm) {

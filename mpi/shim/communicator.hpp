@@ -85,13 +85,39 @@ inline Communicator* channel(MPI_Comm comm) {
   return state;
 }
 
+// A wait for a request of the host's: it is progressed by testing it, our messages move meanwhile.
+struct HostWaiter : waiting::Waiter {
+  HostWaiter() : Waiter{progress()} {}
+  bool turn() { return others.messages && others.messages->poll(); }
+  bool eager() const { return true; }
+  static waiting::Progress& progress();
+};
+const waiting::Policy& wait_policy();
+template <class Done, class Waiter = HostWaiter>
+void wait_in_host(Done done, Waiter&& waiter = {}) {
+  for (int i = 0; i < 100; ++i)
+    if (done()) return;
+  waiting::wait_slowly(wait_policy(), done, waiter);
+}
+
+// What the host may have under way that needs this rank while it waits for something of ours. Who makes requests of the
+// host is not known, only who completes them: a program that has completed some lately has others under way.
+extern std::atomic<int> open_windows;
+extern std::atomic<std::uint32_t> host_requests_seen;
+inline void note_host_request() {
+  host_requests_seen.store(host_requests_seen.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 // The process's node; nullptr while MPI is not running or where Nearfield cannot work.
 team::Node* node();
+team::Node* node_ever();  // also after MPI_Finalize
 void enter_host_init();
 void leave_host_init();
 // After MPI is up; complains and aborts on settings that cannot be honoured. Only where all ranks are known to call it
 // together can messages be carried.
 void start_node(int thread_level, bool collectively);
 void finalize_node();
+// Called in MPI_Finalize when the program's own callbacks are through (shim.cpp).
+void end_of_program();
 
 }  // namespace nearfield::mpi

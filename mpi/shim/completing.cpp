@@ -27,12 +27,20 @@ class Mixed {
       }
     }
     host_status_.resize(host_.size() + 1);
+    which_.resize(host_.size());
+    codes_.reserve(std::size_t(count));  // nothing is allocated once requests have been completed
+    if (!host_.empty()) note_host_request();
   }
   const std::vector<int>& ours() const { return ours_; }
   const std::vector<int>& theirs() const { return theirs_; }
   MPI_Request* host_requests() { return host_.data(); }
   MPI_Status* host_statuses() { return host_status_.data(); }
   int host_count() const { return int(host_.size()); }
+  int* which() { return which_.data(); }
+  std::vector<int>& codes() {
+    codes_.clear();
+    return codes_;
+  }
   void write_back() {
     for (std::size_t k = 0; k < host_.size(); ++k) requests_[theirs_[k]] = host_[k];
   }
@@ -52,7 +60,7 @@ class Mixed {
 
  private:
   MPI_Request* requests_;
-  std::vector<int> ours_, theirs_;
+  std::vector<int> ours_, theirs_, which_, codes_;
   std::vector<MPI_Request> host_;
   std::vector<MPI_Status> host_status_;
 };
@@ -74,40 +82,57 @@ int finish(MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
+// Before a look at the host's requests.
+void look_after_ours() {
+  if (!the_messenger) return;
+  note_host_request();
+  the_messenger->poll();
+}
+
 void wait_one(const UserRequest& user) {
   if (user.complete()) return;
   the_messenger->wait_until([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr,
                             "waiting for a request");
 }
 
-// Runs a wait of ours; what it throws ends all requests of the array.
+// Runs body(mixed, communicator of our first); what a wait throws ends all requests of the array.
 template <class Body>
-int ending(Mixed& mixed, MPI_Comm comm, const char* function, Body body) {
-  try {
-    return body();
-  } catch (const team::Broken& broken) {
-    mixed.abandon_all();
-    return raise(comm, function, broken.what());
-  }
+int with_both(int count, MPI_Request* requests, const char* function, Body body) {
+  return guarded(host.world, function, [&]() -> int {
+    Mixed mixed(count, requests);
+    const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm;
+    try {
+      return body(mixed);
+    } catch (const team::Broken& broken) {
+      mixed.abandon_all();
+      return raise(comm, function, broken.what());
+    }
+  });
 }
 
-// Only the host's requests: `wait`, or `test(flag)` until it sets the flag while ours need us meanwhile.
+// Only the host's requests: `wait`, or `test(flag)` until it sets the flag. Our messages move meanwhile: by this thread
+// where they need it all the time or others need the CPU, else by a stand-in when a peer is blocked on us.
 template <class Wait, class Test>
-int wait_in_host(bool something, Wait wait, Test test) {
-  if (!something || !the_messenger || !the_messenger->busy()) return wait();
-  for (int round = 0, flag = 0;; ++round) {
-    const int code = test(flag);
-    if (code != MPI_SUCCESS || flag) return code;
-    the_messenger->poll();
-    if (the_messenger->node().policy().crowded || round > 1000) sched_yield();
+int wait_for_host(bool something, Wait wait, Test test) {
+  if (!something || !the_messenger) return wait();
+  note_host_request();
+  int code = MPI_SUCCESS, flag = 0;
+  auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
+  if (the_messenger->busy() || the_messenger->node().policy().crowded) {
+    wait_in_host(done);
+    return code;
   }
+  for (int i = 0; i < 200; ++i)
+    if (done()) return code;
+  const StandIn stand_in;
+  return wait();
 }
 
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {
   if (!the_messenger || !request || !is_own(*request)) {
-    return wait_in_host(
+    return wait_for_host(
         request && *request != host.request_null, [&] { return host.Wait(request, status); },
         [&](int& flag) { return host.Test(request, &flag, status); });
   }
@@ -125,7 +150,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!the_messenger || !request || !is_own(*request)) {
-    if (the_messenger) the_messenger->poll();
+    look_after_ours();
     return host.Test(request, flag, status);
   }
   UserRequest& user = *own(*request);
@@ -149,7 +174,7 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
   mixed.write_back();
   bool bad = host_code != MPI_SUCCESS;
   MPI_Comm comm = host.world;
-  std::vector<int> codes;
+  std::vector<int>& codes = mixed.codes();
   for (const int i : mixed.ours()) {
     UserRequest& user = mixed.at(i);
     const MPI_Comm its = user.comm;
@@ -187,13 +212,11 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
 
 int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    return wait_in_host(
+    return wait_for_host(
         count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
         [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
   }
-  Mixed mixed(count, requests);
-  const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm;
-  return ending(mixed, comm, "MPI_Waitall", [&]() -> int {
+  return with_both(count, requests, "MPI_Waitall", [&](Mixed& mixed) -> int {
     std::size_t next = 0;
     int host_done = mixed.host_count() == 0, host_code = MPI_SUCCESS;
     auto test_host = [&] {
@@ -222,20 +245,21 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (the_messenger) the_messenger->poll();
+    look_after_ours();
     return host.Testall(count, requests, flag, statuses);
   }
-  Mixed mixed(count, requests);
-  the_messenger->poll();
-  bool all = true;
-  for (const int i : mixed.ours()) all &= mixed.at(i).complete();
-  int host_done = 1, host_code = MPI_SUCCESS;
-  if (!all) look_elsewhere();
-  if (all && mixed.host_count())
-    host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
-  *flag = all && (host_done || host_code != MPI_SUCCESS);
-  if (!*flag) return MPI_SUCCESS;
-  return finish_all(mixed, requests, count, statuses, host_code);
+  return with_both(count, requests, "MPI_Testall", [&](Mixed& mixed) -> int {
+    the_messenger->poll();
+    bool all = true;
+    for (const int i : mixed.ours()) all &= mixed.at(i).complete();
+    int host_done = 1, host_code = MPI_SUCCESS;
+    if (!all) look_elsewhere();
+    if (all && mixed.host_count())
+      host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
+    *flag = all && (host_done || host_code != MPI_SUCCESS);
+    if (!*flag) return MPI_SUCCESS;
+    return finish_all(mixed, requests, count, statuses, host_code);
+  });
 }
 
 namespace {
@@ -283,12 +307,11 @@ bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* statu
 
 int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    return wait_in_host(
+    return wait_for_host(
         count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
         [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
   }
-  Mixed mixed(count, requests);
-  return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitany", [&]() -> int {
+  return with_both(count, requests, "MPI_Waitany", [&](Mixed& mixed) -> int {
     int code = MPI_SUCCESS, round = 0;
     bool found = test_any(mixed, requests, index, status, code, true);
     if (!found)
@@ -303,16 +326,17 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (the_messenger) the_messenger->poll();
+    look_after_ours();
     return host.Testany(count, requests, index, flag, status);
   }
-  Mixed mixed(count, requests);
-  the_messenger->poll();
-  int code = MPI_SUCCESS;
-  *index = MPI_UNDEFINED;
-  *flag = test_any(mixed, requests, index, status, code, true);
-  if (!*flag) look_elsewhere();
-  return code;
+  return with_both(count, requests, "MPI_Testany", [&](Mixed& mixed) -> int {
+    the_messenger->poll();
+    int code = MPI_SUCCESS;
+    *index = MPI_UNDEFINED;
+    *flag = test_any(mixed, requests, index, status, code, true);
+    if (!*flag) look_elsewhere();
+    return code;
+  });
 }
 
 namespace {
@@ -322,7 +346,7 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
   bool active = false, bad = false;
   MPI_Comm comm = host.world;
   int n = 0;
-  std::vector<int> codes;
+  std::vector<int>& codes = mixed.codes();
   for (const int i : mixed.ours()) {
     if (!is_own(requests[i])) continue;
     UserRequest& user = mixed.at(i);
@@ -340,9 +364,9 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
   }
   code = MPI_SUCCESS;
   if (mixed.host_count()) {
-    std::vector<int> which(mixed.host_count());
+    const int* const which = mixed.which();
     int some = 0;
-    code = host.Testsome(mixed.host_count(), mixed.host_requests(), &some, which.data(), mixed.host_statuses());
+    code = host.Testsome(mixed.host_count(), mixed.host_requests(), &some, mixed.which(), mixed.host_statuses());
     mixed.write_back();
     if (some != MPI_UNDEFINED) {
       active = true;
@@ -371,7 +395,7 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
 
 int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    return wait_in_host(
+    return wait_for_host(
         count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
         [&](int& flag) {
           const int code = host.Testsome(count, requests, out, indices, statuses);
@@ -379,8 +403,7 @@ int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
           return code;
         });
   }
-  Mixed mixed(count, requests);
-  return ending(mixed, mixed.at(mixed.ours()[0]).comm, "MPI_Waitsome", [&]() -> int {
+  return with_both(count, requests, "MPI_Waitsome", [&](Mixed& mixed) -> int {
     int code = MPI_SUCCESS;
     bool found = test_some(mixed, requests, out, indices, statuses, code);
     if (!found)
@@ -393,14 +416,15 @@ int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
 
 int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (the_messenger) the_messenger->poll();
+    look_after_ours();
     return host.Testsome(count, requests, out, indices, statuses);
   }
-  Mixed mixed(count, requests);
-  the_messenger->poll();
-  int code = MPI_SUCCESS;
-  if (!test_some(mixed, requests, out, indices, statuses, code)) look_elsewhere();
-  return code;
+  return with_both(count, requests, "MPI_Testsome", [&](Mixed& mixed) -> int {
+    the_messenger->poll();
+    int code = MPI_SUCCESS;
+    if (!test_some(mixed, requests, out, indices, statuses, code)) look_elsewhere();
+    return code;
+  });
 }
 
 }  // namespace nearfield::mpi

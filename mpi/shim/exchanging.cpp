@@ -209,7 +209,7 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     if (!all.describe(send, recv, in_place)) return to_the_host();
     if (in_place) all.copy_aside();
     const int code = report(comm, all.run());
-    if (windows_exist.load(std::memory_order_relaxed)) the_messenger->node().progress();
+    if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.host();
     last_algorithm = "messages";
     return code;
   });

@@ -52,6 +52,7 @@ int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, v
 int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
 int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win);
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win);
+int Win_free(MPI_Win* win);
 
 int Barrier(MPI_Comm comm);
 int Bcast(void* b, int n, MPI_Datatype t, int root, MPI_Comm c);

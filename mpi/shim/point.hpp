@@ -61,7 +61,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   } catch (const team::Broken& broken) {
     return raise(comm, function, broken.what());
   } catch (const std::bad_alloc&) {
-    return raise(comm, function, "out of memory");
+    return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
   }
 }
 
@@ -86,7 +86,7 @@ int begin(UserRequest& user);
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 inline void look_elsewhere() {
   thread_local unsigned looks = 0;
-  the_messenger->node().progress();
+  the_messenger->node().progress.turn();
   if (the_messenger->node().policy().crowded && ++looks % 4 == 0) sched_yield();
 }
 

@@ -51,7 +51,7 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free.back();
   table.free.pop_back();
   request->comm = comm;
-  request->persistent = request->active = request->nowhere = false;
+  request->persistent = request->active = request->nowhere = request->flush = false;
   request->mode = SendMode::standard;
   request->in_use = true;
   return request;
@@ -173,6 +173,7 @@ int outcome(const messages::Request& request) {
   switch (request.trouble) {
     case messages::Trouble::none: return MPI_SUCCESS;
     case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
+    case messages::Trouble::no_memory: return MPI_ERR_NO_MEM;
     default: return MPI_ERR_OTHER;
   }
 }

@@ -13,6 +13,9 @@ namespace nearfield::mpi {
 
 enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 
+struct UserRequest;
+bool flushed(const UserRequest& user);
+
 // One request of the user. What Open MPI's Fortran glue reads behind a handle lies in `window`.
 struct alignas(64) UserRequest {
   unsigned char window[256] = {};
@@ -22,18 +25,24 @@ struct alignas(64) UserRequest {
   bool nowhere = false;  // to or from MPI_PROC_NULL: complete at once
   bool in_use = false;
   bool common = false;  // stands for all sends that were complete at once; is never freed
+  bool flush = false;   // of buffered sends: complete when those up to flush_serial are (buffered.cpp)
   SendMode mode = SendMode::standard;
   MPI_Comm comm{};
   messages::Request request;                 // its status is the status of all
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
   std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
+  // Flushes: which messages, and the host's own flush.
+  std::uint64_t flush_key = 0, flush_serial = 0;
+  MPI_Request flush_of_host{};
   // Persistent: what each start begins with.
   messages::Envelope envelope{};
   int member = -1;
   layout::Data data;
 
-  bool complete() const { return !active || nowhere || (request.complete() && (!other || other->complete())); }
+  bool complete() const {
+    return !active || nowhere || (request.complete() ? !other || other->complete() : flush && flushed(*this));
+  }
   // Whether `member` may have to do something for it.
   bool involves(int who) const {
     return request.member == who || request.member < 0 || (other && other->member == who);

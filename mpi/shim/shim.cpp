@@ -63,7 +63,23 @@ void finish_messages() {
   }
 }
 
+bool lent_at_the_end = false;
+
 }  // namespace
+
+void end_of_program() {
+  team::Node* const n = node();
+  if (!n) return;
+  if (n->settings().stats) {
+    int rank = 0, size = 1;
+    host.Comm_rank(host.world, &rank);
+    host.Comm_size(host.world, &size);
+    if (rank == 0 || n->settings().stats_all) print_stats(rank, size);
+  }
+  finish_messages();
+  finalize_node();
+  lent_at_the_end = StandIn::lend();  // the host waits for the others, who may still need what we have sent
+}
 
 int Init(int* argc, char*** argv) {
   enter_host_init();
@@ -79,20 +95,12 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
   return code;
 }
 
+// The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
 int Finalize() {
-  if (team::Node* const n = node(); n && n->settings().stats) {
-    int rank = 0, size = 1;
-    host.Comm_rank(host.world, &rank);
-    host.Comm_size(host.world, &size);
-    if (rank == 0 || n->settings().stats_all) print_stats(rank, size);
-  }
-  finish_messages();
-  finalize_node();
-  int code;
-  {
-    const StandIn stand_in;
-    code = host.Finalize();
-  }
+  const int code = host.Finalize();
+  if (code != MPI_SUCCESS) return code;
+  end_of_program();  // where the host has not called it
+  if (lent_at_the_end) StandIn::take_back();
   the_messenger = nullptr;
   return code;
 }
@@ -109,8 +117,9 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   return host.Alloc_mem(size, info, base_pointer);
 }
 
+// Also when MPI is at its end: the segment stays until the process goes.
 int Free_mem(void* base) {
-  team::Node* const n = node();
+  team::Node* const n = node_ever();
   if (n && n->segment().contains(base, 1)) {
     n->arena().free(std::size_t(static_cast<std::byte*>(base) - n->segment().base()));
     return MPI_SUCCESS;

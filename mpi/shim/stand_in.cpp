@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <time.h>
 
 #include <atomic>
 
@@ -13,40 +12,35 @@
 namespace nearfield::mpi {
 namespace {
 
-std::atomic<std::uint32_t> lent{0};  // calls of the host that block now; also the futex word of the thread
+std::atomic<std::uint32_t> lent{0};  // calls of the host that block now
 std::atomic<bool> started{false};
 std::mutex starting;
 
+bool rank_is_back() { return lent.load(std::memory_order_relaxed) == 0; }  // ordered by the messenger's lock
+
 void* stand_in(void*) {
-  for (;;) {
-    if (lent.load(std::memory_order_acquire) == 0) {  // pairs with lend
-      waiting::futex_wait(lent, 0, 1'000'000'000);
-      continue;
-    }
-    messages::Messenger* const messenger = the_messenger;
-    if (!messenger) return nullptr;
+  while (messages::Messenger* const messenger = the_messenger) {
+    auto& word = messenger->summons();
+    const std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
     // Awake for a while, then now and then: the host may block for long.
-    for (int round = 0; lent.load(std::memory_order_relaxed); ++round) {
-      try {
-        messenger->poll();
-      } catch (const team::Broken&) {  // the rank itself meets it when it comes back
-      }
-      if (round < 200) {
-        sched_yield();
-        continue;
-      }
-      const timespec pause{0, round < 2000 ? 20'000 : 500'000};
-      nanosleep(&pause, nullptr);
+    for (int idle = 0; !rank_is_back(); ++idle) {
+      const auto did = messenger->stand_in(rank_is_back);
+      if (did == messages::Messenger::Did::nothing_to_do) break;
+      if (did == messages::Messenger::Did::moved) idle = 0;
+      else if (idle < 200) sched_yield();
+      else waiting::futex_wait(word, rung, idle < 2000 ? 20'000 : 500'000);
     }
+    waiting::futex_wait(word, rung, 1'000'000'000);
   }
+  return nullptr;
 }
 
 // False where no thread can be had: the call then blocks without a stand-in.
 bool start() {
-  if (started.load(std::memory_order_acquire)) return true;
+  if (started.load(std::memory_order_acquire)) [[likely]]
+    return true;
   const std::lock_guard lock(starting);
   if (started.load(std::memory_order_relaxed)) return true;
-  the_messenger->set_threaded(true);
   // Signals are for the program's own threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -62,11 +56,18 @@ bool start() {
 }  // namespace
 
 bool StandIn::lend() {
-  if (!the_messenger || !the_messenger->busy() || !start()) return false;
-  if (lent.fetch_add(1, std::memory_order_release) == 0) waiting::futex_wake(lent);  // pairs with stand_in
+  messages::Messenger* const messenger = the_messenger;
+  if (!messenger || messenger->members() < 2 || !start()) return false;
+  if (lent.fetch_add(1, std::memory_order_acq_rel) == 0) messenger->lend();
+  if (messenger->busy()) [[unlikely]] {
+    messenger->summons().fetch_add(1, std::memory_order_release);  // pairs with stand_in
+    waiting::futex_wake(messenger->summons());
+  }
   return true;
 }
 
-void StandIn::take_back() { lent.fetch_sub(1, std::memory_order_relaxed); }
+void StandIn::take_back() {
+  if (lent.fetch_sub(1, std::memory_order_acq_rel) == 1 && the_messenger) the_messenger->take_back();
+}
 
 }  // namespace nearfield::mpi

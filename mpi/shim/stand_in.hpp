@@ -1,9 +1,15 @@
-// Law 4: both sides progress. While a call of the host blocks, messages of ours may need this rank: a peer's rendezvous
-// waits for the receive that was posted here, and the host may in turn wait for that peer. So when a blocking call goes
-// to the host and something of ours is under way, a thread stands in for the rank until the call returns.
+// While a call of the host blocks, messages of ours may need this rank: a peer may have run out of room for what it
+// sends, or wait for a receive that was posted here, and the host may in turn wait for that peer. So a thread stands in
+// for the rank until the call returns.
 //
-// The thread is started at the first such call; programs that never make one do not have it. From then on the
-// messenger takes its lock in every call.
+//   rank                                      stand-in                          peer
+//   lends itself: says where it can be rung   sleeps
+//   calls the host                            takes in what has come, under     is blocked on the rank: rings
+//     (something of ours under way: rings)    the messenger's lock, until
+//   is back: takes the lock once              nothing moves; sleeps again
+//
+// The thread is started at the first such call; programs that never make one do not have it. It costs a rank nothing
+// while nobody rings: the messenger takes its lock only while the rank is lent.
 #pragma once
 
 namespace nearfield::mpi {
@@ -16,9 +22,11 @@ class StandIn {
   }
   StandIn(const StandIn&) = delete;
 
- private:
+  // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
   static bool lend();
   static void take_back();
+
+ private:
   bool lent_;
 };
 

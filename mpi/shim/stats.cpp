@@ -17,8 +17,9 @@ Tally tallies[collectives::collective_count];
 }
 
 const char* name(Reason reason) {
-  static constexpr const char* names[] = {"communicator not on one node", "switched off", "argument", "datatype",
-                                          "user-defined operator",        "no algorithm"};
+  static constexpr const char* names[] = {
+      "communicator not on one node", "switched off", "argument", "datatype", "user-defined operator", "no algorithm",
+      "no memory for copy buffers"};
   static_assert(sizeof names / sizeof *names == std::size_t(Reason::count));
   return names[std::size_t(reason)];
 }

@@ -7,7 +7,7 @@
 
 namespace nearfield::mpi {
 
-enum class Reason : std::uint8_t { communicator, off, argument, type, op, algorithm, count };
+enum class Reason : std::uint8_t { communicator, off, argument, type, op, algorithm, memory, count };
 const char* name(Reason reason);
 
 struct Tally {

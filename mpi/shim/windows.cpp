@@ -1,10 +1,8 @@
-// Windows are the host's; we only note that there are some (carry.hpp tells why).
+// Windows are the host's; we only count them: while there are some, ranks that wait in our calls look after the host.
 #include "mpi/shim/carry.hpp"
 #include "mpi/shim/functions.hpp"
 
 namespace nearfield::mpi {
-
-std::atomic<bool> windows_exist{false};
 
 namespace {
 
@@ -12,7 +10,7 @@ template <class Function, class... Arguments>
 int noted(Function make, Arguments... arguments) {
   const StandIn stand_in;
   const int code = make(arguments...);
-  if (code == MPI_SUCCESS) windows_exist.store(true, std::memory_order_relaxed);
+  if (code == MPI_SUCCESS) open_windows.fetch_add(1, std::memory_order_relaxed);
   return code;
 }
 
@@ -44,6 +42,12 @@ int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm 
   if (host.Win_allocate_shared_c) return noted(host.Win_allocate_shared_c, size, unit, info, comm, base, win);
   if (unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
   return Win_allocate_shared(size, int(unit), info, comm, base, win);
+}
+int Win_free(MPI_Win* win) {
+  const StandIn stand_in;
+  const int code = host.Win_free(win);
+  if (code == MPI_SUCCESS) open_windows.fetch_sub(1, std::memory_order_relaxed);
+  return code;
 }
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   return noted(host.Win_create_dynamic, info, comm, win);
