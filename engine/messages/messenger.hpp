@@ -180,6 +180,7 @@ class Messenger final : public waiting::Messages {
   };
   std::vector<Retired> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::vector<std::uint64_t> free_transfers_, free_stages_;
+  static constexpr unsigned stages_ahead = 8;  // sends that fill stages before they are matched
   unsigned stages_in_use_ = 0;
   std::size_t transfers_ = 0, own_stages_ = 0;  // allocated so far
   bool spare_stage_used_ = false;

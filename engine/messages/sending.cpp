@@ -14,7 +14,8 @@ constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchrono
 
 std::uint64_t Messenger::eager_limit(const Out& out) const {
   if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
-  if (out.box && out.box.saturated()) return 256;
+  // A wish, as long as we can keep what the receiver would rather not: a send of such a length must not wait for it.
+  if (out.box && out.box.saturated() && stages_in_use_ < stages_ahead) return 256;
   return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 

@@ -29,7 +29,6 @@ namespace nearfield::messages {
 namespace {
 
 constexpr std::uint64_t stage_bytes_most = 32 << 10;
-constexpr unsigned stages_ahead = 8;   // sends that fill stages before they are matched
 constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
 constexpr unsigned transfers_at_once = 32;
 
@@ -163,7 +162,9 @@ bool Messenger::begin_transfer(Request& request) try {
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
   t.from = describe(request.member, request.data);
-  if (t.from.place != team::out_of_reach && out_[std::size_t(request.member)].offers.skip(t.bytes))
+  // What would be eager, were it not for the receiver's wish (eager_limit), does not wait to be fetched.
+  const bool eager = request.mode == Mode::standard && t.bytes <= node_.settings().eager_bytes;
+  if (t.from.place != team::out_of_reach && (eager || out_[std::size_t(request.member)].offers.skip(t.bytes)))
     t.from.place = team::out_of_reach;
   request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
                     (t.bytes > 512 || request.mode == Mode::standard) && node_.settings().protocol != Protocol::cma;

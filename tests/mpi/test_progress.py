@@ -22,11 +22,15 @@ def test_waiting_ranks_take_in_what_peers_send(host: str, scenario: str) -> None
 
 
 @pytest.mark.parametrize(
-    "env", [{"NEARFIELD_HEAP": "off"}, {"NEARFIELD_WAIT": "sleep"}, {"NEARFIELD_PROTOCOL": "queue"}]
+    "env", [{"NEARFIELD_HEAP": "off"}, {"NEARFIELD_WAIT": "sleep"}, {"NEARFIELD_PROTOCOL": "fastbox"}]
 )
 def test_so_they_do_in_every_way_of_waiting_and_sending(env: dict[str, str]) -> None:
     for scenario in ("unread", "first-collective"):
         good("mpich", 3, scenario, env)
+
+
+def test_so_they_do_when_it_is_more_than_they_like_to_keep() -> None:
+    good("mpich", 2, "much-unread")
 
 
 def test_a_flush_does_not_block() -> None:

@@ -205,6 +205,9 @@ int main(int argc, char** argv) {
     unread(1000, 1024, 0);
     unread(20000, 8, 0);
     unread(60, 4096, 1);
+  } else if (!strcmp(what, "much-unread")) {
+    unread(20000, 1024, 0);
+    unread(1500, 12000, 0);
   } else if (!strcmp(what, "first-collective")) {
     first_collective(1, 4 << 20);
     first_collective(1000, 1024);
