@@ -221,11 +221,51 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
   return true;
 }
 
+// The call that one member alone would time is one to which the cell's choice does not apply: nobody tries anything.
+bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
+  auto created = Team::create(node, rank, size, bootstrap);
+  if (!created) return false;
+  Team& team = **created;
+  team.algorithm_text = "bcast:line,slots";
+  char data[128];
+  int i = 0;
+  auto bcast = [&](std::size_t n) {
+    ++i;
+    std::memset(data, rank == 0 ? i : 0, sizeof data);
+    Call call{Collective::bcast, n, data, data};
+    call.root = 0;
+    return perform(team, call) && data[0] == char(i) && data[n - 1] == char(i);
+  };
+  constexpr std::size_t fits = 100, does_not = 125;  // a line holds 120 bytes; both are of one class
+  const Trials* trials = nullptr;
+  while (i < 2000 && !(trials && trials->decided())) {
+    if (!bcast(fits)) return false;
+    trials = trials_of(team, Collective::bcast, fits);
+  }
+  if (!trials || !trials->decided()) return false;
+  auto& choice = team.chosen[std::size_t(Collective::bcast)][size_class(fits)];
+  for (const auto& row : collectives::algorithms(Collective::bcast)) {
+    if (!std::strcmp(row.name, "line")) choice.algorithm = &row;
+    if (!std::strcmp(row.name, "slots")) choice.staged = &row;
+  }
+  for (int k = 0; k < 2000; ++k)
+    if (!bcast(k * 7 % 11 < 6 ? fits : does_not)) return false;
+  Team::close(std::move(*created));
+  return true;
+}
+
 class Processes : public ::testing::TestWithParam<int> {};
 TEST_P(Processes, SkipTogether) { EXPECT_EQ(0, run_processes(GetParam(), 60, watch_out_of_reach)); }
 
 TEST_P(Processes, AgreeAndGoOnTrying) { EXPECT_EQ(0, run_processes(GetParam(), 120, try_everything)); }
 INSTANTIATE_TEST_SUITE_P(Trials, Processes, ::testing::Values(2, 3, 5));
+
+TEST(Choosing, OnlyWhatAppliesIsWatched) {
+  Settings settings;
+  settings.wait = WaitStyle::spin;  // where ranks share CPUs nothing is tried for such lengths
+  for (const int size : {2, 3}) EXPECT_EQ(0, run_processes(size, 60, watch_what_does_not_apply, settings));
+}
 
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
