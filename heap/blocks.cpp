@@ -1,20 +1,16 @@
 #include "heap/blocks.hpp"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <utility>
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
+#include "heap/limits.hpp"
 
 namespace nearfield::heap {
 namespace {
@@ -24,47 +20,16 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 void* map_private(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  madvise(at, bytes, MADV_DONTDUMP);  // sparse as well
+  advise(at, bytes, MADV_DONTDUMP);  // sparse as well
   return at;
 }
 
-// Huge pages take memory before the program touches it, which it may never do. So all processes together make them for
-// an eighth of the memory at most, a process for its CPUs' share of that; and large blocks only while there is plenty.
-std::size_t eager_limit() {
-  static const std::size_t limit = [] {
-    std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-    for (const char* const file : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-      char text[32] = {};
-      const int fd = open(file, O_RDONLY | O_CLOEXEC);
-      if (fd < 0) continue;
-      if (read(fd, text, sizeof text - 1) > 0 && std::strtoull(text, nullptr, 10))
-        memory = std::min<std::size_t>(memory, std::strtoull(text, nullptr, 10));
-      close(fd);
-    }
-    cpu_set_t allowed;
-    const int cpus = sched_getaffinity(0, sizeof allowed, &allowed) ? 64 : CPU_COUNT(&allowed);
-    return std::max<std::size_t>(memory / 8 / std::size_t(std::max(cpus, 2)), 64u << 20);
-  }();
-  return limit;
-}
-
-constexpr std::size_t sure = 16 << 20;
-bool plenty(std::size_t bytes) {
-  char text[512] = {};
-  const int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t got = read(fd, text, sizeof text - 1);
-  close(fd);
-  const char* const available = got > 0 ? std::strstr(text, "MemAvailable:") : nullptr;
-  return available && std::strtoull(available + 13, nullptr, 10) * 1024 / 8 > bytes;
-}
+constexpr std::size_t sure = 16 << 20;  // bytes at once for which nobody is asked whether there is plenty
 
 }  // namespace
 
 bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
-  rlimit files;
-  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
-    bytes = std::min<std::size_t>(bytes, files.rlim_cur);
+  bytes = std::min(bytes, file_limit());
   constexpr std::size_t smallest = 1u << 30;
   for (bytes = bytes / extent * extent; bytes >= smallest; bytes = bytes / 2 / extent * extent) {
     const int fd = memfd_create("nearfield-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -74,21 +39,24 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
         mmap(nullptr, bytes + extent, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     const bool placed = at != MAP_FAILED;
     std::byte* const aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(at), extent));
+    // Without access at first (open_up): mlockall would make every page of it.
     if (placed && ftruncate(fd, off_t(bytes)) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
-        mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
+        mmap(aligned, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
       auto* const entries = static_cast<Entry*>(map_private(bytes / page * sizeof(Entry)));
       auto* const huge = static_cast<std::uint8_t*>(map_private(bytes / extent));
       if (entries && huge) {
-        // A core file would make every page that it writes: it gets what lies below the top (show_dumps).
-        madvise(aligned, bytes, MADV_DONTDUMP);
+        advise(aligned, bytes, MADV_DONTDUMP);
+        if (aligned > at) munmap(at, std::size_t(aligned - at));
+        if (at + extent > aligned) munmap(aligned + bytes, std::size_t(at + extent - aligned));
         forget();
-        base_ = aligned;
-        size_ = bytes;
-        fd_ = fd;
+        size_ = room_ = bytes;
+        file_ = File(fd);
         generation_ = generation;
         entry_ = entries;
         huge_ = huge;
+        std::atomic_signal_fence(std::memory_order_release);  // a fork in a signal handler asks whether it exists
+        base_ = aligned;
         return true;
       }
     }
@@ -98,7 +66,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
   return false;
 }
 
-void Blocks::forget() { std::memset(static_cast<void*>(this), 0, sizeof *this), fd_ = -1; }
+void Blocks::forget() { std::memset(static_cast<void*>(this), 0, sizeof *this); }
 
 // Lengths up to 64 pages have bins of their own, longer ones eight to every power of two.
 unsigned Blocks::bin_of(std::uint32_t pages) {
@@ -157,6 +125,8 @@ std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::
   return 0;
 }
 
+// [begin, end) is new to its owner: nobody else may touch it yet. The rest of its extents belongs to other blocks,
+// which threads and peers write as they like: collapsing leaves contents alone, and nothing else is done there.
 void Blocks::make_huge(std::size_t begin, std::size_t end) {
   if (no_huge_) return;
   bool asked = false;
@@ -170,11 +140,11 @@ void Blocks::make_huge(std::size_t begin, std::size_t end) {
     if (!asked && end - begin >= sure && !plenty(end - begin)) return;
     asked = true;
     huge_[e] = 1;
-    std::byte* const at = base_ + e * extent;
-    *reinterpret_cast<volatile char*>(at) = *reinterpret_cast<volatile char*>(at);  // collapsing needs one page
-    if (madvise(at, extent, MADV_COLLAPSE) == 0) {
+    // Collapsing needs a page that is there.
+    if (advise(base_ + from, page, MADV_POPULATE_WRITE) == 0 &&
+        advise(base_ + e * extent, extent, MADV_COLLAPSE) == 0) {
       ++statistics_.huge_extents;
-    } else if (errno == EINVAL) {
+    } else if (errno == EINVAL && statistics_.huge_extents == 0) {
       no_huge_ = true;  // a kernel before 6.1, or huge pages switched off
       return;
     }
@@ -200,10 +170,9 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
     is_zero = state == clean;
   } else {
     place = std::uint32_t(round_up(top_, align_pages));
-    if ((std::size_t(place) + pages) * page > size_) return nullptr;
+    if ((std::size_t(place) + pages) * page > size_ || !open_up((std::size_t(place) + pages) * page)) return nullptr;
     if (place > top_) link(top_, place - top_, clean);
     top_ = place + pages;
-    show_dumps();
   }
   mark(place, pages, used);
   ++statistics_.allocations;
@@ -214,11 +183,14 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
   return base_ + begin;
 }
 
-void Blocks::show_dumps() {
-  const std::size_t wanted = std::min(round_up(top_bytes(), extent), size_);
-  if (wanted <= dumped_) return;
-  madvise(base_ + dumped_, wanted - dumped_, MADV_DODUMP);
-  dumped_ = wanted;
+// What lies below the top gets access, and its place in core files, which would make every page that they hold.
+bool Blocks::open_up(std::size_t bytes) {
+  if (bytes <= open_) return true;
+  const std::size_t wanted = std::min(round_up(bytes, extent), size_);
+  if (protect(base_ + open_, wanted - open_, PROT_READ | PROT_WRITE)) return false;
+  advise(base_ + open_, wanted - open_, MADV_DODUMP);
+  open_ = wanted;
+  return true;
 }
 
 std::size_t Blocks::length(const void* p) const {
@@ -228,9 +200,14 @@ std::size_t Blocks::length(const void* p) const {
   return std::size_t(entry_[at].pages) * page;
 }
 
+bool Blocks::punch(std::size_t begin, std::size_t bytes) {
+  const int fd = file_.get();
+  return fd >= 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
+}
+
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
   const std::size_t begin = std::size_t(at) * page, bytes = std::size_t(pages) * page;
-  if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes))) return;
+  if (!punch(begin, bytes)) return;
   for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) given_back_ += std::exchange(huge_[e], 0);
   unlink(at);
   while (at > 0 && entry_[at - 1].free_run && entry_[at - entry_[at - 1].pages].state == clean) {
@@ -251,6 +228,7 @@ void Blocks::free(void* p, std::size_t keep_at_most) {
   std::uint32_t pages = entry_[at].pages;
   statistics_.in_use -= std::size_t(pages) * page;
   entry_[at].state = unknown;
+  if (altered_) make_accessible(at, pages);
   // Clean neighbours stay apart: what is known to be zero must not be lost.
   if (at > 0 && entry_[at - 1].free_run) {
     const std::uint32_t before = at - entry_[at - 1].pages;
@@ -277,9 +255,8 @@ bool Blocks::resize(void* p, std::size_t bytes) {
   if (wanted <= pages) return wanted > pages / 2;  // otherwise moving saves memory
   const std::uint32_t more = wanted - pages, after = at + pages;
   if (after == top_) {
-    if (std::size_t(after + more) * page > size_) return false;
+    if (std::size_t(after + more) * page > size_ || !open_up(std::size_t(after + more) * page)) return false;
     top_ += more;
-    show_dumps();
   } else {
     if (!entry_[after].free_run || entry_[after].pages < more) return false;
     const std::uint32_t length = entry_[after].pages;
@@ -293,8 +270,27 @@ bool Blocks::resize(void* p, std::size_t bytes) {
   mark(at, wanted, used);
   statistics_.in_use += std::size_t(more) * page;
   statistics_.highest = std::max(statistics_.highest, statistics_.in_use + statistics_.kept);
-  make_huge(std::size_t(at) * page, std::size_t(at + wanted) * page);
+  make_huge(std::size_t(after) * page, std::size_t(at + wanted) * page);
   return true;
+}
+
+void Blocks::alter(const std::byte* begin, const std::byte* end) {
+  const std::size_t from = std::size_t(begin - base_) / page, to = std::size_t(end - base_) / page;
+  for (std::size_t at = from; at < std::min<std::size_t>(to, top_); ++at) {
+    altered_ += entry_[at].altered == 0;
+    entry_[at].altered = 1;
+  }
+}
+
+// Whoever gets the pages next does not know what the program has forbidden there.
+void Blocks::make_accessible(std::uint32_t at, std::uint32_t pages) {
+  bool any = false;
+  for (std::uint32_t i = at; i < at + pages; ++i) {
+    any |= entry_[i].altered != 0;
+    altered_ -= entry_[i].altered;
+    entry_[i].altered = 0;
+  }
+  if (any) protect(base_ + std::size_t(at) * page, std::size_t(pages) * page, PROT_READ | PROT_WRITE);
 }
 
 void Blocks::drop(void* p) {
@@ -304,18 +300,16 @@ void Blocks::drop(void* p) {
   mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void Blocks::close_file() {
-  if (fd_ >= 0) close(fd_);
-  fd_ = -1;
+void Blocks::unmap_beyond_top() {
+  munmap(base_ + top_bytes(), size_ - top_bytes());
+  size_ = top_bytes();  // others may be mapped behind it from now on
 }
-
-void Blocks::unmap_beyond_top() { munmap(base_ + top_bytes(), size_ - top_bytes()); }
 
 void Blocks::unmap() {
   munmap(base_, size_);
-  munmap(entry_, size_ / page * sizeof(Entry));
-  munmap(huge_, size_ / extent);
-  close_file();
+  munmap(entry_, room_ / page * sizeof(Entry));
+  munmap(huge_, room_ / extent);
+  file_.close();
   forget();
 }
 

@@ -5,12 +5,14 @@
 // that neighbours merge on free. Free runs hang in bins by length; a bitmap finds the next bin that has one.
 //
 //   base .. top             runs, free or used
-//   top .. end of region    never used: zero, no memory behind it
+//   top .. end of region    never used: zero, no memory behind it, no access (but for the rest of an extent)
 //
 // Nothing here calls malloc. All functions expect the caller to hold the heap's lock.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+
+#include "heap/system.hpp"
 
 namespace nearfield::heap {
 
@@ -18,6 +20,15 @@ inline constexpr std::size_t page = 4096, extent = 2 << 20;
 
 struct Statistics {
   std::uint64_t allocations, in_use, kept, highest, huge_extents;
+};
+
+// Of a region that a fork has retired (giving_back.cpp).
+struct Retired {
+  std::uint64_t since;  // the fork that did
+  bool shared;          // peers were using a part of it, which is still shared with them
+  bool inherited;       // from the parent: its memory is the parent's to give back
+  std::size_t cursor;   // bytes up to which it has been looked through
+  std::uint32_t run;    // page of the run that the cursor is in
 };
 
 class Blocks {
@@ -32,7 +43,7 @@ class Blocks {
   std::size_t size() const { return size_; }
   std::size_t used_bytes() const { return statistics_.in_use; }
   std::size_t top_bytes() const { return std::size_t(top_) * page; }
-  int fd() const { return fd_; }
+  File& file() { return file_; }
   std::uint64_t generation() const { return generation_; }
   const Statistics& statistics() const { return statistics_; }
   bool contains(const void* p) const {
@@ -46,17 +57,24 @@ class Blocks {
   void free(void* p, std::size_t keep_at_most);
   bool resize(void* p, std::size_t bytes);  // in place
 
-  // Calls visit(offset, bytes) for every block in use.
-  template <class Visit>
-  void each_used(Visit visit) const {
-    for (std::uint32_t at = 0; at < top_; at += entry_[at].pages)
-      if (entry_[at].state == used) visit(std::size_t(at) * page, std::size_t(entry_[at].pages) * page);
-  }
+  // The program has changed what may be done with these pages.
+  void alter(const std::byte* begin, const std::byte* end);
+  bool punch(std::size_t begin, std::size_t bytes);  // these pages read as zero, and no memory is behind them
+
   // After a fork the region is a snapshot: a block's pages go as soon as it is freed.
   void drop(void* p);
-  void close_file();
   void unmap_beyond_top();
   void unmap();
+  // The run around `offset`, searched from the one that begins at `run` on; `run` is that run's begin afterwards.
+  struct Run {
+    std::size_t end;  // offset
+    bool used;
+  };
+  Run run_at(std::size_t offset, std::uint32_t& run) const {
+    while (std::size_t(run + entry_[run].pages) * page <= offset) run += entry_[run].pages;
+    return {std::size_t(run + entry_[run].pages) * page, entry_[run].state == used};
+  }
+  Retired retired = {};
 
  private:
   enum State : std::uint8_t { unknown, used, dirty, clean };
@@ -65,6 +83,7 @@ class Blocks {
     std::uint32_t next, prev;  // in the bin, + 1; 0: none
     State state;               // at the first page
     std::uint8_t free_run;     // 1 at the first and last page of a free run
+    std::uint8_t altered;      // of every page: 1 once the program has changed its protection
   };
   static constexpr unsigned bins = 256;
   static unsigned bin_of(std::uint32_t pages);
@@ -73,18 +92,20 @@ class Blocks {
   void mark(std::uint32_t at, std::uint32_t pages, State state);
   std::uint32_t find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place);
   void make_huge(std::size_t begin, std::size_t end);
-  void show_dumps();
+  bool open_up(std::size_t bytes);
+  void make_accessible(std::uint32_t at, std::uint32_t pages);
   void give_back(std::uint32_t at, std::uint32_t pages);
 
   std::byte* base_;
-  std::size_t size_;
-  int fd_;
+  std::size_t size_, room_;  // bytes that are mapped; that the tables are for
+  File file_;
   std::uint64_t generation_;
   Entry* entry_;
   std::uint8_t* huge_;  // per extent: 1 once collapsed
   std::uint32_t top_;   // pages
   bool no_huge_;
-  std::size_t dumped_;      // bytes from the base that core files hold
+  std::size_t open_;        // bytes from the base that may be accessed
+  std::size_t altered_;     // pages whose protection the program has changed
   std::size_t given_back_;  // extents that were huge and are no more
   std::uint32_t bin_[bins];
   std::uint64_t filled_[bins / 64];

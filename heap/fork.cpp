@@ -1,19 +1,24 @@
 // What a fork does to the heap.
 //
-//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now are asked for
-//                            every other block is mapped again, private and copy on write, at the same place
+//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now are asked for, and
+//                            copied for the child
+//                            every other block is mapped again, private and copy on write, at the same place and with
+//                            the access that it had
 //   fork
 //   parent                   the region is retired; unlock. What stayed shared becomes private at the next fork
-//   child                    replaces the ranges in use by private copies; the region is retired; unlock
+//   child                    puts the copies in the place of the ranges in use; the region is retired; unlock
+//
+// A fork in a signal handler may interrupt a call of this very thread that holds the lock: it does the same, but
+// leaves retiring the region to that call, as its last step, on both sides.
 //
 // Remapping goes through the C library's mmap, so that caches of registered memory, which hook it, notice.
 // vfork, posix_spawn and system never come here: their children share or replace all memory anyway.
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -22,118 +27,169 @@
 namespace nearfield::heap {
 namespace {
 
+void say(const char* text) { (void)!write(STDERR_FILENO, text, std::strlen(text)); }
+
+// Ranges of ours only; where there is no room for another one, the last grows to hold it.
 void note(const void* begin, std::size_t bytes, void*) {
-  auto* const at = static_cast<std::byte*>(const_cast<void*>(begin));
-  if (heap.in_flight_count == int(most_ranges)) return;
-  const std::size_t before = reinterpret_cast<std::uintptr_t>(at) % page;
-  heap.in_flight[heap.in_flight_count++] = {at - before, (before + bytes + page - 1) / page * page, -1, 0};
+  const auto from = reinterpret_cast<std::uintptr_t>(begin) / page * page;
+  const auto to = (reinterpret_cast<std::uintptr_t>(begin) + bytes + page - 1) / page * page;
+  const Range range = {reinterpret_cast<std::byte*>(from), reinterpret_cast<std::byte*>(to)};
+  auto meets = [&](const Blocks& blocks) {
+    return blocks.exists() && range.begin < blocks.base() + blocks.size() && blocks.base() < range.end;
+  };
+  bool ours = meets(heap.blocks);
+  for (int i = 0; i < heap.retired_count; ++i) ours |= meets(heap.retired[i]);
+  if (!ours || bytes == 0 || heap.in_flight.add(range)) return;
+  if (heap.in_flight.size() == 0) {
+    say("nearfield: no memory to keep parent and child apart at a fork\n");
+    std::abort();
+  }
+  Range& last = heap.in_flight[heap.in_flight.size() - 1];
+  last = {std::min(last.begin, range.begin), std::max(last.end, range.end)};
 }
 
-void give_up() {
-  static constexpr char text[] = "nearfield: no room to keep the memory of parent and child apart at a fork\n";
-  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+// In order, and apart from each other.
+void merge_in_flight() {
+  std::sort(heap.in_flight.begin(), heap.in_flight.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::size_t count = 0;
+  for (const Range& range : heap.in_flight) {
+    if (count && range.begin <= heap.in_flight[count - 1].end) {
+      Range& last = heap.in_flight[count - 1];
+      last.end = std::max(last.end, range.end);
+    } else {
+      heap.in_flight[count++] = range;
+    }
+  }
+  heap.in_flight.cut(count);
+}
+
+bool make_private(Blocks& blocks, const Range& range, int protection) {
+  const int fd = blocks.file().get();
+  return fd >= 0 && mmap(range.begin, std::size_t(range.end - range.begin), protection,
+                         MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, range.begin - blocks.base()) != MAP_FAILED;
+}
+
+// By the file where it can be had: the range need not be readable.
+void copy_for_child(Blocks& blocks, const Range& range, int protection) {
+  const auto bytes = std::size_t(range.end - range.begin);
+  blocks.retired.shared = true;
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) at = nullptr;
+  const int fd = blocks.file().get();
+  for (std::size_t done = 0; at && done < bytes;) {
+    const ssize_t got =
+        fd < 0 ? -1 : pread(fd, static_cast<char*>(at) + done, bytes - done, range.begin - blocks.base() + off_t(done));
+    if (got > 0) {
+      done += std::size_t(got);
+    } else {
+      if (protection & PROT_READ) std::memcpy(static_cast<char*>(at) + done, range.begin + done, bytes - done);
+      done = bytes;
+    }
+  }
+  if (heap.copies.add({range, protection, at})) return;
+  say("nearfield: no memory to keep parent and child apart at a fork\n");
   std::abort();
 }
 
-void leave_shared(const Range& range) {
-  if (heap.to_copy_count == int(most_ranges)) give_up();
-  heap.to_copy[heap.to_copy_count++] = range;
+void take_apart(Blocks& blocks, const Range& range, int protection, bool used_by_peers) {
+  if (range.begin >= range.end || (!used_by_peers && make_private(blocks, range, protection))) return;
+  copy_for_child(blocks, range, protection);
 }
 
-bool make_private(const Range& range) {
-  return mmap(range.begin, range.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, range.fd,
-              off_t(range.offset)) != MAP_FAILED;
+// What of [base, end) is still shared becomes private; what peers use, or what cannot be mapped so, the child gets
+// as a copy.
+void snapshot(Blocks& blocks, std::byte* end) {
+  blocks.retired.shared = false;
+  heap.pieces.clear();
+  if (!pieces_of(blocks.base(), end, heap.pieces)) {
+    say("nearfield: /proc/self/maps, which tells what a fork must keep apart, cannot be read\n");
+    std::abort();
+  }
+  for (const Piece& piece : heap.pieces) {
+    if (!piece.shared || !blocks.file().is(piece.device, piece.inode)) continue;  // not ours any more, or private
+    std::byte* done = piece.begin;
+    for (const Range& used : heap.in_flight) {
+      const Range here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
+      take_apart(blocks, {done, here.begin}, piece.protection, false);
+      take_apart(blocks, here, piece.protection, true);
+      done = here.end;
+    }
+    take_apart(blocks, {done, piece.end}, piece.protection, false);
+  }
 }
 
-// A part of the current region becomes a snapshot; what peers use, or what cannot be mapped so, the child copies.
-void snapshot(std::size_t begin, std::size_t end, bool used_by_peers) {
-  if (begin >= end) return;
-  const Range range = {heap.blocks.base() + begin, end - begin, heap.blocks.fd(), begin};
-  if (!used_by_peers && make_private(range)) return;
-  leave_shared(range);
-  if (heap.left_count == int(most_ranges)) give_up();
-  heap.left[heap.left_count] = range;
-  heap.left[heap.left_count++].fd = fcntl(heap.blocks.fd(), F_DUPFD_CLOEXEC, 0);
-}
+bool interrupted;  // the fork under way has interrupted a call that holds the lock
+bool retiring;     // it takes a snapshot of the current region
 
 void prepare() {
-  pthread_mutex_lock(&heap.mutex);
-  heap.to_copy_count = heap.in_flight_count = 0;
-  const bool any = heap.blocks.used_bytes() != 0;
-  if (!any && heap.left_count == 0) return;
-  if (any) heap.shared.store(false, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Team::expose, which notes, then asks
-  if (heap.visit) heap.visit(note, nullptr);
-  std::sort(heap.in_flight, heap.in_flight + heap.in_flight_count,
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  interrupted = heap.mutex.mine();
+  if (!interrupted) heap.mutex.lock();
+  // An interrupted call may be about to hand out the first block.
+  retiring = interrupted ? heap.blocks.exists() && heap.retire == Heap::no : heap.blocks.used_bytes() != 0;
+  heap.copies.clear();
+  heap.in_flight.clear();
+  bool left = false;
+  for (int i = 0; i < heap.retired_count; ++i) left |= heap.retired[i].retired.shared;
+  if (retiring) heap.shared.store(false, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Noticeboard::Slot::store: noted, then asked
+  if ((retiring || left) && heap.visit) heap.visit(note, nullptr);
+  merge_in_flight();
   // What earlier forks left shared becomes private as soon as peers are through with it.
-  for (int i = 0; i < heap.left_count;) {
-    const Range range = heap.left[i];
-    bool busy = false;
-    for (int k = 0; k < heap.in_flight_count; ++k) busy |= heap.in_flight[k].overlaps(range);
-    if (busy || !make_private(range)) {
-      leave_shared(range);
-      ++i;
-    } else {
-      close(range.fd);
-      heap.left[i] = heap.left[--heap.left_count];
-    }
+  for (int i = 0; i < heap.retired_count; ++i)
+    if (heap.retired[i].retired.shared) snapshot(heap.retired[i], heap.retired[i].base() + heap.retired[i].top_bytes());
+  if (retiring) {
+    ++heap.forks;
+    snapshot(heap.blocks, heap.blocks.base() + (interrupted ? heap.blocks.size() : heap.blocks.top_bytes()));
   }
-  if (!any) return;
-  ++heap.forks;
-  std::size_t done = 0;
-  const std::size_t top = heap.blocks.top_bytes();
-  for (int k = 0; k < heap.in_flight_count; ++k) {
-    if (!heap.blocks.contains(heap.in_flight[k].begin)) continue;
-    const auto begin = std::size_t(heap.in_flight[k].begin - heap.blocks.base());
-    const std::size_t end = std::min(begin + heap.in_flight[k].bytes, top);
-    snapshot(done, std::min(begin, top), false);
-    snapshot(std::max(begin, done), end, true);
-    done = std::max(done, end);
-  }
-  snapshot(done, top, false);
+  if (retiring || heap.retired_count) expect_child();
 }
 
-void retire() {
-  heap.blocks.unmap_beyond_top();
-  heap.blocks.close_file();
-  heap.retired[heap.retired_count++] = heap.blocks;
-  heap.blocks.forget();
+void finish(bool in_child) {
+  if (interrupted) {
+    if (retiring) heap.retire = Heap::yes;
+    if (in_child && heap.retire != Heap::no) heap.retire = Heap::in_child;
+    return;
+  }
+  if (retiring) retire(in_child);
+  heap.mutex.unlock();
 }
 
 void parent() {
-  if (heap.blocks.used_bytes()) retire();
-  pthread_mutex_unlock(&heap.mutex);
+  for (const Copy& copy : heap.copies)
+    if (copy.contents) munmap(copy.contents, std::size_t(copy.range.end - copy.range.begin));
+  child_is_born();
+  finish(false);
 }
 
 void child() {
-  for (int i = 0; i < heap.to_copy_count; ++i) {
-    const Range range = heap.to_copy[i];
-    void* const copy = mmap(nullptr, range.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (copy == MAP_FAILED) _exit(127);
-    std::memcpy(copy, range.begin, range.bytes);
-    if (mremap(copy, range.bytes, range.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, range.begin) == MAP_FAILED) _exit(127);
+  heap.mutex.inherit();
+  for (const Copy& copy : heap.copies) {
+    const auto bytes = std::size_t(copy.range.end - copy.range.begin);
+    if (!copy.contents ||
+        mremap(copy.contents, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, copy.range.begin) == MAP_FAILED) {
+      say("nearfield: no memory for a forked child's copy of what its parent is exchanging\n");
+      _exit(127);
+    }
+    if (copy.protection != (PROT_READ | PROT_WRITE)) protect(copy.range.begin, bytes, copy.protection);
   }
-  if (heap.blocks.used_bytes()) retire();
-  else if (heap.blocks.exists()) heap.blocks.unmap();  // the parent goes on with the region
   heap.visit = nullptr;
-  for (int i = 0; i < heap.left_count; ++i) close(heap.left[i].fd);
-  heap.left_count = 0;
-  pthread_mutex_unlock(&heap.mutex);
+  forget_children();
+  if (!retiring && !interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent goes on with the region
+  finish(true);
 }
 
 }  // namespace
 
-void forget_left(const std::byte* begin, std::size_t bytes) {
-  const Range block = {const_cast<std::byte*>(begin), bytes, -1, 0};
-  for (int i = 0; i < heap.left_count;) {
-    if (!heap.left[i].overlaps(block)) {
-      ++i;
-      continue;
-    }
-    close(heap.left[i].fd);
-    heap.left[i] = heap.left[--heap.left_count];
-  }
+void retire(bool in_child) {
+  heap.retire = Heap::no;
+  heap.blocks.unmap_beyond_top();
+  heap.blocks.retired.since = heap.forks;
+  heap.blocks.retired.inherited = in_child;
+  if (in_child) heap.blocks.file().close(), heap.blocks.retired.shared = false;
+  else heap.unsettled.store(true, std::memory_order_relaxed);
+  heap.retired[heap.retired_count++] = heap.blocks;
+  heap.blocks.forget();
 }
 
 // At load, before any other library registers its handlers: those that run before the fork are through when ours takes

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "heap/heap.h"
+#include "heap/limits.hpp"
 
 namespace nearfield::heap {
 
@@ -15,6 +16,9 @@ Heap heap = {};
 
 namespace {
 
+constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees
+
+// What cannot be understood counts as not given; the engine complains about it (engine/settings.cpp).
 void read_settings() {
   heap.asked = true;
   const char* const text = std::getenv("NEARFIELD_HEAP");
@@ -24,7 +28,13 @@ void read_settings() {
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));
   heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
-  if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP")) heap.keep = std::strtoull(keep, nullptr, 10);
+  if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP"); keep && *keep >= '0' && *keep <= '9') {
+    char* end = nullptr;
+    const std::size_t bytes = std::strtoull(keep, &end, 10);
+    if (*end == 0) heap.keep = bytes;
+  }
+  // A fork asks what is mapped how.
+  heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }
 
 bool begin_region() {
@@ -40,6 +50,8 @@ bool begin_region() {
   return true;
 }
 
+}  // namespace
+
 Blocks* owner(const void* p) {
   if (heap.blocks.contains(p)) return &heap.blocks;
   for (int i = 0; i < heap.retired_count; ++i)
@@ -47,7 +59,11 @@ Blocks* owner(const void* p) {
   return nullptr;
 }
 
-}  // namespace
+void Lock::release() {
+  if (heap.retire != Heap::no) [[unlikely]]
+    retire(heap.retire == Heap::in_child);
+  heap.mutex.unlock();
+}
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool zero) {
   if (bytes < threshold || bytes > PTRDIFF_MAX) return nullptr;
@@ -55,8 +71,9 @@ void* allocate(std::size_t bytes, std::size_t alignment, bool zero) {
   void* block;
   {
     const Lock lock;
-    if (!heap.blocks.exists() && (heap.off || !begin_region())) return nullptr;
+    if (!lock.held() || (!heap.blocks.exists() && (heap.off || !begin_region()))) return nullptr;
     block = heap.blocks.allocate(bytes, alignment, is_zero);
+    give_back_retired(copied_on_the_way, false);
   }
   if (block && zero && !is_zero) std::memset(block, 0, bytes);
   return block;
@@ -76,12 +93,14 @@ bool free(void* p) {
   const Lock lock;
   Blocks* const blocks = owner(p);
   if (!blocks || !blocks->length(p)) return false;
+  if (!lock.held()) return true;  // rather lost than in the way of the call that holds it
   if (blocks == &heap.blocks) {
     blocks->free(p, heap.keep);
+    give_back_retired(copied_on_the_way, false);
     return true;
   }
-  forget_left(static_cast<std::byte*>(p), blocks->length(p));
   blocks->drop(p);
+  give_back_retired(copied_on_the_way, true);
   if (blocks->used_bytes() == 0) {
     blocks->unmap();
     *blocks = heap.retired[--heap.retired_count];
@@ -92,11 +111,12 @@ bool free(void* p) {
 
 bool resize(void* p, std::size_t bytes) {
   const Lock lock;
-  return heap.blocks.contains(p) && bytes >= threshold && heap.blocks.resize(p, bytes);
+  return lock.held() && heap.blocks.contains(p) && bytes >= threshold && heap.blocks.resize(p, bytes);
 }
 
 }  // namespace nearfield::heap
 
+using nearfield::heap::give_back_retired;
 using nearfield::heap::heap;
 using nearfield::heap::Lock;
 
@@ -106,10 +126,12 @@ __attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap
   const Lock lock;
   *view = {};
   view->fd = -1;
+  if (lock.held()) give_back_retired(nearfield::heap::copied_on_the_way, false);
   if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed)) return -1;
   view->base = heap.blocks.base();
   view->size = heap.blocks.size();
-  view->fd = heap.blocks.fd();
+  view->fd = heap.blocks.file().get();
+  view->used = heap.blocks.top_bytes();
   view->generation = heap.blocks.generation();
   return 0;
 }
@@ -118,7 +140,7 @@ __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t ge
   const Lock lock;
   if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed) || heap.blocks.generation() != generation)
     return -1;
-  return fcntl(heap.blocks.fd(), F_DUPFD_CLOEXEC, 0);
+  return fcntl(heap.blocks.file().get(), F_DUPFD_CLOEXEC, 0);
 }
 
 __attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {

@@ -4,52 +4,77 @@
 // later. So right before it, under the lock, the region becomes private to the process, copy on write, and the child
 // inherits that (fork.cpp). Peers can no longer reach its blocks; the next allocation begins a new region.
 #pragma once
-#include <pthread.h>
-
 #include <atomic>
 
 #include "heap/blocks.hpp"
+#include "heap/mutex.hpp"
+#include "heap/system.hpp"
 
 namespace nearfield::heap {
 
 inline constexpr std::size_t threshold = 32 << 10;  // bytes; shorter blocks are the next allocator's
 inline constexpr int most_retired = 62;             // beyond it the heap is switched off
-inline constexpr std::size_t most_ranges = 256;
 
 struct Range {
-  std::byte* begin;
-  std::size_t bytes;
-  int fd;  // of a range left shared at a fork: the file behind it, and where; else -1
-  std::size_t offset;
-  bool overlaps(const Range& other) const { return begin < other.begin + other.bytes && other.begin < begin + bytes; }
+  std::byte *begin, *end;
 };
 
+// What a forked child puts in the place of a range that the parent goes on sharing with its peers.
+struct Copy {
+  Range range;
+  int protection;
+  void* contents;  // nullptr: there was no memory for it
+};
+
+// Children of one fork, or of some, and theirs: `mark` is a memfd of which they inherit a mapping (giving_back.cpp).
+struct Children {
+  File mark;
+  std::uint64_t fork;  // the latest of theirs
+};
+inline constexpr int most_children = 64;
+
 struct Heap {
-  pthread_mutex_t mutex;
+  Mutex mutex;
   // Whether the current region's blocks can be reached by peers; pairs with the fences of fork.cpp.
   std::atomic<bool> shared;
-  std::atomic<bool> any;  // there is a region, current or retired: free() must look
-  bool asked, off;        // settings read; switched off
+  std::atomic<bool> any;        // there is a region, current or retired: free() must look
+  std::atomic<bool> unsettled;  // there are retired regions of our own, which may have memory to give back
+  bool asked, off;              // settings read; switched off
   std::size_t keep, region_bytes;
   Blocks blocks;
   Blocks retired[most_retired];
   int retired_count;
   std::uint64_t generation, forks;
   void (*visit)(void (*keep)(const void*, std::size_t, void*), void*);
-  Range in_flight[most_ranges];  // what peers use at this fork
-  int in_flight_count;
-  Range to_copy[most_ranges];  // what stays shared in the parent, so that the child must copy it
-  int to_copy_count;
-  Range left[most_ranges];  // what earlier forks have left shared
-  int left_count;
+
+  // Of the fork that is under way.
+  Table<Range> in_flight;  // what peers use
+  Table<Piece> pieces;
+  Table<Copy> copies;
+  void* mark;                         // our mapping of the child's mark
+  enum { no, yes, in_child } retire;  // when the call that the fork's signal handler has interrupted is through
+
+  Children children[most_children];
+  int children_count;
+  std::uint64_t next_look, interval;  // nanoseconds: when to look again what can be given back
 };
 extern Heap heap;  // zero at first: usable before any constructor has run
 
+// `held`: false in code that runs inside a call of this thread that holds the lock (Mutex), and has to do without.
 class Lock {
  public:
-  Lock() { pthread_mutex_lock(&heap.mutex); }
-  ~Lock() { pthread_mutex_unlock(&heap.mutex); }
+  Lock() : held_(!heap.mutex.mine()) {
+    if (held_) heap.mutex.lock();
+  }
+  ~Lock() {
+    if (held_) release();
+  }
   Lock(const Lock&) = delete;
+  bool held() const { return held_; }
+  static void release();
+
+ private:
+  bool held_;
 };
 
 // nullptr: the next allocator's. A block is page-aligned and peers can reach it.
@@ -59,6 +84,18 @@ std::size_t length(const void* p);
 bool free(void* p);  // false: not ours
 bool resize(void* p, std::size_t bytes);
 
-void forget_left(const std::byte* begin, std::size_t bytes);  // such a block goes
+// Of the current or a retired region; nullptr: none of ours. Under the lock, as all below.
+Blocks* owner(const void* p);
+
+// fork.cpp: the current region becomes a snapshot of what was there.
+void retire(bool in_child);
+
+// giving_back.cpp
+void expect_child();     // before a fork
+void child_is_born();    // after it, in the parent
+void forget_children();  // after it, in the child
+// Gives back what retired regions hold twice, or for nobody, once the children that may need it are gone; copies
+// `bytes` at most. Where not `at_once`, it looks now and then only.
+void give_back_retired(std::size_t bytes, bool at_once);
 
 }  // namespace nearfield::heap

@@ -1,0 +1,158 @@
+// What a fork leaves behind, given back.
+//
+// A retired region is mapped privately by the parent and its children, from one file. A page that one of them writes
+// is copied, and the file's page stays for the others; so does that of a block which is freed. Once no child is left,
+// the file's pages below what the parent has copied or freed are nobody's and go; those that it has not written yet
+// are copied before, a part at a time, since it would copy them with its next store and then hold them twice.
+//
+//   parent, before a fork    makes a mark, an empty memfd, and maps it shared and writable
+//   fork                     child and its children inherit the mapping; exec, or the end, takes it away
+//   parent, after the fork   unmaps the mark
+//   later                    seals the mark against writing: refused as long as anybody maps it
+//
+// Descriptors could not tell: children that become daemons close them all and go on.
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+
+#include "heap/heap.hpp"
+#include "heap/limits.hpp"
+
+namespace nearfield::heap {
+namespace {
+
+constexpr std::uint64_t soonest = 10'000'000, latest = 1'000'000'000;  // nanoseconds between looks
+
+std::uint64_t now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+  return std::uint64_t(t.tv_sec) * 1'000'000'000 + std::uint64_t(t.tv_nsec);
+}
+
+bool is_gone(Children& children) {
+  const int fd = children.mark.get();
+  return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
+}
+
+// The latest fork of which somebody may be left; 0: of none.
+std::uint64_t latest_with_children() {
+  std::uint64_t fork = 0;
+  for (int i = 0; i < heap.children_count;) {
+    Children& children = heap.children[i];
+    if (is_gone(children)) {
+      children.mark.close();
+      children = heap.children[--heap.children_count];
+    } else {
+      fork = std::max(fork, children.fork);
+      ++i;
+    }
+  }
+  return fork;
+}
+
+const Piece* piece_at(const std::byte* at) {
+  for (const Piece& piece : heap.pieces)
+    if (piece.begin <= at && at < piece.end) return &piece;
+  return nullptr;
+}
+
+// From the cursor on, until `bytes` have been copied or the end is reached. Pages that nobody had touched are in the
+// file as well once they are written: the next look finds them.
+void look_through(Blocks& blocks, std::size_t& bytes) {
+  Retired& retired = blocks.retired;
+  const int fd = blocks.file().get();
+  if (fd < 0) return;
+  if (blocks.used_bytes() == 0) {  // peers may have it mapped still
+    blocks.punch(0, blocks.top_bytes());
+    return;
+  }
+  heap.pieces.clear();
+  bool asked = false;
+  for (;;) {
+    const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
+    if (data < 0 || std::size_t(data) >= blocks.top_bytes()) break;
+    if (!asked && !pieces_of(blocks.base(), blocks.base() + blocks.top_bytes(), heap.pieces)) break;
+    asked = true;
+    const auto begin = std::size_t(data);
+    std::size_t end = std::min(std::size_t(lseek(fd, data, SEEK_HOLE)), blocks.top_bytes());
+    const Blocks::Run run = blocks.run_at(begin, retired.run);
+    end = std::min(end, run.end);
+    if (run.used) {
+      const Piece* const piece = piece_at(blocks.base() + begin);
+      if (piece) end = std::min(end, std::size_t(piece->end - blocks.base()));
+      if (piece && blocks.file().is(piece->device, piece->inode)) {
+        if (bytes == 0) return;
+        end = std::min(end, (begin / extent + 1) * extent);
+        bytes -= std::min(bytes, end - begin);
+        // Of what is still shared with peers there is one page only. What may not be written stays.
+        if (!piece->shared && advise(blocks.base() + begin, end - begin, MADV_POPULATE_WRITE) == 0)
+          blocks.punch(begin, end - begin);
+      } else {
+        blocks.punch(begin, end - begin);  // the program has mapped something else there
+      }
+    } else {
+      blocks.punch(begin, end - begin);
+    }
+    retired.cursor = end;
+  }
+  retired.cursor = 0;
+  retired.run = 0;
+}
+
+}  // namespace
+
+void expect_child() {
+  Children* children = heap.children + heap.children_count;
+  if (heap.children_count == most_children) {
+    --children;  // shares the last one's
+  } else {
+    ++heap.children_count;
+    const int fd = file_limit() < page ? -1 : memfd_create("nearfield-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    children->mark = File(fd >= 0 && ftruncate(fd, page) == 0 ? fd : -1);  // without: as if it lived for ever
+    if (fd >= 0 && children->mark.get() < 0) close(fd);
+  }
+  children->fork = heap.forks;
+  const int fd = children->mark.get();
+  heap.mark = fd < 0 ? MAP_FAILED : mmap(nullptr, page, PROT_NONE, MAP_SHARED, fd, 0);
+  if (heap.mark == MAP_FAILED) children->mark.close();
+}
+
+void child_is_born() {
+  if (heap.mark && heap.mark != MAP_FAILED) munmap(heap.mark, page);
+  heap.mark = nullptr;
+  heap.interval = heap.next_look = 0;
+}
+
+void forget_children() {
+  heap.mark = nullptr;  // the mapping stays: it is the parent's
+  for (int i = 0; i < heap.children_count; ++i) heap.children[i].mark.close();
+  heap.children_count = 0;
+  for (int i = 0; i < heap.retired_count; ++i) {
+    heap.retired[i].file().close();
+    heap.retired[i].retired.inherited = true;
+    heap.retired[i].retired.shared = false;
+  }
+  heap.unsettled.store(false, std::memory_order_relaxed);
+}
+
+void give_back_retired(std::size_t bytes, bool at_once) {
+  if (!heap.unsettled.load(std::memory_order_relaxed) || (!at_once && now() < heap.next_look)) return;
+  const std::uint64_t fork = latest_with_children();
+  const std::size_t before = bytes;
+  bool any = false;
+  for (int i = 0; i < heap.retired_count; ++i) {
+    Blocks& blocks = heap.retired[i];
+    if (blocks.retired.inherited) continue;
+    any = true;
+    if (blocks.retired.since > fork) look_through(blocks, bytes);
+  }
+  if (!any) heap.unsettled.store(false, std::memory_order_relaxed);
+  heap.interval = bytes < before ? soonest : std::clamp(heap.interval * 2, soonest, latest);
+  heap.next_look = now() + heap.interval;
+}
+
+}  // namespace nearfield::heap

@@ -1,0 +1,150 @@
+// Functions of the C library that mean something else to shared memory than to the program's own, which it takes its
+// blocks for; and those by which it learns that a child has ended.
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "heap/heap.hpp"
+
+#define EXPORT __attribute__((visibility("default")))
+
+namespace {
+
+using nearfield::heap::Blocks;
+using nearfield::heap::heap;
+using nearfield::heap::Lock;
+using nearfield::heap::page;
+using nearfield::heap::Piece;
+
+// Calls visit(blocks, begin, end) for each part of [begin, end) in a region of ours and pass(begin, end) for the rest,
+// in order, until one of them fails.
+template <class Visit, class Pass>
+int each_part(std::byte* begin, std::byte* end, Visit visit, Pass pass) {
+  while (begin < end) {
+    Blocks* const blocks = nearfield::heap::owner(begin);
+    std::byte* stop = end;
+    if (blocks) {
+      stop = std::min(end, blocks->base() + blocks->size());
+    } else {
+      auto limit = [&](Blocks& other) {
+        if (other.exists() && other.base() > begin) stop = std::min(stop, other.base());
+      };
+      limit(heap.blocks);
+      for (int i = 0; i < heap.retired_count; ++i) limit(heap.retired[i]);
+    }
+    if (const int failed = blocks ? visit(*blocks, begin, stop) : pass(begin, stop)) return failed;
+    begin = stop;
+  }
+  return 0;
+}
+
+// Zero from now on, with the access that it had. A snapshot's file would show its old contents again.
+int discard(Blocks& blocks, std::byte* begin, std::byte* end) {
+  if (&blocks == &heap.blocks && heap.shared.load(std::memory_order_relaxed))
+    return blocks.punch(std::size_t(begin - blocks.base()), std::size_t(end - begin)) ? 0 : -1;
+  heap.pieces.clear();
+  if (!nearfield::heap::pieces_of(begin, end, heap.pieces)) return -1;
+  for (const Piece& piece : heap.pieces) {
+    const auto bytes = std::size_t(piece.end - piece.begin);
+    const bool file = blocks.file().is(piece.device, piece.inode);
+    if (!file && nearfield::heap::advise(piece.begin, bytes, MADV_DONTNEED)) return -1;
+    if (file &&
+        mmap(piece.begin, bytes, piece.protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+      return -1;
+  }
+  return 0;
+}
+
+// ---------------------------------------------------------------- children that end
+
+struct Next {
+  pid_t (*wait4)(pid_t, int*, int, rusage*);
+  pid_t (*waitpid)(pid_t, int*, int);
+  int (*waitid)(idtype_t, id_t, siginfo_t*, int);
+};
+Next next_functions;
+
+// Before anybody calls them in a signal handler, where they are allowed and looking them up is not.
+[[gnu::constructor]] void look_up() {
+  auto find = [](auto& function, const char* name) {
+    void* const found = dlsym(RTLD_NEXT, name);
+    std::memcpy(&function, &found, sizeof found);
+  };
+  find(next_functions.wait4, "wait4");
+  find(next_functions.waitpid, "waitpid");
+  find(next_functions.waitid, "waitid");
+}
+
+constexpr std::size_t copied_at_an_end = 256 << 20;  // bytes
+
+template <class Result>
+Result after_wait(Result result) {
+  if (result < 0 || !heap.unsettled.load(std::memory_order_relaxed)) return result;
+  const int before = errno;
+  if (heap.mutex.try_lock()) {  // may be in a handler that has interrupted who holds it
+    nearfield::heap::give_back_retired(copied_at_an_end, true);
+    Lock::release();
+  }
+  errno = before;
+  return result;
+}
+
+}  // namespace
+
+extern "C" {
+
+EXPORT int madvise(void* address, std::size_t bytes, int advice) __THROW {
+  using nearfield::heap::advise;
+  constexpr int dontneed_locked = 24;
+  const bool discards = advice == MADV_DONTNEED || advice == MADV_FREE || advice == dontneed_locked;
+  auto* const begin = static_cast<std::byte*>(address);
+  if (!discards || !heap.any.load(std::memory_order_relaxed) || reinterpret_cast<std::uintptr_t>(address) % page ||
+      bytes > PTRDIFF_MAX)
+    return advise(address, bytes, advice);
+  const Lock lock;
+  if (!lock.held()) return advise(address, bytes, advice);
+  return each_part(begin, begin + (bytes + page - 1) / page * page, discard,
+                   [&](std::byte* from, std::byte* to) { return advise(from, std::size_t(to - from), advice); });
+}
+
+EXPORT int mprotect(void* address, std::size_t bytes, int protection) __THROW {
+  const int result = nearfield::heap::protect(address, bytes, protection);
+  if (result || !heap.any.load(std::memory_order_relaxed) || bytes > PTRDIFF_MAX) return result;
+  const Lock lock;
+  auto* const begin = static_cast<std::byte*>(address);
+  if (lock.held() && heap.blocks.exists() && begin < heap.blocks.base() + heap.blocks.size() &&
+      begin + bytes > heap.blocks.base())
+    heap.blocks.alter(std::max(begin, heap.blocks.base()), begin + (bytes + page - 1) / page * page);
+  return 0;
+}
+
+// The header says that these two never throw: a thread that is cancelled in them would end the program.
+EXPORT pid_t cancellable_wait4(pid_t, int*, int, rusage*) __asm__("wait4");
+EXPORT pid_t cancellable_wait3(int*, int, rusage*) __asm__("wait3");
+
+pid_t cancellable_wait4(pid_t pid, int* status, int options, rusage* usage) {
+  return after_wait(next_functions.wait4 ? next_functions.wait4(pid, status, options, usage)
+                                         : pid_t(syscall(SYS_wait4, pid, status, options, usage)));
+}
+
+pid_t cancellable_wait3(int* status, int options, rusage* usage) {
+  return cancellable_wait4(-1, status, options, usage);
+}
+
+EXPORT pid_t waitpid(pid_t pid, int* status, int options) {
+  return after_wait(next_functions.waitpid ? next_functions.waitpid(pid, status, options)
+                                           : pid_t(syscall(SYS_wait4, pid, status, options, nullptr)));
+}
+
+EXPORT pid_t wait(int* status) { return waitpid(-1, status, 0); }
+
+EXPORT int waitid(idtype_t type, id_t id, siginfo_t* information, int options) {
+  return after_wait(next_functions.waitid ? next_functions.waitid(type, id, information, options)
+                                          : int(syscall(SYS_waitid, type, id, information, options, nullptr)));
+}
+}

@@ -1,0 +1,55 @@
+// The heap's lock: a futex that holds its owner, so that code which runs inside a call of the heap (a signal handler,
+// a hook of mmap) learns that this very thread holds it, and does without instead of waiting for itself.
+#pragma once
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace nearfield::heap {
+
+class Mutex {
+ public:
+  void lock() {
+    if (try_lock()) [[likely]]
+      return;
+    for (;;) {
+      int now = word_.load(std::memory_order_relaxed);
+      if (now == 0) {
+        // Others may sleep as well.
+        if (word_.compare_exchange_strong(now, self() | waiters, std::memory_order_acquire)) return;
+      } else if (now & waiters || word_.compare_exchange_strong(now, now | waiters, std::memory_order_relaxed)) {
+        syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, now | waiters, nullptr, nullptr, 0);
+      }
+    }
+  }
+  bool try_lock() {
+    int nobody = 0;
+    return word_.compare_exchange_strong(nobody, self(), std::memory_order_acquire);  // pairs with unlock
+  }
+  void unlock() {
+    if (word_.exchange(0, std::memory_order_release) & waiters)  // pairs with lock
+      syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+  bool mine() const { return (word_.load(std::memory_order_relaxed) & ~waiters) == self(); }
+  // In a forked child: the thread that held it goes on there, under another id and alone.
+  void inherit() {
+    own_id = 0;
+    word_.store(self(), std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int waiters = 1 << 30;
+  static int self() {
+    if (own_id == 0) [[unlikely]]
+      own_id = int(syscall(SYS_gettid));
+    return own_id;
+  }
+  static thread_local int own_id;
+  std::atomic<int> word_;  // 0, or the owner's id, with `waiters` where threads sleep
+};
+
+inline thread_local int Mutex::own_id = 0;
+
+}  // namespace nearfield::heap

@@ -1,0 +1,94 @@
+// What the heap asks of the system, without anything that allocates or that this library itself interposes.
+#pragma once
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <utility>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+namespace nearfield::heap {
+
+inline int advise(void* at, std::size_t bytes, int advice) { return int(syscall(SYS_madvise, at, bytes, advice)); }
+
+inline int protect(void* at, std::size_t bytes, int protection) {
+  return int(syscall(SYS_mprotect, at, bytes, protection));
+}
+
+// A descriptor of ours. Programs close descriptors that are not theirs and get the number again for a file of their
+// own, in which nothing may be punched, sealed or mapped: so it is looked at before each use.
+class File {
+ public:
+  File() = default;
+  explicit File(int fd) : fd_(fd) {
+    struct stat about;
+    if (fd_ < 0 || fstat(fd_, &about)) return;
+    device_ = about.st_dev;
+    inode_ = about.st_ino;
+  }
+  int get() const {
+    struct stat about;
+    return fd_ >= 0 && fstat(fd_, &about) == 0 && is(about.st_dev, about.st_ino) ? fd_ : -1;
+  }
+  bool is(dev_t device, ino_t inode) const { return device == device_ && inode == inode_; }
+  void close() {
+    if (get() >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_;
+  dev_t device_;
+  ino_t inode_;
+};
+
+// A table that grows by mapping memory, and never shrinks.
+template <class T>
+class Table {
+ public:
+  bool add(const T& entry) {
+    if (count_ == room_ && !grow()) return false;
+    at_[count_++] = entry;
+    return true;
+  }
+  void clear() { count_ = 0; }
+  void cut(std::size_t count) { count_ = count; }
+  std::size_t size() const { return count_; }
+  T& operator[](std::size_t i) { return at_[i]; }
+  T* begin() { return at_; }
+  T* end() { return at_ + count_; }
+
+ private:
+  bool grow() {
+    const std::size_t bytes = room_ ? room_ * 2 * sizeof(T) : 16384;
+    void* const more = at_ ? mremap(at_, room_ * sizeof(T), bytes, MREMAP_MAYMOVE)
+                           : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (more == MAP_FAILED) return false;
+    at_ = static_cast<T*>(more);
+    room_ = bytes / sizeof(T);
+    return true;
+  }
+  T* at_;
+  std::size_t count_, room_;
+};
+
+// One line of /proc/self/maps.
+struct Piece {
+  std::byte *begin, *end;
+  int protection;
+  bool shared;
+  dev_t device;
+  ino_t inode;
+};
+// What is mapped in [begin, end), cut to it. False where the system does not tell, or memory is short.
+bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces);
+
+}  // namespace nearfield::heap

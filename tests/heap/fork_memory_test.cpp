@@ -1,0 +1,363 @@
+// What forks cost in memory, and what they leave alone: protections, discarded pages, any number of ranges in use.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "tests/heap/helpers.hpp"
+
+using namespace nearfield::heap::testing;
+
+namespace {
+
+constexpr std::size_t mib = 1 << 20;
+
+// The file of the current region, which a fork closes; a descriptor of the test's own tells what is in it.
+class RegionFile {
+ public:
+  RegionFile() {
+    nearfield_heap_view view;
+    if (nearfield_heap_current(&view) == 0) fd_ = fcntl(view.fd, F_DUPFD_CLOEXEC, 0);
+  }
+  ~RegionFile() { close(fd_); }
+  std::size_t bytes() const {
+    struct stat about {};
+    fstat(fd_, &about);
+    return std::size_t(about.st_blocks) * 512;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// Everything that these 200 MiB occupy, privately or in the region's file.
+struct Filled {
+  static constexpr std::size_t bytes = 200 * mib;
+  Filled() : anonymous_before(status_bytes("RssAnon")), at(static_cast<char*>(std::malloc(bytes))) {
+    std::memset(at, 1, bytes);
+  }
+  std::size_t occupied() const { return file.bytes() + status_bytes("RssAnon") - anonymous_before; }
+  std::size_t anonymous_before;
+  char* at;
+  RegionFile file;
+};
+
+TEST(ForkMemory, IsNotHeldTwiceOnceTheChildHasEnded) {
+  Filled filled;
+  const std::size_t before = filled.occupied();
+  ASSERT_TRUE(child_succeeds([&] { return filled.at[5] == 1; }));
+  std::memset(filled.at, 2, filled.bytes);
+  EXPECT_LT(filled.occupied(), before + 20 * mib);
+  EXPECT_EQ(filled.at[filled.bytes - 1], 2);
+  std::free(filled.at);
+  EXPECT_LT(filled.file.bytes(), before - 190 * mib);
+  EXPECT_LT(status_bytes("RssAnon"), filled.anonymous_before + 20 * mib);
+}
+
+TEST(ForkMemory, IsNotHeldTwiceWhereNobodyWaits) {
+  Filled filled;
+  const std::size_t before = filled.occupied();
+  signal(SIGCHLD, SIG_IGN);
+  int ended[2];
+  ASSERT_EQ(pipe(ended), 0);
+  if (fork() == 0) _exit(0);
+  close(ended[1]);
+  char token;
+  EXPECT_EQ(read(ended[0], &token, 1), 0);
+  close(ended[0]);
+  signal(SIGCHLD, SIG_DFL);
+  std::memset(filled.at, 2, filled.bytes);
+  for (int i = 0; i < 200 && filled.occupied() > before + 20 * mib; ++i) {  // an ordinary program's calls
+    usleep(20'000);
+    std::free(std::malloc(100'000));
+  }
+  EXPECT_LT(filled.occupied(), before + 20 * mib);
+  std::free(filled.at);
+  EXPECT_LT(filled.file.bytes(), before - 190 * mib);
+}
+
+TEST(ForkMemory, PagesFirstTouchedAfterTheForkAreHeldOnce) {
+  constexpr std::size_t bytes = 64 * mib;
+  auto* const p = static_cast<char*>(std::malloc(bytes));
+  RegionFile file;
+  ASSERT_TRUE(child_succeeds([] { return true; }));
+  std::memset(p, 3, bytes);
+  for (int i = 0; i < 100 && file.bytes() > 8 * mib; ++i) {
+    usleep(20'000);
+    std::free(std::malloc(100'000));
+  }
+  EXPECT_LT(file.bytes(), 8 * mib);
+  EXPECT_EQ(p[bytes - 1], 3);
+  std::free(p);
+}
+
+// A child that closes every descriptor and goes on, with a child of its own, sees what was there at the fork.
+TEST(ForkMemory, StaysForChildrenThatBecomeDaemons) {
+  constexpr std::size_t bytes = 24 * mib;
+  auto* const p = static_cast<char*>(std::malloc(bytes));
+  std::memset(p, 1, bytes);
+  int* const verdict =
+      static_cast<int*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* const go = reinterpret_cast<std::atomic<int>*>(verdict + 1);
+  ASSERT_TRUE(child_succeeds([&] {
+    if (fork() != 0) return true;
+    for (int fd = 3; fd < 1000; ++fd) close(fd);
+    while (*go == 0) usleep(1000);
+    bool good = true;
+    for (std::size_t i = 0; i < bytes; ++i) good &= p[i] == 1;
+    *verdict = good ? 1 : 2;
+    return true;
+  }));
+  std::memset(p, 2, bytes);
+  ASSERT_TRUE(child_succeeds([] { return true; }));  // another one, that ends
+  for (int i = 0; i < 20; ++i) {
+    usleep(5'000);
+    std::free(std::malloc(100'000));
+  }
+  std::free(p);
+  *go = 1;
+  for (int i = 0; i < 1000 && const_cast<volatile int&>(*verdict) == 0; ++i) usleep(5'000);
+  EXPECT_EQ(*verdict, 1);
+  munmap(verdict, 4096);
+}
+
+TEST(ForkMemory, NothingIsLostWhileThreadsWrite) {
+  constexpr std::size_t bytes = 16 * mib;
+  std::vector<std::atomic<std::uint64_t>*> blocks;
+  for (int i = 0; i < 2; ++i) blocks.push_back(static_cast<std::atomic<std::uint64_t>*>(std::calloc(1, bytes)));
+  std::atomic<bool> stop = false;
+  std::atomic<std::uint64_t> written[2] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint64_t n = 0; !stop; ++n) {
+        blocks[t][n * 521 % (bytes / 8)].fetch_add(1, std::memory_order_relaxed);
+        ++written[t];
+      }
+    });
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(child_succeeds([] { return true; }));
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  for (int t = 0; t < 2; ++t) {
+    std::uint64_t seen = 0;
+    for (std::size_t i = 0; i < bytes / 8; ++i) seen += blocks[t][i];
+    EXPECT_EQ(seen, written[t]);
+    std::free(blocks[t]);
+  }
+}
+
+TEST(ForkMemory, FreeingTheLastBlockLeavesOthersMappingsAlone) {
+  auto* const p = static_cast<char*>(std::malloc(mib));
+  ASSERT_TRUE(child_succeeds([] { return true; }));
+  auto* const q = static_cast<char*>(std::malloc(mib));  // of a new region, perhaps in the place of the old one's rest
+  void* held[8];
+  for (void*& at : held)
+    at =
+        mmap(nullptr, std::size_t{8} << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  std::free(p);
+  q[5] = 1;
+  for (void* at : held) {
+    for (std::size_t i = 0; i < 8; ++i) static_cast<char*>(at)[i << 30] = 1;
+    munmap(at, std::size_t{8} << 30);
+  }
+  std::free(q);
+}
+
+bool readable(const void* at) {
+  int ends[2];
+  if (pipe(ends)) return false;
+  const bool good = write(ends[1], at, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return good;
+}
+
+TEST(Protection, SurvivesAFork) {
+  constexpr std::size_t bytes = 1 * mib, page = 4096;
+  auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
+  std::memset(p, 1, bytes);
+  ASSERT_EQ(mprotect(p + 4 * page, page, PROT_NONE), 0);
+  ASSERT_EQ(mprotect(p + 8 * page, page, PROT_READ), 0);
+  auto as_before = [&] {
+    const int zero = open("/dev/zero", O_RDONLY);
+    const bool good = !readable(p + 4 * page) && readable(p + 8 * page) && read(zero, p + 8 * page, 1) < 0 &&
+                      readable(p + 5 * page) && p[8 * page] == 1;
+    close(zero);
+    return good;
+  };
+  ASSERT_TRUE(as_before());
+  EXPECT_TRUE(child_succeeds(as_before));
+  EXPECT_TRUE(as_before());
+  EXPECT_TRUE(child_succeeds(as_before));
+  ASSERT_EQ(mprotect(p + 4 * page, page, PROT_READ | PROT_WRITE), 0);
+  EXPECT_EQ(p[4 * page], 1);
+  std::free(p);
+}
+
+TEST(Protection, EndsWithTheBlock) {
+  constexpr std::size_t bytes = 1 * mib, page = 4096;
+  for (int i = 0; i < 4; ++i) {
+    auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
+    std::memset(p, 1, bytes);
+    ASSERT_EQ(mprotect(p, page, PROT_NONE), 0);
+    std::free(p);
+  }
+}
+
+TEST(Discarding, GivesZero) {
+  constexpr std::size_t bytes = 4 * mib, page = 4096;
+  auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
+  auto discarded = [&](char* from, std::size_t length) {
+    std::memset(p, 1, bytes);
+    bool good = madvise(from, length, MADV_DONTNEED) == 0;
+    for (std::size_t i = 0; i < bytes; ++i) good &= p[i] == (p + i < from || p + i >= from + length);
+    std::memset(p, 1, bytes);
+    return good;
+  };
+  EXPECT_TRUE(discarded(p, bytes));
+  EXPECT_TRUE(discarded(p + page, 3 * page));
+  EXPECT_EQ(madvise(p + 1, page, MADV_DONTNEED), -1);
+  EXPECT_EQ(errno, EINVAL);
+  // Private by a fork, in the parent and in the child, with a child that still sees the old contents.
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char token;
+    (void)!read(go[0], &token, 1);
+    const bool kept = p[page] == 1 && p[bytes - 1] == 1;
+    _exit(kept && discarded(p + 2 * page, mib) ? 0 : 1);
+  }
+  EXPECT_TRUE(discarded(p, 2 * mib));
+  EXPECT_TRUE(discarded(p + 16 * page, 2 * mib));
+  (void)!write(go[1], "x", 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(discarded(p + 5 * page, 3 * mib));
+  close(go[0]);
+  close(go[1]);
+  std::free(p);
+}
+
+constexpr int many = 2000;
+char* ranges[many];
+
+// More ranges than any table holds at first; the child has what was there, later transfers reach the parent.
+TEST(InFlight, AnyNumberOfRangesStaysShared) {
+  constexpr std::size_t bytes = 48 << 10;
+  for (char*& p : ranges) p = static_cast<char*>(std::malloc(bytes)), std::memset(p, 1, bytes);
+  nearfield_heap_view view;
+  ASSERT_EQ(nearfield_heap_current(&view), 0);
+  auto* const peer =
+      static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, view.fd, 0));
+  nearfield_heap_on_fork([](void (*keep)(const void*, std::size_t, void*), void* context) {
+    for (int i = many; i-- > 0;) keep(ranges[i] + 9000, 100, context);  // of different pages, in no order
+    keep(ranges[7], 0, context);
+  });
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    char token;
+    (void)!read(go[0], &token, 1);
+    bool good = true;
+    for (const char* p : ranges) good &= p[9050] == 1 && p[0] == 1 && p[bytes - 1] == 1;
+    _exit(good ? 0 : 1);
+  }
+  nearfield_heap_on_fork(nullptr);
+  for (int i = 0; i < many; ++i) peer[ranges[i] - static_cast<char*>(view.base) + 9050] = 9;
+  for (const char* p : ranges) ASSERT_EQ(p[9050], 9);
+  (void)!write(go[1], "x", 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(child_succeeds([] {
+    for (char* p : ranges) p[9050] = 5;
+    return true;
+  }));
+  for (char* p : ranges) {
+    ASSERT_EQ(p[9050], 9);
+    std::free(p);
+  }
+  munmap(peer, view.size);
+  close(go[0]);
+  close(go[1]);
+}
+
+// A range over two blocks, one of which is freed: the other one becomes private at the next fork all the same.
+TEST(InFlight, ARangeMayHoldSeveralBlocks) {
+  constexpr std::size_t bytes = 1 * mib;
+  static char *a, *b;
+  a = static_cast<char*>(std::malloc(bytes));
+  b = static_cast<char*>(std::malloc(bytes));
+  if (b < a) std::swap(a, b);
+  std::memset(a, 1, bytes);
+  std::memset(b, 1, bytes);
+  nearfield_heap_on_fork([](void (*keep)(const void*, std::size_t, void*), void* context) {
+    keep(a, std::size_t(b - a) + bytes, context);
+  });
+  EXPECT_TRUE(child_succeeds([] { return a[5] == 1 && b[5] == 1; }));
+  nearfield_heap_on_fork(nullptr);
+  std::free(a);
+  EXPECT_TRUE(child_succeeds([] {
+    b[5] = 7;
+    return true;
+  }));
+  EXPECT_EQ(const_cast<volatile char*>(b)[5], 1);
+  std::free(b);
+}
+
+// A timer's handler forks while the thread that it interrupts allocates and frees.
+TEST(ForkInAHandler, NeverWaitsForItself) {
+  static std::atomic<int> bad;
+  static char* kept;
+  bad = 0;
+  kept = static_cast<char*>(std::malloc(100'000));
+  std::memset(kept, 1, 100'000);
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    const int before = errno;
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool good = kept[99'999] == 1;
+      kept[99'999] = 2;
+      _exit(good ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(child, &status, 0);
+    bad += status != 0;
+    errno = before;
+  };
+  action.sa_flags = SA_RESTART;
+  struct sigaction old;
+  sigaction(SIGUSR1, &action, &old);
+  const pthread_t here = pthread_self();
+  std::atomic<bool> stop = false;
+  std::thread sender([&] {
+    for (int i = 0; i < 300; ++i) {
+      pthread_kill(here, SIGUSR1);
+      usleep(1500);
+    }
+    stop = true;
+  });
+  std::vector<void*> held(4);
+  for (unsigned i = 0; !stop; ++i) {
+    std::free(held[i % 4]);
+    held[i % 4] = std::malloc(40'000 + i % 7 * 100'000);
+    *static_cast<char*>(held[i % 4]) = 1;
+  }
+  sender.join();
+  for (void* p : held) std::free(p);
+  sigaction(SIGUSR1, &old, nullptr);
+  EXPECT_EQ(bad, 0);
+  EXPECT_EQ(const_cast<volatile char*>(kept)[99'999], 1);
+  std::free(kept);
+}
+
+}  // namespace
