@@ -1,11 +1,26 @@
 """Loading: harmless where there is no MPI, found by every way of calling MPI, switched by the environment."""
 
 import os
+import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import LIBRARY, ROOT, SCRATCH, carried, compile_c, environment, hosts, launch, run
+from tests.mpi.jobs import (
+    HEAP,
+    LIBRARY,
+    PROGRAMS,
+    ROOT,
+    SCRATCH,
+    carried,
+    compile_c,
+    environment,
+    hosts,
+    launch,
+    run,
+)
 
 STATS = {"NEARFIELD_STATS": "1"}
 
@@ -16,6 +31,38 @@ def test_programs_without_mpi_are_untouched(command: list[str]) -> None:
     plain = subprocess.run(command, capture_output=True, text=True)
     loaded = subprocess.run(command, env=env, capture_output=True, text=True)
     assert (loaded.stdout, loaded.stderr, loaded.returncode) == (plain.stdout, plain.stderr, 0)
+
+
+@pytest.mark.parametrize(
+    "library", sorted(LIBRARY.parent.glob("libnearfield*.so")), ids=lambda path: path.name
+)
+def test_the_libraries_load_from_glibc_2_28_on(library: Path) -> None:
+    symbols = subprocess.run(
+        ["objdump", "-T", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    needed = re.findall(r"GLIBC_([\d.]+)\)?\s+(\S+)", symbols)
+    assert needed
+    newer = [name for version, name in needed if tuple(map(int, version.split("."))) > (2, 28)]
+    assert not newer, "wrap them in cmake/OldGlibc.cmake"
+
+
+@pytest.mark.parametrize("library", [LIBRARY, HEAP], ids=lambda path: path.name)
+def test_what_is_preloaded_needs_the_c_library_alone(library: Path) -> None:
+    # musl takes these names for its own; any other would end every process of such a container.
+    dynamic = subprocess.run(
+        ["objdump", "-p", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    assert set(re.findall(r"NEEDED\s+(\S+)", dynamic)) <= {"libc.so.6", "libdl.so.2"}
+
+
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="musl is not installed")
+def test_programs_with_musl_are_untouched() -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    program = SCRATCH / "musl"
+    subprocess.run(["musl-gcc", str(PROGRAMS / "without_mpi.c"), "-o", str(program)], check=True)
+    env = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{HEAP}"}
+    loaded = subprocess.run([str(program)], env=env, capture_output=True, text=True)
+    assert (loaded.stdout, loaded.stderr, loaded.returncode) == ("good\n", "", 0)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi"))
