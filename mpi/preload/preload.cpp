@@ -80,20 +80,24 @@ const Object& ourselves() {
   return self;
 }
 
-// The loader's dlsym, by its place in the first object behind us that has one: asking dlsym for it would ask ourselves.
+// A function of the loader's, in the first object behind us that has it: dlsym is ours, and would ask itself.
+void* loaders(const char* name) {
+  bool behind = false;
+  void* next = nullptr;
+  any_object([&](const Object& object) {
+    if (behind) next = object.address_of(name);
+    behind |= object.contains(slots);
+    return next != nullptr;
+  });
+  return next;
+}
+
 using Dlsym = void*(void*, const char*);
 Dlsym* loaders_dlsym() {
   static Dlsym* found;
-  if (Dlsym* const known = __atomic_load_n(&found, __ATOMIC_RELAXED)) return known;
-  bool behind = false;
-  Dlsym* next = nullptr;
-  any_object([&](const Object& object) {
-    if (behind) next = reinterpret_cast<Dlsym*>(object.address_of("dlsym"));
-    behind |= object.contains(&found);
-    return next != nullptr;
-  });
-  __atomic_store_n(&found, next, __ATOMIC_RELAXED);
-  return next;
+  Dlsym* known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (!known) __atomic_store_n(&found, known = reinterpret_cast<Dlsym*>(loaders("dlsym")), __ATOMIC_RELAXED);
+  return known;
 }
 
 // What the program would have called without us.
@@ -285,6 +289,14 @@ void bind_once(const void* caller) {
 
 bool is_bound() { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == State::bound; }  // pairs with bind_once
 
+// Where nobody has called an MPI function yet, and perhaps nobody will.
+void bind_if_known(const void* caller) {
+  if (is_bound()) return;
+  pthread_mutex_lock(&binding);
+  if (state == State::unbound && abi_of(find_mpi(caller).soname)) bind_once(caller);
+  pthread_mutex_unlock(&binding);
+}
+
 bool we_serve(const char* name) {
   const bool pmpi = !std::strncmp(name, "PMPI_", 5);
   if (!pmpi && std::strncmp(name, "MPI_", 4)) return false;
@@ -299,15 +311,16 @@ extern "C" {
 
 __attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) { nearfield::preload::bind_once(caller); }
 
-// Called by our dlsym; returns the loader's.
+// Called by our dlsym and dlopen; return the loader's.
 __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
   using namespace nearfield::preload;
-  if (!is_bound() && name && we_serve(name)) {
-    pthread_mutex_lock(&binding);
-    if (state == State::unbound && abi_of(find_mpi(caller).soname)) bind_once(caller);
-    pthread_mutex_unlock(&binding);
-  }
+  if (name && we_serve(name)) bind_if_known(caller);
   return reinterpret_cast<void*>(loaders_dlsym());
+}
+
+__attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
+  if (mode & RTLD_DEEPBIND) nearfield::preload::bind_if_known(caller);
+  return nearfield::preload::loaders("dlopen");
 }
 
 // Version of the library, e.g. "0.1.0".

@@ -59,22 +59,25 @@ bind_and_return:
   pop %rbp
   ret
 
-/* dlsym: what is asked for by name must not lead past Nearfield, so the host's symbol table has to be redirected before
-   the loader looks into it. The loader's own dlsym is jumped to, since it looks at its return address. */
-  .p2align 4
-  .globl dlsym
-  .type dlsym, @function
-dlsym:
-  endbr64
-  push %rdi
-  push %rsi
-  sub $8, %rsp
-  mov 24(%rsp), %rdx
-  call nearfield_before_dlsym
-  add $8, %rsp
-  pop %rsi
-  pop %rdi
-  jmp *%rax
-  .size dlsym, . - dlsym
+/* dlsym and dlopen: what is found by them must not lead past Nearfield, so the host's symbol table has to be redirected
+   before the loader looks into it. The loader's own are jumped to, since they look at their return address. */
+#define LOADER(symbol, before) \
+  .p2align 4;                  \
+  .globl symbol;               \
+  .type symbol, @function;     \
+  symbol : endbr64;            \
+  push %rdi;                   \
+  push %rsi;                   \
+  sub $8, %rsp;                \
+  mov 24(% rsp), %rdx;         \
+  call before;                 \
+  add $8, %rsp;                \
+  pop %rsi;                    \
+  pop %rdi;                    \
+  jmp *%rax;                   \
+  .size symbol, . - symbol;
+
+LOADER(dlsym, nearfield_before_dlsym)
+LOADER(dlopen, nearfield_before_dlopen)
 
   .section .note.GNU-stack, "", @progbits

@@ -10,16 +10,16 @@ import pytest
 
 from tests.mpi.jobs import (
     HEAP,
+    HOSTS,
     LIBRARY,
     PROGRAMS,
     ROOT,
     SCRATCH,
+    Completed,
     carried,
     compile_c,
-    environment,
     hosts,
     launch,
-    run,
 )
 
 STATS = {"NEARFIELD_STATS": "1"}
@@ -116,10 +116,53 @@ def test_an_unknown_setting_is_an_error() -> None:
     assert job.returncode != 0 and "spin" in job.stderr
 
 
-def test_profiling_tools_have_nearfield_beneath_them() -> None:
-    tool = compile_c("mpich", "profiler.c", "-shared", "-fPIC")
-    env = environment("mpich", True, {**STATS, "LD_PRELOAD": f"{tool} {LIBRARY}"})
-    program = compile_c("mpich", "several.c")
-    job = run([str(ROOT / ".venv/bin/mpiexec"), "-n", "2", program, "plain"], env, 60)
-    assert "good" in job.stdout and "profiled" in job.stderr, job.text
-    assert carried(job, "allreduce") == 1, job.stderr
+def sent(job: Completed) -> int:
+    """Messages that rank 0 sent through Nearfield."""
+    found = re.search(r"messages +(\d+) sent", job.stderr)
+    return int(found[1]) if found else 0
+
+
+def profiled(host: str, how: str) -> Completed:
+    """Runs pingpong.c with the profiling tool in the named place."""
+    tool = compile_c(host, "profiler.c", "-shared", "-fPIC")
+    program = compile_c(host, "pingpong.c")
+    if how == "linked":
+        program = compile_c(host, "pingpong.c", "-Wl,--no-as-needed", tool)
+    if how == "in the program":
+        program = compile_c(host, "pingpong.c", str(PROGRAMS / "profiler.c"))
+    preload = {"before": f"{tool} {LIBRARY} {HEAP}", "behind": f"{LIBRARY} {HEAP} {tool}"}
+    return launch(host, 2, [program], {**STATS, "LD_PRELOAD": preload.get(how, f"{LIBRARY} {HEAP}")})
+
+
+@pytest.mark.parametrize("how", ["linked", "in the program", "before", "behind"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_profiling_tools_see_every_call_and_have_nearfield_beneath_them(host: str, how: str) -> None:
+    job = profiled(host, how)
+    assert "good" in job.stdout and "profiled 1 100 100" in job.stderr, job.text
+    assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+WAYS = [
+    ("before", "linked"),
+    ("linked", "before"),
+    ("after", "linked"),
+    ("linked", "after pmpi"),
+    ("before", "after"),
+    ("plugin before", "linked"),
+    ("linked", "plugin before lazy"),
+    ("plugin before address", "linked"),
+    ("linked", "plugin after"),
+    ("plugin after lazy", "linked"),
+    ("plugin after address", "plugin before"),
+]
+
+
+@pytest.mark.parametrize("how", WAYS, ids=", ".join)
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str, str]) -> None:
+    file = str(HOSTS[host].library)
+    if "plugin" in " ".join(how):
+        file = compile_c(host, "pingpong.c", "-shared", "-fPIC", "-DPLUGIN")
+    job = launch(host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], env=STATS, timeout=20)
+    assert "good" in job.stdout, job.text
+    assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
