@@ -139,7 +139,7 @@ Object find_mpi(const void* caller) {
 // libmpi.so.12, too.
 const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
   const char* const abi = abi_of(mpi.soname);
-  reason = "it is not MPICH, Open MPI, Intel MPI or an MPI with the standard ABI by its SONAME";
+  reason = "its name is none of MPICH's, Open MPI's, Intel MPI's or the standard ABI's";
   if (!abi) return nullptr;
   auto* version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "PMPI_Get_library_version"));
   if (!version) version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "MPI_Get_library_version"));

@@ -20,6 +20,7 @@ from tests.mpi.jobs import (
     compile_c,
     hosts,
     launch,
+    python_of,
 )
 
 STATS = {"NEARFIELD_STATS": "1"}
@@ -166,3 +167,52 @@ def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str,
     job = launch(host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], env=STATS, timeout=20)
     assert "good" in job.stdout, job.text
     assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_ctypes_and_mpi4py_meet(host: str) -> None:
+    worker = ROOT / "tests/mpi/worker_ctypes.py"
+    program = [python_of(host), str(worker), str(HOSTS[host].library)]
+    job = launch(host, 2, program, env=STATS, timeout=30)
+    assert "good" in job.stdout and sent(job) == 100, job.text
+
+
+UNKNOWN = {
+    "a stub": ("libmpi-serial.so", []),
+    "unknown": ("libmpi.so.99", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
+    "Open MPI 1.10": ("libmpi.so.12", ["-DPMPI", '-DVERSION="Open MPI v1.10.7, package: x"']),
+    "too old": ("libmpi.so.12", ["-DPMPI"]),
+    "no Open MPI": ("libmpi.so.40", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_an_mpi_that_is_not_known_is_left_alone(kind: str) -> None:
+    soname, options = UNKNOWN[kind]
+    directory = SCRATCH / f"serial-{kind.replace(' ', '-')}"
+    directory.mkdir(parents=True, exist_ok=True)
+    source, library, program = (
+        str(PROGRAMS / "serial_mpi.c"),
+        str(directory / soname),
+        str(directory / "program"),
+    )
+    shared = ["-shared", "-fPIC", "-DLIBRARY", f"-Wl,-soname,{soname}"]
+    subprocess.run(["gcc", *shared, *options, source, "-o", library], check=True)
+    subprocess.run(["gcc", source, library, f"-Wl,-rpath,{directory}", "-o", program], check=True)
+    env = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{HEAP}"}
+    job = subprocess.run([program], env=env, capture_output=True, text=True, timeout=20)
+    assert job.stdout == "good\n" and job.returncode == 0, job.stderr
+    assert job.stderr.count("\n") == 1 and soname in job.stderr and "without Nearfield" in job.stderr
+    quiet = subprocess.run(
+        [program], env={**env, "NEARFIELD_LOG": "error"}, capture_output=True, text=True, timeout=20
+    )
+    assert (quiet.stdout, quiet.stderr) == ("good\n", "")
+
+
+@pytest.mark.parametrize("host, other", [("mpich", "openmpi"), ("openmpi", "mpich")])
+def test_of_two_mpis_the_caller_s_counts(host: str, other: str) -> None:
+    plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
+    program = SCRATCH / "two-mpis"
+    subprocess.run(["gcc", str(PROGRAMS / "two_mpis.c"), "-ldl", "-o", str(program)], check=True)
+    job = launch(host, 2, [str(program), str(HOSTS[other].library), plugin], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
