@@ -103,6 +103,9 @@ Dlsym* loaders_dlsym() {
 // What the program would have called without us.
 void* next_definition(const char* name) { return loaders_dlsym()(RTLD_NEXT, name); }
 
+// dlsym for who asks whether there is an MPI in a process that has none: we are none.
+void* next_of(void*, const char* name) { return next_definition(name); }
+
 // libmpi.so.12 and libmpich.so.12 (also vendors' libmpi_gnu.so.12): the MPICH ABI. libmpi.so.40: Open MPI.
 const char* abi_of(const char* soname) {
   if (!soname) return nullptr;
@@ -314,8 +317,9 @@ __attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) { 
 // Called by our dlsym and dlopen; return the loader's.
 __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
   using namespace nearfield::preload;
-  if (name && we_serve(name)) bind_if_known(caller);
-  return reinterpret_cast<void*>(loaders_dlsym());
+  if (!name || !we_serve(name)) return reinterpret_cast<void*>(loaders_dlsym());
+  bind_if_known(caller);
+  return reinterpret_cast<void*>(is_bound() || find_mpi(caller) ? loaders_dlsym() : &next_of);
 }
 
 __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {

@@ -125,22 +125,38 @@ def sent(job: Completed) -> int:
 
 def profiled(host: str, how: str) -> Completed:
     """Runs pingpong.c with the profiling tool in the named place."""
-    tool = compile_c(host, "profiler.c", "-shared", "-fPIC")
+    tool = compile_c(host, "profiler.c", "-shared", "-fPIC", *(["-DNEXT"] if "next" in how else []))
     program = compile_c(host, "pingpong.c")
     if how == "linked":
         program = compile_c(host, "pingpong.c", "-Wl,--no-as-needed", tool)
     if how == "in the program":
         program = compile_c(host, "pingpong.c", str(PROGRAMS / "profiler.c"))
     preload = {"before": f"{tool} {LIBRARY} {HEAP}", "behind": f"{LIBRARY} {HEAP} {tool}"}
-    return launch(host, 2, [program], {**STATS, "LD_PRELOAD": preload.get(how, f"{LIBRARY} {HEAP}")})
+    return launch(
+        host, 2, [program], {**STATS, "LD_PRELOAD": preload.get(how.split(",")[0], f"{LIBRARY} {HEAP}")}
+    )
 
 
-@pytest.mark.parametrize("how", ["linked", "in the program", "before", "behind"])
+@pytest.mark.parametrize(
+    "how", ["linked", "in the program", "before", "behind", "before, next", "behind, next"]
+)
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_profiling_tools_see_every_call_and_have_nearfield_beneath_them(host: str, how: str) -> None:
     job = profiled(host, how)
     assert "good" in job.stdout and "profiled 1 100 100" in job.stderr, job.text
     assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+def test_profiling_tools_see_a_library_that_is_loaded_privately() -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    tool = SCRATCH / "profiler-unlinked.so"
+    compiler = ["gcc", "-shared", "-fPIC", f"-I{HOSTS['mpich'].include}", str(PROGRAMS / "profiler.c")]
+    subprocess.run([*compiler, "-o", str(tool)], check=True)
+    text = "from mpi4py import MPI; comm = MPI.COMM_WORLD; print('good', comm.allreduce(1))"
+    for preload in (f"{tool} {LIBRARY}", f"{LIBRARY} {tool}"):
+        job = launch("mpich", 2, [python_of("mpich"), "-c", text], env={**STATS, "LD_PRELOAD": preload})
+        assert job.stdout == "good 2\ngood 2\n" and re.search("profiled 0 0 [1-9]", job.stderr), job.text
+        assert carried(job, "allreduce") > 0, job.stderr
 
 
 WAYS = [
