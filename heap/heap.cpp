@@ -10,11 +10,24 @@
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
+// Absent: the C library is musl, whose allocator this library was not written for. Present: AddressSanitizer and the
+// like bring an allocator that has to see every block.
+extern "C" [[gnu::weak]] const char* gnu_get_libc_version();
+extern "C" [[gnu::weak]] void __asan_init();
+extern "C" [[gnu::weak]] void __tsan_init();
+extern "C" [[gnu::weak]] void __msan_init();
+extern "C" [[gnu::weak]] void __lsan_init();
+extern "C" [[gnu::weak]] void __hwasan_init();
+
 namespace nearfield::heap {
 
 Heap heap = {};
 
 namespace {
+
+bool serves_this_process() {
+  return gnu_get_libc_version && !__asan_init && !__tsan_init && !__msan_init && !__lsan_init && !__hwasan_init;
+}
 
 constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees
 
@@ -22,7 +35,7 @@ constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program 
 void read_settings() {
   heap.asked = true;
   const char* const text = std::getenv("NEARFIELD_HEAP");
-  heap.off = text && !std::strcmp(text, "off");
+  heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
   // Every rank maps every other's heap: all of them must fit a quarter of the address space, at two ranks to a CPU.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));

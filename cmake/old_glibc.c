@@ -1,0 +1,104 @@
+/* What a newer C library than 2.28 has under newer versions, bound to the versions of then: libraries that are loaded
+   into foreign programs must load wherever those run. The linker's --wrap leads all references here, those of the
+   static libstdc++ and libgcc too (cmake/OldGlibc.cmake has the list), and sections that nobody uses are dropped. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define OLD(version, result, name, parameters, arguments)              \
+  __asm__(".symver old_" #name "," #name "@GLIBC_" version);           \
+  extern result old_##name parameters;                                 \
+  __attribute__((visibility("hidden"))) result __wrap_##name parameters { return old_##name arguments; }
+
+OLD("2.2.5", void*, dlopen, (const char* file, int mode), (file, mode))
+OLD("2.2.5", void*, dlsym, (void* handle, const char* name), (handle, name))
+OLD("2.2.5", int, dlclose, (void* handle), (handle))
+OLD("2.2.5", char*, dlerror, (void), ())
+OLD("2.2.5", int, dladdr, (const void* address, Dl_info* info), (address, info))
+OLD("2.2.5", int, pthread_create, (pthread_t * t, const pthread_attr_t* a, void* (*f)(void*), void* x), (t, a, f, x))
+OLD("2.2.5", int, pthread_join, (pthread_t t, void** result), (t, result))
+OLD("2.2.5", int, pthread_detach, (pthread_t t), (t))
+OLD("2.2.5", int, pthread_once, (pthread_once_t * once, void (*f)(void)), (once, f))
+OLD("2.2.5", int, __pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
+OLD("2.2.5", int, pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
+OLD("2.2.5", void*, pthread_getspecific, (pthread_key_t key), (key))
+OLD("2.2.5", int, pthread_setspecific, (pthread_key_t key, const void* value), (key, value))
+OLD("2.2.5", int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex))
+OLD("2.2.5", int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old))
+OLD("2.2.5", int, pthread_kill, (pthread_t t, int number), (t, number))
+OLD("2.2.5", int, __fxstat, (int version, int fd, struct stat* s), (version, fd, s))
+OLD("2.2.5", int, __xstat, (int version, const char* path, struct stat* s), (version, path, s))
+OLD("2.2.5", int, __lxstat, (int version, const char* path, struct stat* s), (version, path, s))
+
+#ifdef NEARFIELD_OLD_MATH /* otherwise not even libm is needed */
+OLD("2.2.5", double, log, (double x), (x))
+OLD("2.2.5", double, exp, (double x), (x))
+OLD("2.2.5", double, pow, (double x, double y), (x, y))
+#endif
+
+#define HIDDEN __attribute__((visibility("hidden")))
+
+/* 1 is the layout of struct stat on x86-64. */
+HIDDEN int __wrap_fstat(int fd, struct stat* s) { return old___fxstat(1, fd, s); }
+HIDDEN int __wrap_fstat64(int fd, struct stat* s) { return old___fxstat(1, fd, s); }
+HIDDEN int __wrap_stat(const char* path, struct stat* s) { return old___xstat(1, path, s); }
+HIDDEN int __wrap_stat64(const char* path, struct stat* s) { return old___xstat(1, path, s); }
+HIDDEN int __wrap_lstat(const char* path, struct stat* s) { return old___lxstat(1, path, s); }
+
+/* What pthread_atfork calls; musl has it under another name only, and who uses it must load there all the same. */
+extern int __real___register_atfork(void (*)(void), void (*)(void), void (*)(void), void*) __attribute__((weak));
+HIDDEN int __wrap___register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void* object) {
+  return __real___register_atfork ? __real___register_atfork(prepare, parent, child, object) : ENOSYS;
+}
+
+/* Always locked: whether there is one thread only is known since 2.32. */
+HIDDEN char __wrap___libc_single_threaded = 0;
+
+HIDDEN uint32_t __wrap_arc4random(void) {
+  uint32_t number;
+  while (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number) {
+  }
+  return number;
+}
+
+/* For the unwinder: the object that has the code at `address`, as 2.35 finds it. */
+struct search {
+  uintptr_t address;
+  struct dl_find_object* found;
+};
+
+static int look(struct dl_phdr_info* info, size_t size, void* argument) {
+  const struct search* const search = argument;
+  uintptr_t begin = UINTPTR_MAX, end = 0;
+  void* frames = NULL;
+  int inside = 0;
+  (void)size;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* const header = &info->dlpi_phdr[i];
+    const uintptr_t at = info->dlpi_addr + header->p_vaddr;
+    if (header->p_type == PT_GNU_EH_FRAME) frames = (void*)at;
+    if (header->p_type != PT_LOAD) continue;
+    if (at < begin) begin = at;
+    if (at + header->p_memsz > end) end = at + header->p_memsz;
+    inside |= search->address - at < header->p_memsz;
+  }
+  if (!inside) return 0;
+  memset(search->found, 0, sizeof *search->found);
+  search->found->dlfo_map_start = (void*)begin;
+  search->found->dlfo_map_end = (void*)end;
+  search->found->dlfo_eh_frame = frames;
+  return frames ? 1 : -1;
+}
+
+HIDDEN int __wrap__dl_find_object(void* address, struct dl_find_object* found) {
+  struct search search = {(uintptr_t)address, found};
+  return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
+}

@@ -1,0 +1,59 @@
+// The objects that are mapped into this process, read from their headers in memory: who they are, what they define,
+// and where the loader has stored addresses of functions for them. Nothing here allocates or calls the loader but for
+// the list itself, so that it may be used inside dlsym.
+#pragma once
+#include <elf.h>
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace nearfield::preload {
+
+struct Object {
+  ElfW(Addr) base = 0;
+  const char* path = nullptr;    // "" for the program
+  const char* soname = nullptr;  // nullptr where it has none
+  const ElfW(Phdr) * headers = nullptr;
+  std::size_t header_count = 0;
+  const ElfW(Dyn) * dynamic = nullptr;  // nullptr: nothing was found
+  const char* strings = nullptr;
+  ElfW(Sym) * symbols = nullptr;
+  const std::uint32_t *gnu_hash = nullptr, *hash = nullptr;
+  const ElfW(Rela) * relocations[2] = {};  // data, calls
+  std::size_t relocation_counts[2] = {};
+
+  explicit operator bool() const { return dynamic; }
+  bool operator==(const Object& other) const { return dynamic == other.dynamic; }
+  bool contains(const void* address) const;
+
+  // The entry of a symbol that the object defines, nullptr where it defines none of that name.
+  ElfW(Sym) * find(const char* name) const;
+  void* address_of(const char* name) const;
+};
+
+// Calls `visit` with every object in the order of loading until it returns true; whether one did.
+using Visit = bool(const Object& object, void* context);
+bool each_object(Visit* visit, void* context);
+
+template <class Function>
+bool any_object(Function visit) {
+  return each_object([](const Object& object, void* context) { return (*static_cast<Function*>(context))(object); },
+                     &visit);
+}
+
+Object object_of(const void* address);
+
+// The first object that defines `name` among `first` and what it depends on, breadth first, `except` left out.
+Object defining(const Object& first, const char* name, const Object& except);
+
+// Calls `change` with every word in which the loader may have stored an address of a function for `object`; a value
+// that it returns is stored in its place. False when some memory could not be made writable.
+using Change = void*(void* present, void* context);
+bool rebind(const Object& object, Change* change, void* context);
+
+// Makes memory of `object` between `begin` and `end` writable, or as it was before; false (errno) when that is denied.
+bool open_for_writing(const Object& object, const void* begin, const void* end);
+void close_again(const Object& object, const void* begin, const void* end);
+
+}  // namespace nearfield::preload
