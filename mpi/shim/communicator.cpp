@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "mpi/shim/point.hpp"
+#include "mpi/shim/presence.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
 
@@ -82,6 +84,7 @@ class HostBootstrap : public team::Bootstrap {
       if (host.Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
       if (done || i <= 100) continue;
       sched_yield();
+      if (comm_ == host.world && !the_messenger) wait_for_absentees(waiting::nanoseconds() - start);
       if (reported || limit <= 0 || double(waiting::nanoseconds() - start) < limit) continue;
       int rank = 0, size = 0;
       host.Comm_rank(comm_, &rank);
@@ -93,8 +96,26 @@ class HostBootstrap : public team::Bootstrap {
     }
     return true;
   }
+  void wait_for_absentees(std::uint64_t waited) {
+    int rank = 0, size = 0;
+    host.Comm_rank(comm_, &rank);
+    host.Comm_size(comm_, &size);
+    look_for_absentees(rank, size, waited);
+  }
   MPI_Comm comm_;
 };
+
+// Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
+// so.
+bool within_world(MPI_Comm comm, int size) {
+  std::vector<int> ranks(size), places(size);
+  for (int r = 0; r < size; ++r) ranks[r] = r;
+  MPI_Group group;
+  if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), places.data());
+  host.Group_free(&group);
+  return code == MPI_SUCCESS && std::ranges::none_of(places, [](int place) { return place == MPI_UNDEFINED; });
+}
 
 // Local: finds out what there is to know of a communicator that we have not seen being made.
 std::unique_ptr<Communicator> describe(MPI_Comm comm) {
@@ -121,6 +142,11 @@ void watch(Communicator& state) {
 
 void make_team(Communicator& state) {
   state.team_tried = true;
+  // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
+  if (state.comm != host.world && !within_world(state.comm, state.size)) {
+    log_line(LogLevel::info, "the host serves a communicator with processes of another MPI_COMM_WORLD");
+    return;
+  }
   HostBootstrap bootstrap(state.comm);
   const bool nested = std::exchange(creating, true);
   if (!the_node) {
@@ -171,7 +197,7 @@ team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::runn
 
 void enter_host_init() {
   auto expected = Phase::before;
-  phase.compare_exchange_strong(expected, Phase::starting);
+  if (phase.compare_exchange_strong(expected, Phase::starting)) announce_presence();
 }
 
 void leave_host_init() {
@@ -200,6 +226,10 @@ void start_node(int thread_level, bool collectively) {
     usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
     host.Abort(host.world, 1);
   }
+  int rank = 0, size = 1;
+  host.Comm_rank(host.world, &rank);
+  host.Comm_size(host.world, &size);
+  if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
   if (settings.enabled) {
     auto created = team::Node::create(settings);
