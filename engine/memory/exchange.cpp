@@ -13,9 +13,12 @@ namespace {
 
 constexpr std::uint32_t magic = 0x4e656172;
 
+constexpr int strangers_at_once = 64;  // dropped in one call
+
 struct Letter {
-  std::uint32_t magic;
-  Address from;
+  std::uint64_t magic;
+  std::uint64_t secret[2];  // the receiver's
+  char from[sizeof Address::name];
   std::uint64_t what;
 };
 
@@ -41,6 +44,8 @@ Result<Exchange> Exchange::open() {
     return system_error("asking for peers' credentials (SO_PASSCRED)");
   std::uint8_t random[12];
   if (getrandom(random, sizeof random, 0) != sizeof random) return system_error("getrandom");
+  if (getrandom(exchange.address_.secret, sizeof exchange.address_.secret, 0) != sizeof exchange.address_.secret)
+    return system_error("getrandom");
   static constexpr char prefix[] = "nearfield-";
   std::memcpy(exchange.address_.name, prefix, sizeof prefix - 1);
   static constexpr char digits[] = "0123456789abcdef";
@@ -55,7 +60,8 @@ Result<Exchange> Exchange::open() {
 
 Result<Exchange::Sent> Exchange::send(const Address& to, int fd, std::uint64_t what) {
   sockaddr_un name;
-  Letter letter{magic, address_, what};
+  Letter letter{magic, {to.secret[0], to.secret[1]}, {}, what};
+  std::memcpy(letter.from, address_.name, sizeof letter.from);
   iovec data{&letter, sizeof letter};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -77,7 +83,7 @@ Result<Exchange::Sent> Exchange::send(const Address& to, int fd, std::uint64_t w
 }
 
 Result<std::optional<Exchange::Arrived>> Exchange::receive() {
-  for (;;) {
+  for (int dropped = 0; dropped < strangers_at_once;) {
     Letter letter{};
     iovec data{&letter, sizeof letter};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred)) + CMSG_SPACE(sizeof(int) * 8)] = {};
@@ -102,12 +108,18 @@ Result<std::optional<Exchange::Arrived>> Exchange::receive() {
         std::memcpy(fds, CMSG_DATA(h), count * sizeof(int));
       }
     }
-    const bool good = got == sizeof letter && letter.magic == magic && count == 1 && sender.uid == geteuid() &&
-                      !(message.msg_flags & (MSG_CTRUNC | MSG_TRUNC));
-    if (good) return std::optional<Arrived>(Arrived{letter.from, letter.what, fds[0], sender.pid});
+    const bool known = got == sizeof letter && !(message.msg_flags & MSG_TRUNC) && letter.magic == magic &&
+                       sender.uid == geteuid() &&
+                       !((letter.secret[0] ^ address_.secret[0]) | (letter.secret[1] ^ address_.secret[1]));
+    if (known && count == 1 && !(message.msg_flags & MSG_CTRUNC))
+      return std::optional<Arrived>(
+          Arrived{std::string(letter.from, sizeof letter.from), letter.what, fds[0], sender.pid});
     for (int i = 0; i < count; ++i) close(fds[i]);
+    if (known) return Error{"a peer's segment came without its descriptor; are too many files open (ulimit -n)?"};
     ++refused_;
+    ++dropped;
   }
+  return std::optional<Arrived>{};
 }
 
 }  // namespace nearfield::memory

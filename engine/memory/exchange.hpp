@@ -1,20 +1,28 @@
 // Passing segments between processes: descriptors over abstract Unix datagram sockets.
 //
-// Every process binds one socket to a random abstract name, which is its identity as well. The kernel attaches the
-// sender's credentials to each datagram; one from another user is dropped and its descriptor closed. No file names,
-// so nothing is left behind.
+// Every process binds one socket to a random abstract name, which is its identity as well. The name can be seen by
+// everybody on the machine (/proc/net/unix); the secret that belongs to it is known to those alone whom the process
+// has met by the bootstrap, and every letter to it must bear that. The kernel attaches the sender's credentials as
+// well. What comes from another user, or without the secret, is dropped and its descriptors closed. No file names, so
+// nothing is left behind.
+//
+// Strangers cannot forge a letter, but they can fill a queue, so nobody may depend on letters alone:
+// PeerSegment::open is the other way (Team::create, Team::swap_heaps).
 #pragma once
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "engine/result.hpp"
 
 namespace nearfield::memory {
 
 struct Address {
-  char name[40];  // of the abstract socket, without the leading NUL
+  char name[40];            // of the abstract socket, without the leading NUL
+  std::uint64_t secret[2];  // that letters to it must bear; never part of a letter from it
+  std::string identity() const { return std::string(name, sizeof name); }
 };
 
 class Exchange {
@@ -31,15 +39,15 @@ class Exchange {
   Result<Sent> send(const Address& to, int fd, std::uint64_t what);
 
   struct Arrived {
-    Address from;
+    std::string from;  // Address::identity of the sender
     std::uint64_t what;
     int fd;     // the receiver's to close
     pid_t pid;  // as the kernel says, in our pid namespace; 0 where it is not visible
   };
-  // Does not block: nothing when no datagram is there.
+  // Does not block: nothing when no letter is there, nor after dropping many, since strangers may send without end.
   Result<std::optional<Arrived>> receive();
 
-  std::uint64_t refused() const { return refused_; }  // datagrams dropped: another user's, or malformed
+  std::uint64_t refused() const { return refused_; }  // datagrams dropped: another user's, or without our secret
 
  private:
   Exchange() = default;

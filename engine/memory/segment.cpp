@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 namespace nearfield::memory {
 namespace {
@@ -102,6 +104,17 @@ Result<PeerSegment> PeerSegment::map(int fd) {
     return mapping.error();
   }
   return PeerSegment(std::move(*mapping));
+}
+
+Result<PeerSegment> PeerSegment::open(pid_t pid, int fd) {
+  const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  // The number may be another process in our pid namespace, and opening what is no memory may block or do harm.
+  char target[64] = {};
+  if (readlink(path.c_str(), target, sizeof target - 1) < 0) return system_error("looking at " + path);
+  if (!std::string_view(target).starts_with("/memfd:nearfield")) return Error{path + " is no segment of ours"};
+  const int opened = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (opened < 0) return system_error("opening " + path);
+  return map(opened);
 }
 
 }  // namespace nearfield::memory

@@ -5,6 +5,8 @@
 // the descriptor over a socket (exchange.hpp) and map all of it. It has no name; the kernel frees it with the last
 // process that maps it, however that process ends.
 #pragma once
+#include <sys/types.h>
+
 #include <cstddef>
 
 #include "engine/result.hpp"
@@ -59,6 +61,9 @@ class Segment : public Mapping {
 class PeerSegment : public Mapping {
  public:
   static Result<PeerSegment> map(int fd /* taken over and closed */);
+  // Descriptor `fd` of process `pid`, out of its table. Where the kernel forbids that (the process is in another pid
+  // namespace, or not dumpable), an Error; who is asked is the caller's to verify by what the segment holds.
+  static Result<PeerSegment> open(pid_t pid, int fd);
 
  private:
   explicit PeerSegment(Mapping mapping) : Mapping(std::move(mapping)) {}

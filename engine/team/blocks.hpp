@@ -89,6 +89,11 @@ struct MemberBlock {
   std::atomic<std::uint32_t> awaits_what;      // owner, published by awaits: which of that member's words (What)
   std::atomic<std::uint64_t> awaits_value;     // owner, published by awaits: and its least value
   std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
+  // Owner, for peers that strangers keep from getting letters. `segments_complete`: 1 when it has mapped all segments.
+  // `heap_offered`: generation << 32 | its descriptor, 0: none. `heaps_complete`: the exposure (Team::exposures_) up to
+  // which it has mapped all heaps. The first and the last also end the others' attempts to send to it.
+  alignas(line) std::atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
+  std::atomic<std::uint64_t> heap_offered, heaps_complete;     // pair with Team::fetch_heap and Team::swap_heaps
   alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
   alignas(line) std::atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
   std::atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call

@@ -3,7 +3,8 @@
 //   every member                                     what the others learn
 //   1. allocates its block in its own segment
 //   2. bootstrap allgather of a Hello                 node, identity, offset of the block, CPUs
-//   3. passes its segment to members that lack it     (exchange.hpp; each pair of processes once)
+//   3. passes its segment to members that lack it     (exchange.hpp; each pair of processes once); those to whom no
+//                                                     letter comes take it out of the owner's table of descriptors
 //   4. probes CMA with each new peer
 //   5. bootstrap agreement: everybody has everything, or nobody uses the team
 //   6. reads the plan that the first member wrote before step 2
@@ -22,12 +23,14 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 8;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 9;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
   std::uint64_t node;
-  std::uint64_t block;   // offset in the segment; 0: none, the member cannot take part
+  std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
+  std::int64_t pid;     // in the member's own namespace, with the descriptor of its segment
+  std::int64_t fd;
   std::uint64_t probe;   // address of the segment's header in the member's address space
   std::uint64_t secret;  // what lies there
   std::uint32_t protocol;
@@ -37,8 +40,6 @@ struct Hello {
   std::int64_t package;    // the same of the package
   std::uint64_t cpus[16];  // affinity mask
 };
-
-std::string key(const memory::Address& address) { return std::string(address.name, sizeof address.name); }
 
 int sharing(const std::vector<Hello>& hellos, int rank) {
   int members = 0;
@@ -77,20 +78,36 @@ void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sh
   plan.buffer_bytes = crowded ? 256 << 10 : 64 << 10;
 }
 
-// Sends our segment to the members that lack it and collects theirs. Datagrams of other teams may arrive in between:
-// every segment is kept under its owner's identity, whoever sent it and when.
-std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, Bootstrap& bootstrap) {
-  const std::uint64_t limit = waiting::nanoseconds() + 30'000'000'000u;
+// Nanoseconds after which segments are fetched instead of waited for: a queue that strangers keep full. And again.
+constexpr std::uint64_t patience = 300'000'000;
+
+// Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
+// every segment is kept under its owner's identity, whenever it came.
+std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, MemberBlock& mine,
+                          Bootstrap& bootstrap) {
+  std::string trouble;
+  const std::uint64_t start = waiting::nanoseconds();
+  std::uint64_t next_fetch = start + patience;
   std::vector<int> to_send, to_receive;
   std::unique_lock lock(node.peers_mutex);
   for (int r = 0; r < int(hellos.size()); ++r) {
     if (r == rank) continue;
-    if (!node.sent.count(key(hellos[r].address))) to_send.push_back(r);
-    if (!node.peers.count(key(hellos[r].address))) to_receive.push_back(r);
+    if (!node.sent.count(hellos[r].address.identity())) to_send.push_back(r);
+    if (!node.peers.count(hellos[r].address.identity())) to_receive.push_back(r);
   }
+  auto block_of = [&](int r) -> MemberBlock* {
+    const auto peer = node.peers.find(hellos[r].address.identity());
+    if (peer == node.peers.end()) return nullptr;
+    return reinterpret_cast<MemberBlock*>(peer->second->segment.base() + hellos[r].block);
+  };
   while (!to_send.empty() || !to_receive.empty()) {
     bool moved = false;
-    std::erase_if(to_send, [&](int r) { return node.sent.count(key(hellos[r].address)) != 0; });
+    std::erase_if(to_send, [&](int r) {
+      const MemberBlock* const block = block_of(r);
+      if (block && block->segments_complete.load(std::memory_order_acquire))
+        node.sent[hellos[r].address.identity()] = true;
+      return node.sent.count(hellos[r].address.identity()) != 0;
+    });
     for (std::size_t i = 0; i < to_send.size();) {
       const auto& address = hellos[to_send[i]].address;
       auto sent = node.exchange().send(address, node.segment().fd(), 0);
@@ -99,17 +116,29 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
         ++i;
         continue;
       }
-      node.sent[key(address)] = true;
+      node.sent[address.identity()] = true;
       to_send.erase(to_send.begin() + i);
       moved = true;
     }
     auto came = node.collect();
     if (!came) return came.error().text;
     moved |= *came;
-    std::erase_if(to_receive, [&](int r) { return node.peers.count(key(hellos[r].address)) != 0; });
+    const std::uint64_t now = waiting::nanoseconds();
+    if (now > next_fetch) {
+      for (const int r : to_receive) {
+        if (node.peers.count(hellos[r].address.identity())) continue;
+        auto fetched =
+            node.fetch_segment(hellos[r].address.identity(), pid_t(hellos[r].pid), int(hellos[r].fd), hellos[r].secret);
+        if (!fetched) trouble = fetched.error().text;
+      }
+      next_fetch = now + patience;
+    }
+    std::erase_if(to_receive, [&](int r) { return node.peers.count(hellos[r].address.identity()) != 0; });
+    if (to_receive.empty()) mine.segments_complete.store(1, std::memory_order_release);  // pairs with the load above
     if (!moved) {
-      if (waiting::nanoseconds() > limit)
-        return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s";
+      if (now - start > 30'000'000'000u)
+        return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s" +
+               (trouble.empty() ? "" : ": " + trouble);
       // Another thread may be creating another team meanwhile; whoever holds the lock receives for both.
       lock.unlock();
       bootstrap.idle();
@@ -171,6 +200,8 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     if (node.amend_plan) node.amend_plan(leader->plan, size);
   }
   mine.address = node.exchange().address();
+  mine.pid = getpid();
+  mine.fd = node.segment().fd();
   mine.node = node.node_id();
   mine.probe = reinterpret_cast<std::uint64_t>(&node.header().probe);
   mine.secret = node.header().probe;
@@ -197,17 +228,18 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   }
   for (int r = 0; r < size; ++r)
     for (int s = 0; s < r; ++s)
-      if (!std::memcmp(&hellos[r].address, &hellos[s].address, sizeof mine.address))
+      if (!std::memcmp(hellos[r].address.name, hellos[s].address.name, sizeof mine.address.name))
         return Error{"two members are one process"};
 
-  trouble = swap_segments(node, hellos, rank, bootstrap);
+  trouble = swap_segments(node, hellos, rank, *team->mine_, bootstrap);
   if (trouble.empty()) {
     const std::lock_guard lock(node.peers_mutex);
     for (int r = 0; r < size; ++r) {
       if (r == rank) {
         team->base_[r] = node.segment().base();
       } else {
-        Peer& peer = *node.peers.at(key(hellos[r].address));
+        Peer& peer = *node.peers.at(hellos[r].address.identity());
+        peer.address = hellos[r].address;
         probe_cma(node, hellos[r], peer);
         team->peer_[r] = &peer;
         team->base_[r] = peer.segment.base();

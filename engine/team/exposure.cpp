@@ -4,6 +4,7 @@
 //   everybody      meets A, reads all exposures: the same facts on all members, hence the same decisions
 //   if a place lies in a shared heap that the members have not agreed on yet (once per heap; a fork begins a new one)
 //     owner        passes the heap's descriptor to those that lack it
+//                  (`heap_offered` tells it as well, to peers to whom no letter comes)
 //     everybody    maps what is new, writes its verdict, posts and meets one more tick; one refusal is everybody's
 //
 // A heap that was refused is not tried again: its buffers are out of reach for this team.
@@ -13,6 +14,9 @@
 
 namespace nearfield::team {
 namespace {
+
+// Nanoseconds after which a heap is fetched instead of waited for, and again.
+constexpr std::uint64_t patience = 300'000'000;
 
 constexpr std::uint64_t generation(Place place) { return place >> 48; }
 constexpr std::uint64_t offset(Place place) { return place & 0xffff'ffff'ffff; }
@@ -99,7 +103,15 @@ std::byte* Team::resolve(int member, Place place) const {
 }
 
 void Team::settle_heaps() {
-  const std::string trouble = swap_heaps();
+  const std::uint64_t own = heap_told_[rank_] > heap_settled_[rank_] ? heap_told_[rank_] : 0;
+  std::string trouble;
+  {
+    const auto descriptor = own ? node_.heap()->descriptor(own) : memory::SharedHeap::Descriptor{};
+    if (descriptor.get() >= 0)
+      mine_->heap_offered.store(own << 32 | unsigned(descriptor.get()), std::memory_order_release);  // with fetch_heap
+    trouble = swap_heaps(own, descriptor.get());
+    mine_->heap_offered.store(0, std::memory_order_seq_cst);  // before the descriptor is closed
+  }
   if (!trouble.empty()) log_line(LogLevel::info, "a shared heap stays out of reach: %s", trouble.c_str());
   mine_->exposure[exposures_ % 2].verdict = trouble.empty();
   post_empty();
@@ -114,49 +126,67 @@ void Team::settle_heaps() {
   }
 }
 
-std::string Team::swap_heaps() {
-  const std::uint64_t limit = waiting::nanoseconds() + 10'000'000'000u;
-  const std::uint64_t own = heap_told_[rank_] > heap_settled_[rank_] ? heap_told_[rank_] : 0;
-  const auto descriptor = own ? node_.heap()->descriptor(own) : memory::SharedHeap::Descriptor{};
+// Without a letter: the heap that a peer offers, out of its table of descriptors.
+void Team::fetch_heap(int member) {
+  Peer& peer = *peer_[member];
+  const auto& offered = member_[member]->heap_offered;
+  const std::uint64_t offer = offered.load(std::memory_order_acquire);
+  if (peer.pid <= 0 || offer >> 32 != heap_told_[member]) return;
+  auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
+  // Still offered: what we have opened was the heap, not something that had got its number.
+  if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;
+  peer.heap = std::make_shared<memory::PeerSegment>(std::move(*mapped));
+  peer.heap_generation = heap_told_[member];
+}
+
+std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
+  const std::uint64_t start = waiting::nanoseconds();
+  std::uint64_t next_fetch = start + patience;
   // A fork in another thread has begun the next heap meanwhile: this one is gone.
-  const bool gone = own && descriptor.get() < 0;
+  const bool gone = own && descriptor < 0;
+  bool receives = true;
+  std::vector<char> went_on(std::size_t(size_), 0);
   std::string trouble = gone ? "a fork came in between" : "";
   std::unique_lock lock(node_.peers_mutex);
   for (;;) {
-    bool complete = true;
-    // Whatever goes wrong here, the others get our heap: they wait for it.
-    if (auto came = node_.collect(); !came) trouble = came.error().text;
-    for (int r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      if (own && peer_[r]->heap_sent < own) {
-        // Where it is gone, the peers learn that, instead of waiting for it.
-        auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
-                         : node_.exchange().send(peer_[r]->address, descriptor.get(), own);
-        if (!sent) {
-          trouble = sent.error().text;
-          peer_[r]->heap_sent = own;
-        } else if (*sent == memory::Exchange::Sent::yes) {
-          peer_[r]->heap_sent = own;
-        }
-        complete = false;
-      }
-      if (heap_told_[r] <= heap_settled_[r]) continue;
-      // Who has posted the next tick has sent all that it will send.
-      const bool went_on = member_[r]->posted.load(std::memory_order_acquire) > tick_;
-      if (went_on && peer_[r]->heap_generation < heap_told_[r])
-        if (auto came = node_.collect(); !came) trouble = came.error().text;
-      if (peer_[r]->heap_generation >= heap_told_[r]) {
-        heap_[r] = peer_[r]->heap;
-        if (!heap_[r] || peer_[r]->heap_generation > heap_told_[r]) trouble = "a peer's heap has gone by a fork";
-      } else if (went_on) {
-        trouble = "a peer could not pass its heap on";
-      } else {
-        complete = false;
-      }
+    bool has_all = true, sent_all = true;
+    for (int r = 0; r < size_; ++r)
+      went_on[std::size_t(r)] = member_[r]->posted.load(std::memory_order_acquire) > tick_;
+    if (auto came = node_.collect(); !came) {
+      trouble = came.error().text;
+      receives = false;  // but sends: the others wait for ours
     }
-    const bool all_told = !own || std::ranges::all_of(peer_, [&](const Peer* p) { return !p || p->heap_sent >= own; });
-    if (complete || (all_told && !trouble.empty())) return trouble;
-    if (waiting::nanoseconds() > limit) return trouble.empty() ? "no descriptor came within 10 s" : trouble;
+    const std::uint64_t now = waiting::nanoseconds();
+    const bool fetch = now > next_fetch;
+    if (fetch) next_fetch = now + patience;
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_ || !receives || heap_told_[r] <= heap_settled_[r]) continue;
+      if (fetch && peer_[r]->heap_generation < heap_told_[r]) fetch_heap(r);
+      if (peer_[r]->heap_generation < heap_told_[r]) {
+        // Who has posted the next tick has sent all that it will send; what came since is looked at once more.
+        if (!went_on[std::size_t(r)]) has_all = false;
+        else trouble = "a peer could not pass its heap on";
+        continue;
+      }
+      heap_[r] = peer_[r]->heap;
+      if (!heap_[r] || peer_[r]->heap_generation > heap_told_[r]) trouble = "a peer's heap has gone by a fork";
+    }
+    if (has_all) mine_->heaps_complete.store(exposures_, std::memory_order_release);  // pairs with the load below
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_ || !own || peer_[r]->heap_sent >= own) continue;
+      if (member_[r]->heaps_complete.load(std::memory_order_acquire) >= exposures_) {  // it has fetched ours
+        peer_[r]->heap_sent = own;
+        continue;
+      }
+      // Where it is gone, the peers learn that, instead of waiting for it.
+      auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
+                       : node_.exchange().send(peer_[r]->address, descriptor, own);
+      if (!sent) trouble = sent.error().text;
+      if (!sent || *sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
+      else sent_all = false;
+    }
+    if (has_all && sent_all) return trouble;
+    if (now - start > 10'000'000'000u) return trouble.empty() ? "no descriptor came within 10 s" : trouble;
     lock.unlock();
     node_.progress.turn();
     sched_yield();

@@ -103,18 +103,31 @@ Result<bool> Node::collect() {
     came = true;
     auto mapped = memory::PeerSegment::map((*arrived)->fd);
     if (!mapped) return mapped.error();
-    const std::string who((*arrived)->from.name, sizeof(*arrived)->from.name);
-    if ((*arrived)->what == 0) {
-      auto peer = std::make_unique<Peer>(std::move(*mapped), (*arrived)->pid);
-      peer->address = (*arrived)->from;
-      if (peer->pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, peer->pid, 0));
-      peers[who] = std::move(peer);
-    } else if (const auto peer = peers.find(who); peer != peers.end()) {
+    const auto known = peers.find((*arrived)->from);
+    const std::uint64_t generation = (*arrived)->what & ~heap_gone;
+    if (known == peers.end()) {
+      if (generation == 0) admit((*arrived)->from, std::move(*mapped), (*arrived)->pid);
+    } else if (Peer& peer = *known->second; generation > peer.heap_generation) {
       const bool gone = (*arrived)->what & heap_gone;
-      peer->second->heap = gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped));
-      peer->second->heap_generation = (*arrived)->what & ~heap_gone;
+      peer.heap = gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped));
+      peer.heap_generation = generation;
     }
   }
+}
+
+void Node::admit(const std::string& identity, memory::PeerSegment segment, pid_t pid) {
+  auto peer = std::make_unique<Peer>(std::move(segment), pid);
+  if (pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, pid, 0));
+  peers.emplace(identity, std::move(peer));
+}
+
+Result<void> Node::fetch_segment(const std::string& identity, pid_t pid, int fd, std::uint64_t probe) {
+  auto mapped = memory::PeerSegment::open(pid, fd);
+  if (!mapped) return mapped.error();
+  if (reinterpret_cast<const ProcessHeader*>(mapped->base())->probe != probe)
+    return Error{"process " + std::to_string(pid) + " is another process in our pid namespace"};
+  admit(identity, std::move(*mapped), pid);
+  return {};
 }
 
 std::uint64_t Node::place_of(const void* buffer, std::size_t bytes) const {

@@ -81,8 +81,11 @@ class Node {
   std::unordered_map<std::string, bool> sent;  // who has our segment already
   std::mutex peers_mutex;
 
-  // Takes in what peers have passed to us: segments and shared heaps; whether anything came. Under peers_mutex.
+  // Takes in what peers have passed to us: segments and shared heaps; whether anything came. A known peer's segment is
+  // never replaced, its heap only by a later one. Under peers_mutex.
   Result<bool> collect();
+  // Without a letter: descriptor `fd` of process `pid`, whose segment's header must hold `probe`. Under peers_mutex.
+  Result<void> fetch_segment(const std::string& identity, pid_t pid, int fd, std::uint64_t probe);
 
   // Where peers find a buffer of ours; `exposed_` must tell about it already (Team::meet_exposed).
   std::uint64_t place_of(const void* buffer, std::size_t bytes) const;
@@ -104,6 +107,7 @@ class Node {
   memory::Exchange exchange_;
   memory::Cpus cpus_;
   void watch_forks();
+  void admit(const std::string& identity, memory::PeerSegment segment, pid_t pid);
   const memory::SharedHeap* heap_ = nullptr;
   std::uint64_t node_id_ = 0;
   int shared_cache_ = -1, shared_package_ = -1;

@@ -198,7 +198,8 @@ class Team {
   bool reachable(int member, Place place) const;
   std::byte* resolve(int member, Place place) const;
   void settle_heaps();
-  std::string swap_heaps();
+  std::string swap_heaps(std::uint64_t own, int descriptor);
+  void fetch_heap(int member);
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Node& node_;

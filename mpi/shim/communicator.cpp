@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "mpi/shim/point.hpp"
+#include "mpi/shim/presence.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/types.hpp"
 
@@ -87,12 +89,13 @@ class HostBootstrap : public team::Bootstrap {
   struct Joining : HostWaiter {
     explicit Joining(MPI_Comm comm) : comm(comm) {}
     void inspect(std::uint64_t elapsed) {
-      const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
-      if (reported || limit <= 0 || double(elapsed) < limit) return;
-      reported = true;
       int rank = 0, size = 0;
       host.Comm_rank(comm, &rank);
       host.Comm_size(comm, &size);
+      if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
+      const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
+      if (reported || limit <= 0 || double(elapsed) < limit) return;
+      reported = true;
       log_line(LogLevel::error,
                "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join",
                rank, size, limit * 1e-9);
@@ -108,6 +111,18 @@ class HostBootstrap : public team::Bootstrap {
   }
   MPI_Comm comm_;
 };
+
+// Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
+// so.
+bool within_world(MPI_Comm comm, int size) {
+  std::vector<int> ranks(size), places(size);
+  for (int r = 0; r < size; ++r) ranks[r] = r;
+  MPI_Group group;
+  if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), places.data());
+  host.Group_free(&group);
+  return code == MPI_SUCCESS && std::ranges::none_of(places, [](int place) { return place == MPI_UNDEFINED; });
+}
 
 // Local: finds out what there is to know of a communicator that we have not seen being made.
 std::unique_ptr<Communicator> describe(MPI_Comm comm) {
@@ -161,6 +176,11 @@ const waiting::Policy& wait_policy() {
 
 void make_team(Communicator& state) {
   state.team_tried = true;
+  // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
+  if (state.comm != host.world && !within_world(state.comm, state.size)) {
+    log_line(LogLevel::info, "the host serves a communicator with processes of another MPI_COMM_WORLD");
+    return;
+  }
   HostBootstrap bootstrap(state.comm);
   const bool nested = std::exchange(creating, true);
   if (!the_node) {
@@ -207,7 +227,7 @@ team::Node* node_ever() { return the_node; }
 
 void enter_host_init() {
   auto expected = Phase::before;
-  phase.compare_exchange_strong(expected, Phase::starting);
+  if (phase.compare_exchange_strong(expected, Phase::starting)) announce_presence();
 }
 
 void leave_host_init() {
@@ -236,6 +256,10 @@ void start_node(int thread_level, bool collectively) {
     usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
     host.Abort(host.world, 1);
   }
+  int rank = 0, size = 1;
+  host.Comm_rank(host.world, &rank);
+  host.Comm_size(host.world, &size);
+  if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
   if (settings.enabled) {
     auto created = team::Node::create(settings);

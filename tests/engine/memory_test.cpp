@@ -134,6 +134,47 @@ TEST(Exchange, DropsAnotherUsersSegment) {
   EXPECT_EQ(mine->refused(), 1u);
 }
 
+TEST(Exchange, DropsWhatLacksTheSecret) {
+  auto mine = Exchange::open(), other = Exchange::open();
+  auto segment = Segment::create(16 << 20);
+  ASSERT_TRUE(mine && other && segment);
+  const int lowest = dup(0);  // nothing stays open of what is dropped
+  close(lowest);
+  Address guessed = mine->address();
+  guessed.secret[1] ^= 1;
+  ASSERT_TRUE(other->send(guessed, segment->fd(), 0));
+  std::memset(guessed.secret, 0, sizeof guessed.secret);
+  ASSERT_TRUE(other->send(guessed, segment->fd(), 1));
+  auto arrived = mine->receive();
+  ASSERT_TRUE(arrived);
+  EXPECT_FALSE(*arrived);
+  EXPECT_EQ(mine->refused(), 2u);
+  ASSERT_TRUE(other->send(mine->address(), segment->fd(), 7));
+  arrived = mine->receive();
+  ASSERT_TRUE(arrived && *arrived);
+  EXPECT_EQ((*arrived)->from, other->address().identity());
+  EXPECT_EQ((*arrived)->what, 7u);
+  EXPECT_EQ((*arrived)->fd, lowest);
+  close((*arrived)->fd);
+}
+
+TEST(Segment, IsOpenedOutOfItsOwnersTable) {
+  auto segment = Segment::create(16 << 20);
+  ASSERT_TRUE(segment && segment->reserve(0, 4096));
+  segment->base()[5] = std::byte{9};
+  const pid_t owner = getpid();
+  const pid_t child = fork();
+  if (child == 0) {
+    auto opened = PeerSegment::open(owner, segment->fd());
+    _exit(opened && opened->base()[5] == std::byte{9} ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(PeerSegment::open(owner, 0));
+  EXPECT_FALSE(PeerSegment::open(owner, 9999));
+}
+
 TEST(Exchange, SaysAgainWhenTheQueueIsFull) {
   auto reader = Exchange::open(), writer = Exchange::open();
   auto segment = Segment::create(16 << 20);

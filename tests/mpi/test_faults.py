@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,6 +103,35 @@ def test_a_tiny_dev_shm_does_not_matter() -> None:
     arguments = ["unshare", "-m", "env", f"LD_PRELOAD={env.pop('LD_PRELOAD')}", "bash", "-c", script]
     job = subprocess.run(arguments, env=env, capture_output=True, text=True, timeout=60)
     assert "good" in job.stdout, job.stdout + job.stderr
+
+
+FLOOD = """
+import os, re, socket
+if os.geteuid() == 0:
+    os.setuid(65534)
+out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+while True:
+    for name in re.findall(r"@(nearfield-\\S+)", open("/proc/net/unix").read()):
+        try:
+            while True:
+                out.sendto(b"x", b"\\0" + name.encode())
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_another_users_letters_delay_nobody(host: str) -> None:
+    program = [compile_c(host, "several.c"), "plain"]
+    flood = subprocess.Popen([sys.executable, "-c", FLOOD])
+    try:
+        start = time.monotonic()
+        job = launch(host, 3, program, env={"NEARFIELD_STATS": "1"})
+        assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
+        assert time.monotonic() - start < 20
+    finally:
+        flood.kill()
+        flood.wait()
 
 
 @pytest.mark.parametrize("host", BOTH)
