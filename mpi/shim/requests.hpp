@@ -7,7 +7,7 @@
 
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/communicator.hpp"
-#include "mpi/shim/layouts.hpp"
+#include "mpi/shim/packing.hpp"
 
 namespace nearfield::mpi {
 
@@ -28,6 +28,9 @@ struct alignas(64) UserRequest {
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
   std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
+  // Where the type is not described: a packed copy. `landed`: what was received has left it.
+  std::unique_ptr<Packed> packed, other_packed;
+  bool landed = false;
   // Persistent: what each start begins with.
   messages::Envelope envelope{};
   int member = -1;
@@ -43,6 +46,7 @@ struct alignas(64) UserRequest {
 UserRequest* new_request(MPI_Comm comm);
 UserRequest* common_send();               // complete, for everybody
 void free_request(UserRequest* request);  // at once
+int land(UserRequest& request);           // of a complete receive: its data out of the packed copy
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);
 void sweep_freed();
