@@ -29,10 +29,12 @@ void Builder::add(std::int64_t offset, std::uint64_t bytes, std::uint64_t count,
       }
     }
   }
-  runs_.push_back({offset, bytes, count, stride, 0});
+  too_long_ = too_long_ || runs_.size() == most_runs;
+  if (!too_long_) runs_.push_back({offset, bytes, count, stride, 0});
 }
 
 void Builder::add(const Builder& other, std::int64_t offset, std::uint64_t count, std::int64_t stride) {
+  too_long_ = too_long_ || other.too_long_;
   if (other.runs_.size() == 1) {
     const Run& run = other.runs_[0];
     if (run.count == 1) {
@@ -44,7 +46,7 @@ void Builder::add(const Builder& other, std::int64_t offset, std::uint64_t count
       return;
     }
   }
-  for (std::uint64_t i = 0; i < count; ++i)
+  for (std::uint64_t i = 0; i < count && !too_long_; ++i)
     for (const Run& run : other.runs_)
       add(offset + std::int64_t(i) * stride + run.offset, run.bytes, run.count, run.stride);
 }

@@ -33,20 +33,25 @@ struct View {
   bool dense() const { return runs == nullptr; }
 };
 
-// Builds runs; consecutive bytes and regular strides are merged whatever constructed them.
+// Builds runs; consecutive bytes and regular strides are merged whatever constructed them. Beyond `most_runs` it gives
+// up: a description that is longer than most data costs more than a packed copy.
 class Builder {
  public:
+  static constexpr std::size_t most_runs = std::size_t{1} << 22;
+
   void add(std::int64_t offset, std::uint64_t bytes, std::uint64_t count = 1, std::int64_t stride = 0);
   // Adds what `other` holds, `count` times, `stride` bytes apart, beginning at `offset`.
   void add(const Builder& other, std::int64_t offset, std::uint64_t count, std::int64_t stride);
   std::uint64_t size() const { return size_; }
   std::size_t run_count() const { return runs_.size(); }
+  bool too_long() const { return too_long_; }  // then nothing else of it means anything
   // Fills in positions. The view refers to the builder's own array.
   View view(std::int64_t extent);
 
  private:
   std::vector<Run> runs_;
   std::uint64_t size_ = 0;
+  bool too_long_ = false;
 };
 
 // What a user hands over: `bytes` bytes of packed data, laid out from `address` on.

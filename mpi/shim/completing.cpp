@@ -69,7 +69,7 @@ class Mixed {
 int finish(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
   set_status(status, *user);
-  const int code = outcome(*user);
+  const int landed = land(*user), trouble = outcome(*user), code = trouble == MPI_SUCCESS ? landed : trouble;
   if (user->common) {
     *request = host.request_null;
     return code;

@@ -34,7 +34,7 @@ struct Parts {
       extent = info->bytes;
       return true;
     }
-    if (const auto layout = find_layout(type)) {
+    if (const auto layout = find_layout(type); layout && layout->described) {
       extent = layout->view.dense() ? MPI_Aint(layout->size) : MPI_Aint(layout->view.extent);
       return true;
     }
@@ -47,7 +47,7 @@ struct Parts {
   }
 };
 
-// What goes to or comes from one partner. Types that cannot be described are packed.
+// What goes to or comes from one partner. Data of types that are not described is packed.
 struct Part {
   layout::Data data;
   std::shared_ptr<const TypeLayout> layout;
@@ -61,16 +61,13 @@ struct Part {
     count = std::size_t(parts.counts[partner]);
     if (count == 0) return true;
     TypedData typed(parts.place_of(partner), parts.counts[partner], parts.type_of(partner));
-    if (typed.good) {
-      data = typed.data;
-      layout = std::move(typed.layout);
-      return true;
-    }
+    if (!typed.good) return false;
+    data = typed.data;
+    layout = std::move(typed.layout);
+    if (!layout || layout->described) return true;
     packed = std::make_unique<Packed>(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
-    if (packed->error() || !packed->room()) return false;
-    if (sends && packed->pack(0, count) != MPI_SUCCESS) return false;
-    data = {packed->room(), packed->bytes(), {}};
-    return true;
+    data = packed->data();
+    return !sends || packed->pack_all() == MPI_SUCCESS;
   }
 };
 

@@ -10,8 +10,6 @@ namespace {
 
 using layout::Builder;
 
-constexpr std::size_t most_runs = std::size_t{1} << 26;
-
 int type_keyval = MPI_KEYVAL_INVALID;
 std::atomic<std::uint64_t> layout_epoch{1};  // raised when a type goes; pairs with the load in find_layout
 
@@ -34,6 +32,9 @@ struct Contents {
 };
 
 bool predefined(int combiner) {
+#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION > 0)
+  if (combiner == MPI_COMBINER_VALUE_INDEX) return true;
+#endif
   return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
          combiner == MPI_COMBINER_F90_INTEGER;
 }
@@ -52,6 +53,10 @@ void sort_large(Contents& c, const std::vector<MPI_Count>& large) {
   bytes_from = std::min(bytes_from, large.size());
   if (c.combiner == MPI_COMBINER_SUBARRAY) {  // dimensions, sizes..., order
     c.numbers.insert(c.numbers.begin() + 1, large.begin(), large.end());
+    return;
+  }
+  if (c.combiner == MPI_COMBINER_DARRAY) {  // size, rank, dimensions, sizes..., the rest
+    c.numbers.insert(c.numbers.begin() + 3, large.begin(), large.end());
     return;
   }
   c.numbers.assign(large.begin(), large.begin() + std::ptrdiff_t(bytes_from));
@@ -93,8 +98,29 @@ bool read_contents(MPI_Datatype type, Contents& c) {
 
 bool flatten(MPI_Datatype type, Builder& out);
 
+// Lends a committed type of the same layout: what a type was constructed from need not be committed, and hosts abort
+// when they are asked to pack such a type.
+class Committed {
+ public:
+  explicit Committed(MPI_Datatype type) {
+    good_ = host.Type_contiguous(1, type, &type_) == MPI_SUCCESS && host.Type_commit(&type_) == MPI_SUCCESS;
+  }
+  ~Committed() {
+    if (good_) host.Type_free(&type_);
+  }
+  Committed(const Committed&) = delete;
+  bool good() const { return good_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  MPI_Datatype type_;
+  bool good_;
+};
+
 // The host itself tells where every packed byte comes from: it packs numbers that name their own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
+  const Committed committed(type);
+  if (!committed.good()) return false;
   MPI_Aint low = 0, span = 0;
   MPI_Count size = 0;
   if (host.Type_get_true_extent(type, &low, &span) != MPI_SUCCESS || host.Type_size_x(type, &size) != MPI_SUCCESS)
@@ -107,7 +133,8 @@ bool flatten_by_packing(MPI_Datatype type, Builder& out) {
   for (int digit = 0; digit < 4; ++digit) {
     for (std::size_t at = 0; at < image.size(); ++at) image[at] = std::uint8_t(at >> (8 * digit));
     int position = 0;
-    if (host.Pack(image.data() - low, 1, type, packed.data(), int(size), &position, host.self) != MPI_SUCCESS ||
+    if (host.Pack(image.data() - low, 1, committed.type(), packed.data(), int(size), &position, host.self) !=
+            MPI_SUCCESS ||
         position != int(size))
       return false;
     for (std::size_t k = 0; k < from.size(); ++k) from[k] |= std::uint32_t(packed[k]) << (8 * digit);
@@ -118,7 +145,7 @@ bool flatten_by_packing(MPI_Datatype type, Builder& out) {
     out.add(std::int64_t(from[k]) + low, length);
     k += length;
   }
-  return true;
+  return !out.too_long();
 }
 
 bool flatten_named(MPI_Datatype type, Builder& out) {
@@ -163,13 +190,52 @@ bool flatten_subarray(const Contents& c, const Child& child, Builder& out) {
   for (std::size_t k = 0; k < dimensions; ++k) {
     const std::size_t d = by_rows ? dimensions - 1 - k : k;
     Builder outer;
-    if (inner.run_count() * std::size_t(parts[d]) > most_runs && inner.run_count() > 1) return false;
     outer.add(inner, starts[d] * stride, std::uint64_t(parts[d]), stride);
     stride *= sizes[d];
     inner = std::move(outer);
   }
   out.add(inner, 0, 1, 0);
-  return true;
+  return !out.too_long();
+}
+
+// The part of a distributed array that one process of a grid has. Along each dimension blocks go round the processes:
+// of one element (cyclic), of several, or so long that every process gets one (block) or the only one everything.
+bool flatten_darray(const Contents& c, const Child& child, Builder& out) {
+  const auto dimensions = std::size_t(c.numbers[2]);
+  const MPI_Count *sizes = &c.numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
+                  *processes = arguments + dimensions;
+  const bool by_rows = c.numbers[3 + 4 * dimensions] == MPI_ORDER_C;
+  std::vector<MPI_Count> mine(dimensions);  // our place in the grid, which is by rows in either order of the array
+  MPI_Count rank = c.numbers[1];
+  for (std::size_t d = dimensions; d-- > 0; rank /= processes[d]) mine[d] = rank % processes[d];
+  Builder inner = child.builder;
+  std::int64_t stride = child.extent;
+  for (std::size_t k = 0; k < dimensions; ++k) {
+    const std::size_t d = by_rows ? dimensions - 1 - k : k;
+    const MPI_Count size = sizes[d], all = processes[d];
+    const bool by_default = arguments[d] == MPI_DISTRIBUTE_DFLT_DARG;
+    MPI_Count block = size;
+    if (kinds[d] == MPI_DISTRIBUTE_BLOCK) block = by_default ? (size + all - 1) / all : arguments[d];
+    if (kinds[d] == MPI_DISTRIBUTE_CYCLIC) block = by_default ? 1 : arguments[d];
+    const MPI_Count first = mine[d] * block, step = all * block;
+    const MPI_Count whole = first + block <= size ? (size - first - block) / step + 1 : 0, rest = first + whole * step;
+    Builder group, outer;
+    group.add(inner, 0, std::uint64_t(block), stride);
+    outer.add(group, first * stride, std::uint64_t(whole), step * stride);
+    if (rest < size) outer.add(inner, rest * stride, std::uint64_t(size - rest), stride);
+    stride *= size;
+    inner = std::move(outer);
+  }
+  out.add(inner, 0, 1, 0);
+  return !out.too_long();
+}
+
+bool constructed(int combiner) {
+  for (const int known : {MPI_COMBINER_DUP, MPI_COMBINER_RESIZED, MPI_COMBINER_CONTIGUOUS, MPI_COMBINER_VECTOR,
+                          MPI_COMBINER_HVECTOR, MPI_COMBINER_INDEXED, MPI_COMBINER_HINDEXED, MPI_COMBINER_INDEXED_BLOCK,
+                          MPI_COMBINER_HINDEXED_BLOCK, MPI_COMBINER_STRUCT, MPI_COMBINER_SUBARRAY, MPI_COMBINER_DARRAY})
+    if (combiner == known) return true;
+  return false;
 }
 
 bool flatten_from(const Contents& c, Builder& out) {
@@ -182,7 +248,7 @@ bool flatten_from(const Contents& c, Builder& out) {
       const Child child(c.types[k]);
       if (!child.good) return false;
       out.add(child.builder, a[k], std::uint64_t(n[1 + k]), child.extent);
-      if (out.run_count() > most_runs) return false;
+      if (out.too_long()) return false;
     }
     return true;
   }
@@ -191,19 +257,16 @@ bool flatten_from(const Contents& c, Builder& out) {
   const std::int64_t extent = child.extent;
   // `count` groups of `length` elements, `at(k)` bytes from the start.
   auto groups = [&](MPI_Count count, auto length, auto at) {
-    for (MPI_Count k = 0; k < count; ++k) {
+    for (MPI_Count k = 0; k < count && !out.too_long(); ++k)
       out.add(child.builder, at(k), std::uint64_t(length(k)), extent);
-      if (out.run_count() > most_runs) return false;
-    }
-    return true;
+    return !out.too_long();
   };
   // The same at a regular stride: one group, many times.
   auto vector = [&](MPI_Count count, MPI_Count length, std::int64_t stride) {
     Builder group;
     group.add(child.builder, 0, std::uint64_t(length), extent);
-    if (group.run_count() > 1 && group.run_count() * std::size_t(count) > most_runs) return false;
     out.add(group, 0, std::uint64_t(count), stride);
-    return true;
+    return !out.too_long();
   };
   switch (c.combiner) {
     case MPI_COMBINER_DUP:
@@ -220,6 +283,7 @@ bool flatten_from(const Contents& c, Builder& out) {
     case MPI_COMBINER_HINDEXED_BLOCK:
       return groups(n[0], [&](MPI_Count) { return n[1]; }, [&](MPI_Count k) { return a[k]; });
     case MPI_COMBINER_SUBARRAY: return flatten_subarray(c, child, out);
+    case MPI_COMBINER_DARRAY: return flatten_darray(c, child, out);
     default: return false;
   }
 }
@@ -228,13 +292,10 @@ bool flatten(MPI_Datatype type, Builder& out) {
   Contents c;
   if (!read_contents(type, c)) return false;
   if (predefined(c.combiner)) return flatten_named(type, out);
-  bool good = false;
-  // A distributed array, or a constructor of a newer standard.
-  const bool known = c.combiner != MPI_COMBINER_DARRAY;
-  if (known) good = flatten_from(c, out);
+  const bool known = constructed(c.combiner);
+  const bool good = known && flatten_from(c, out);
   for (const MPI_Datatype old : c.types) give_back(old);
-  if (good || out.run_count()) return good;
-  return flatten_by_packing(type, out);
+  return known ? good : flatten_by_packing(type, out);  // a constructor of a newer standard
 }
 
 std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
@@ -242,11 +303,23 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
   if (host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS) return nullptr;
-  Builder builder;
-  if (!flatten(type, builder) || builder.size() != std::uint64_t(size)) return nullptr;
   auto made = std::make_shared<TypeLayout>();
   made->size = std::uint64_t(size);
-  if (size) made->view = the_messenger->share(builder, extent, made->keep);
+  if (size == 0) return made;
+  Builder builder;
+  try {
+    made->described = flatten(type, builder) && builder.size() == made->size;
+  } catch (const std::bad_alloc&) {
+    made->described = false;
+  }
+  if (!made->described) return made;
+  if (the_messenger) {
+    made->view = the_messenger->share(builder, extent, made->keep);
+  } else {
+    auto kept = std::make_shared<Builder>(std::move(builder));
+    made->view = kept->view(extent);
+    made->keep = std::move(kept);
+  }
   return made;
 }
 

@@ -12,12 +12,13 @@ namespace nearfield::mpi {
 struct TypeLayout {
   layout::View view;
   std::uint64_t size = 0;  // bytes of one element
+  bool described = true;   // false: that takes too many runs; the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
 };
 
 void bind_layouts();
 
-// nullptr: not a type whose layout can be found out (invalid, or too large to describe).
+// nullptr: not a type.
 std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type);
 
 // `count` elements of `type` at `buffer`, for a message.
@@ -25,6 +26,8 @@ struct TypedData {
   layout::Data data;
   std::shared_ptr<const TypeLayout> layout;  // none: dense
   bool good = true;                          // false: arguments that the host must judge
+  // Of a type that is not described: `data` tells its length alone.
+  bool packs() const { return layout && !layout->described; }
 
   template <class Count>
   TypedData(const void* buffer, Count count, MPI_Datatype type) {
@@ -45,8 +48,11 @@ struct TypedData {
     }
     data = {address, std::uint64_t(count) * layout->size, layout->view};
     // Absolute addresses begin at MPI_BOTTOM, a null pointer in every ABI.
-    if (data.dense() && !buffer && data.bytes) good = false;
-    if (data.bytes == 0) data.view = {};
+    if (data.dense() && !buffer && data.bytes && !packs()) good = false;
+    if (data.bytes == 0) {
+      data.view = {};
+      layout.reset();
+    }
   }
 };
 

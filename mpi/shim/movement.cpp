@@ -36,6 +36,13 @@ int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* functio
   return recv.data->unpack(recv.first, recv.count);
 }
 
+// A count for every rank, in 64 bits; -1 where those do not hold it either.
+template <class N>
+std::int64_t all_of(N count, std::size_t ranks) {
+  std::int64_t all = 0;
+  return __builtin_mul_overflow(count, ranks, &all) ? -1 : all;
+}
+
 // What MPICH rejects. The others do not know of it: only an error may follow.
 template <class N>
 bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void* recv, N recv_count,
@@ -64,7 +71,7 @@ int allgather(const void* send, N send_count, MPI_Datatype send_type, void* recv
   if (!admitted.team) return to_host(Collective::allgather, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count);
-  Packed out(recv, N(recv_count * N(p)), recv_type, comm);
+  Packed out(recv, all_of(recv_count, p), recv_type, comm);
   Call call{Collective::allgather, out.bytes() / p};
   const Side all{&out, 0, each * p};
   if (send == MPI_IN_PLACE) {
@@ -85,11 +92,11 @@ int alltoall(const void* send, N send_count, MPI_Datatype send_type, void* recv,
   if (!admitted.team) return to_host(Collective::alltoall, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   const std::size_t p = team.size();
-  Packed out(recv, N(recv_count * N(p)), recv_type, comm);
+  Packed out(recv, all_of(recv_count, p), recv_type, comm);
   Call call{Collective::alltoall, out.bytes() / p};
   const Side all{&out, 0, std::size_t(recv_count) * p};
   if (send == MPI_IN_PLACE) return carry_packed(team, comm, call, "MPI_Alltoall", all, all, host_call);
-  Packed in(const_cast<void*>(send), N(send_count * N(p)), send_type, comm);
+  Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
   if (in.error() || out.error() || in.bytes() != out.bytes() ||
       aliased(send, send_count, send_type, recv, recv_count, recv_type))
     return to_host(Collective::alltoall, Reason::argument, host_call);
@@ -111,7 +118,7 @@ int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N
     call.root = root;
     return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, {}, host_call);
   }
-  Packed out(recv, N(recv_count * N(p)), recv_type, comm);
+  Packed out(recv, all_of(recv_count, p), recv_type, comm);
   Call call{Collective::gather, out.bytes() / p};
   call.root = root;
   const Side all{&out, 0, each * p};
@@ -141,7 +148,7 @@ int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, 
     call.root = root;
     return carry_packed(team, comm, call, "MPI_Scatter", {}, {&out, 0, std::size_t(recv_count)}, host_call);
   }
-  Packed in(const_cast<void*>(send), N(send_count * N(p)), send_type, comm);
+  Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
   Call call{Collective::scatter, in.bytes() / p};
   call.root = root;
   const Side all{&in, 0, each * p};

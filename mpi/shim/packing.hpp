@@ -1,5 +1,6 @@
 // Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
-// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else.
+// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else. So do
+// messages of types that take too many runs to describe.
 #pragma once
 #include <optional>
 
@@ -16,7 +17,7 @@ inline const void* offset_by(const void* buffer, std::uintptr_t bytes) {
 // A view of `count` elements of `type` at `buffer`.
 class Packed {
  public:
-  // error(): 0, an MPI error code that the host has raised already, or -1 for arguments that the host must judge.
+  // error(): 0, or -1 for arguments that the host must judge.
   template <class Count>
   Packed(void* buffer, Count count, MPI_Datatype type, MPI_Comm comm)
       : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm) {
@@ -24,13 +25,14 @@ class Packed {
       error_ = -1;
       return;
     }
-    if (const TypeInfo* info = find_type(type)) {
-      bytes_ = std::size_t(count) * info->bytes;
-      dense_ = info->dense;
+    const TypeInfo* const info = find_type(type);
+    if (info && info->dense) {
+      dense_ = true;
       element_ = info->bytes;
     } else {
       inspect();
     }
+    if (__builtin_mul_overflow(count_, element_, &bytes_)) error_ = -1;
     if (dense_ && bytes_ && !buffer) error_ = -1;
   }
   int error() const { return error_; }
@@ -42,17 +44,23 @@ class Packed {
   // Elements [first, first + count) from the user's buffer into room(), and back. An MPI error code.
   int pack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(true, first, count); }
   int unpack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(false, first, count); }
+  // All of it as a message, packed by pack_all() if it is sent. Throws without memory.
+  layout::Data data();
+  int pack_all() { return pack(0, count_); }
+  // The first bytes into the user's buffer: a message may be shorter than its receive, and end within an element.
+  int unpack_bytes(std::size_t bytes);
 
  private:
   void inspect();
   int move(bool pack, std::size_t first, std::size_t count);
+  int move_by_host(bool pack, std::size_t first, std::size_t count);
   void* buffer_;
   std::size_t count_, bytes_ = 0, element_ = 0;
   MPI_Datatype type_;
   MPI_Comm comm_;
   bool dense_ = false;
   int error_ = 0;
-  std::shared_ptr<const TypeLayout> layout_;  // where it is known; else the host packs
+  std::shared_ptr<const TypeLayout> layout_;  // of derived types
   std::optional<memory::Temporary> temporary_;
 };
 

@@ -1,4 +1,5 @@
 // Receives, probes, and combined sends and receives.
+#include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
@@ -8,24 +9,35 @@
 namespace nearfield::mpi {
 namespace {
 
+// What a complete receive has brought leaves the packed copy. Its outcome.
+int land(Packed& packed, const messages::Request& request) {
+  const int code = packed.unpack_bytes(std::min(request.received, packed.bytes()));
+  return code == MPI_SUCCESS ? outcome(request) : code;
+}
+
 template <class N, class HostCall>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
             MPI_Status* status, HostCall host_call) {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
-  const TypedData typed(buffer, count, type);
+  TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
     set_nowhere_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
+    std::unique_ptr<Packed> packed;
+    if (typed.packs()) [[unlikely]] {
+      packed = std::make_unique<Packed>(buffer, count, type, comm);
+      typed.data = packed->data();
+    }
     messages::Request request;
     prepare_receive(request, *c, source, tag, typed.data);
     the_messenger->start(request);
     wait_for(request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
-    return report(comm, outcome(request));
+    return report(comm, packed ? land(*packed, request) : outcome(request));
   });
 }
 
@@ -37,8 +49,14 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
   TypedData typed(buffer, count, type);
   if (!typed.good) return passing_host(host_call);
   return guarded(comm, function, [&]() -> int {
+    std::unique_ptr<Packed> packed;
+    if (typed.packs() && source != MPI_PROC_NULL) {
+      packed = std::make_unique<Packed>(buffer, count, type, comm);
+      typed.data = packed->data();
+    }
     UserRequest* const user = new_request(comm);
     user->persistent = persistent;
+    user->packed = std::move(packed);
     user->nowhere = source == MPI_PROC_NULL;
     user->layout = std::move(typed.layout);
     if (user->nowhere) user->request.is_send = false;
@@ -139,8 +157,14 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
   const Matched matched = take_matched(*message);
   *message = host.message_null;
   return guarded(matched.comm, function, [&]() -> int {
+    std::unique_ptr<Packed> packed;
+    if (typed.packs()) {
+      packed = std::make_unique<Packed>(buffer, count, type, matched.comm);
+      typed.data = packed->data();
+    }
     if (request) {
       UserRequest* const user = new_request(matched.comm);
+      user->packed = std::move(packed);
       user->layout = std::move(typed.layout);
       user->active = true;
       user->request.is_send = false;
@@ -156,7 +180,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     the_messenger->start_matched(r, *matched.early);
     wait_for(r);
     mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
-    return report(matched.comm, outcome(r));
+    return report(matched.comm, packed ? land(*packed, r) : outcome(r));
   });
 }
 
@@ -174,13 +198,22 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
   if (!out.good || !in.good) return blocking_host(host_call);
   return guarded(comm, function, [&]() -> int {
     layout::Data data = out.data;
-    std::unique_ptr<std::byte[]> packed;
+    std::unique_ptr<std::byte[]> kept;
     std::optional<memory::Temporary> temporary;
-    if (copy && dest != MPI_PROC_NULL && data.bytes) {
+    std::unique_ptr<Packed> packed_out, packed_in;
+    if (in.packs() && source != MPI_PROC_NULL) {
+      packed_in = std::make_unique<Packed>(recv, recv_count, recv_type, comm);
+      in.data = packed_in->data();
+    }
+    if (out.packs() && dest != MPI_PROC_NULL) {
+      packed_out = std::make_unique<Packed>(const_cast<void*>(send), send_count, send_type, comm);
+      data = packed_out->data();
+      if (const int code = packed_out->pack_all(); code != MPI_SUCCESS) return code;
+    } else if (copy && dest != MPI_PROC_NULL && data.bytes) {
       std::byte* to;
       if (request) {
-        packed.reset(new std::byte[data.bytes]);
-        to = packed.get();
+        kept.reset(new std::byte[data.bytes]);
+        to = kept.get();
       } else {
         temporary.emplace(data.bytes);
         to = temporary->data();
@@ -194,7 +227,9 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       user->active = true;
       user->layout = std::move(in.layout);
       user->other_layout = std::move(out.layout);
-      user->copy = std::move(packed);
+      user->copy = std::move(kept);
+      user->packed = std::move(packed_in);
+      user->other_packed = std::move(packed_out);
       user->request.is_send = false;
       if (source == MPI_PROC_NULL) {
         // Its status says so; completion is the send's alone.
@@ -238,7 +273,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       return MPI_SUCCESS;
     }
     mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
-    return report(comm, outcome(receiving));
+    return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
   });
 }
 

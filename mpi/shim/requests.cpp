@@ -1,5 +1,6 @@
 #include "mpi/shim/requests.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -51,7 +52,7 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free.back();
   table.free.pop_back();
   request->comm = comm;
-  request->persistent = request->active = request->nowhere = request->flush = false;
+  request->persistent = request->active = request->nowhere = request->flush = request->landed = false;
   request->mode = SendMode::standard;
   request->in_use = true;
   return request;
@@ -68,8 +69,17 @@ UserRequest* common_send() {
   return request;
 }
 
+int land(UserRequest& request) {
+  if (!request.packed || !request.active || request.landed || request.request.is_send) return MPI_SUCCESS;
+  request.landed = true;
+  return request.packed->unpack_bytes(std::min(request.request.received, request.packed->bytes()));
+}
+
 void free_request(UserRequest* request) {
   if (request->common) return;
+  land(*request);
+  request->packed.reset();
+  request->other_packed.reset();
   request->other.reset();
   request->layout.reset();
   request->other_layout.reset();

@@ -7,7 +7,7 @@
 
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/communicator.hpp"
-#include "mpi/shim/layouts.hpp"
+#include "mpi/shim/packing.hpp"
 
 namespace nearfield::mpi {
 
@@ -35,6 +35,9 @@ struct alignas(64) UserRequest {
   // Flushes: which messages, and the host's own flush.
   std::uint64_t flush_key = 0, flush_serial = 0;
   MPI_Request flush_of_host{};
+  // Where the type is not described: a packed copy. `landed`: what was received has left it.
+  std::unique_ptr<Packed> packed, other_packed;
+  bool landed = false;
   // Persistent: what each start begins with.
   messages::Envelope envelope{};
   int member = -1;
@@ -52,6 +55,7 @@ struct alignas(64) UserRequest {
 UserRequest* new_request(MPI_Comm comm);
 UserRequest* common_send();               // complete, for everybody
 void free_request(UserRequest* request);  // at once
+int land(UserRequest& request);           // of a complete receive: its data out of the packed copy
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);
 void sweep_freed();

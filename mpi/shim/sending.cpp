@@ -7,6 +7,9 @@ int largest_tag = 32767;
 
 namespace {
 
+// Data of a type that is not described.
+int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm);
+
 template <class N, class HostCall>
 int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
          MPI_Comm comm, HostCall host_call) {
@@ -15,6 +18,8 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
   const TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (typed.packs()) [[unlikely]]
+    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), dest, tag, comm);
   return guarded(comm, function, [&]() -> int {
     const messages::Envelope envelope{c->context, c->rank, tag};
     if (mode == SendMode::buffered) {
@@ -30,6 +35,15 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
   });
 }
 
+int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm) {
+  return guarded(comm, function, [&]() -> int {
+    const layout::Data data = packed.data();
+    if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
+    auto never = [] { return MPI_ERR_INTERN; };
+    return send(mode, function, data.address, MPI_Count(data.bytes), host.byte, dest, tag, comm, never);
+  });
+}
+
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
 template <class N, class HostCall>
 int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
@@ -40,14 +54,20 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
   if (!typed.good) return passing_host(host_call);
   return guarded(comm, function, [&]() -> int {
     const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
-    if (plain && dest != MPI_PROC_NULL &&
+    if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
       *request = handle_of(common_send());
       return MPI_SUCCESS;
     }
+    std::unique_ptr<Packed> packed;
+    if (typed.packs() && dest != MPI_PROC_NULL) {
+      packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      typed.data = packed->data();
+    }
     UserRequest* const user = new_request(comm);
     user->persistent = persistent;
     user->mode = mode;
+    user->packed = std::move(packed);
     user->nowhere = dest == MPI_PROC_NULL;
     user->layout = std::move(typed.layout);
     if (user->nowhere) user->request.is_send = true;
@@ -70,6 +90,14 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 int begin(UserRequest& user) {
   user.active = true;
   if (user.nowhere) return MPI_SUCCESS;
+  if (user.packed) [[unlikely]] {
+    user.landed = false;
+    const int code = user.request.is_send ? user.packed->pack_all() : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) {
+      user.active = false;
+      return code;
+    }
+  }
   user.request.envelope = user.envelope;
   user.request.member = user.member;
   user.request.data = user.data;

@@ -6,11 +6,14 @@ namespace nearfield::mpi {
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (the_messenger) the_messenger->poll();
   if (!the_messenger || !is_own(request)) return host.Request_get_status(request, flag, status);
-  const UserRequest& user = *own(request);
+  UserRequest& user = *own(request);
   *flag = user.complete();
-  if (*flag) set_status(status, user);
-  else look_elsewhere();
-  return MPI_SUCCESS;
+  if (!*flag) {
+    look_elsewhere();
+    return MPI_SUCCESS;
+  }
+  set_status(status, user);
+  return land(user);
 }
 
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {

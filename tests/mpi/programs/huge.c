@@ -1,0 +1,96 @@
+/* Calls whose bytes, counted over all ranks, pass 2^31 and 2^32. Buffers are one small file mapped again and again, with
+   pages of their own where blocks begin and end: only those are looked at. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { page = 4096, tile = 16 << 20 };
+static int rank, size, tiles = -1;
+
+static char* buffer(size_t block, int blocks) {
+  const size_t bytes = (block * blocks + 2 * tile) / tile * tile;
+  char* at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (tiles < 0) {
+    tiles = memfd_create("tiles", 0);
+    if (ftruncate(tiles, tile)) exit(1);
+  }
+  for (size_t k = 0; k < bytes; k += tile) mmap(at + k, tile, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, tiles, 0);
+  for (int b = 0; b <= blocks; ++b) {
+    const size_t border = block * b / page * page, from = border > page ? border - page : 0;
+    mmap(at + from, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  }
+  return at;
+}
+
+static void give_back(char* at, size_t block, int blocks) { munmap(at, (block * blocks + 2 * tile) / tile * tile); }
+
+static void mark(char* at, size_t block, int from, int to) {
+  at[0] = at[block - 1] = (char)(1 + from * 10 + to);
+}
+
+static int marked(const char* at, size_t block, int from, int to) {
+  const char value = (char)(1 + from * 10 + to);
+  return at[0] == value && at[block - 1] == value;
+}
+
+static int gather(size_t n) {
+  char *in = buffer(n, 1), *out = rank == 1 ? buffer(n, size) : NULL;
+  mark(in, n, rank, 1);
+  int good = MPI_Gather(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, 1, MPI_COMM_WORLD) == MPI_SUCCESS;
+  for (int r = 0; out && r < size; ++r) good &= marked(out + r * n, n, r, 1);
+  give_back(in, n, 1);
+  if (out) give_back(out, n, size);
+  return good;
+}
+
+static int scatter(size_t n) {
+  char *in = rank == 1 ? buffer(n, size) : NULL, *out = buffer(n, 1);
+  for (int r = 0; in && r < size; ++r) mark(in + r * n, n, 1, r);
+  int good = MPI_Scatter(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, 1, MPI_COMM_WORLD) == MPI_SUCCESS;
+  good &= marked(out, n, 1, rank);
+  give_back(out, n, 1);
+  if (in) give_back(in, n, size);
+  return good;
+}
+
+static int alltoall(size_t n) {
+  char *in = buffer(n, size), *out = buffer(n, size);
+  for (int r = 0; r < size; ++r) mark(in + r * n, n, rank, r);
+  int good = MPI_Alltoall(in, (int)n, MPI_BYTE, out, (int)n, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
+  for (int r = 0; r < size; ++r) good &= marked(out + r * n, n, r, rank);
+  give_back(in, n, size);
+  give_back(out, n, size);
+  return good;
+}
+
+static int allgather_in_place(size_t n) {
+  char* both = buffer(n, size);
+  mark(both + rank * n, n, rank, 0);
+  int good = MPI_Allgather(MPI_IN_PLACE, 0, MPI_BYTE, both, (int)n, MPI_BYTE, MPI_COMM_WORLD) == MPI_SUCCESS;
+  for (int r = 0; r < size; ++r) good &= marked(both + r * n, n, r, 0);
+  give_back(both, n, size);
+  return good;
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1 << 30;
+  const struct {
+    const char* name;
+    int (*run)(size_t);
+  } calls[] = {
+      {"gather", gather}, {"scatter", scatter}, {"alltoall", alltoall}, {"allgather-in-place", allgather_in_place}};
+  int good = 0, all = 0;
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i)
+    if (!strcmp(argv[1], calls[i].name)) good = calls[i].run(n);
+  MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (rank == 0) printf("%s\n", all ? "good" : "bad");
+  MPI_Finalize();
+  return 0;
+}
