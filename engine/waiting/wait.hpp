@@ -23,8 +23,9 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
+
+#include "engine/atomic.hpp"
 
 namespace nearfield::waiting {
 
@@ -47,8 +48,8 @@ inline std::uint64_t nanoseconds() {
 }
 
 // Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
-void futex_wake(std::atomic<std::uint32_t>& word) noexcept;
+void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
+void futex_wake(Atomic<std::uint32_t>& word) noexcept;
 
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
