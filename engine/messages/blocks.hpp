@@ -12,10 +12,10 @@
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/atomic.hpp"
 #include "engine/team/blocks.hpp"
 
 namespace nearfield::messages {
@@ -39,9 +39,9 @@ struct Envelope {
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
-  std::atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet; pairs with the reader
-  Envelope envelope;                // writer, published by word
-  std::byte payload[40];            // writer, published by word; goes on in the lines behind
+  Atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet; pairs with the reader
+  Envelope envelope;           // writer, published by word
+  std::byte payload[40];       // writer, published by word; goes on in the lines behind
 };
 inline constexpr std::size_t record_header = 24;
 static_assert(offsetof(Record, payload) == record_header && sizeof(Record) == 64);
@@ -55,8 +55,8 @@ using Reference = std::uint64_t;
 
 inline constexpr std::size_t cell_payload = 2048 - 64 - record_header;
 struct alignas(64) Cell {
-  std::atomic<Reference> next;      // sender: 0 before it enqueues; then whoever enqueues behind it (queue.hpp)
-  std::atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read; pairs with the sender's look
+  Atomic<Reference> next;      // sender: 0 before it enqueues; then whoever enqueues behind it (queue.hpp)
+  Atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read; pairs with the sender's look
   alignas(64) Record record;
   std::byte more[cell_payload - 40];
 };
@@ -69,22 +69,22 @@ inline constexpr std::size_t spare_stage_bytes = 1024;
 
 struct Mailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
-  alignas(line) std::atomic<Reference> tail;        // senders, by exchange; the owner, to empty
-  std::atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
-  alignas(line) std::atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
-  std::atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
+  alignas(line) Atomic<Reference> tail;        // senders, by exchange; the owner, to empty
+  Atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
+  alignas(line) Atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
+  Atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
   // For peers that are blocked on the owner while it does something else (Messenger::summon): where a thread of it
   // sleeps, 0: nowhere. The owner stores it; who rings takes it out. Then the futex word of its stand-in.
-  alignas(line) std::atomic<Reference> elsewhere;
-  std::atomic<std::uint32_t> summons;
+  alignas(line) Atomic<Reference> elsewhere;
+  Atomic<std::uint32_t> summons;
   alignas(line) Cell cell[cells];
   alignas(line) std::byte spare_stage[stages * spare_stage_bytes];
 };
 
 struct alignas(line) Ring {
-  std::atomic<std::uint64_t> read;       // receiver: bytes it has taken; pairs with the sender's look for room
-  std::atomic<std::uint32_t> saturated;  // receiver: it keeps too much unexpected data of this sender
-  alignas(line) std::byte data[];        // sender: records, each a multiple of 64 bytes
+  Atomic<std::uint64_t> read;       // receiver: bytes it has taken; pairs with the sender's look for room
+  Atomic<std::uint32_t> saturated;  // receiver: it keeps too much unexpected data of this sender
+  alignas(line) std::byte data[];   // sender: records, each a multiple of 64 bytes
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.
@@ -107,14 +107,14 @@ struct Transfer {
   std::uint64_t stage_bytes;
   // Receiver, published by state.
   alignas(line) Whereabouts to;
-  std::uint64_t length;                 // bytes that move: less than `bytes` when the receive is shorter
-  std::uint64_t block_bytes;            // what one claim is worth
-  std::uint64_t advised;                // 1: the next ones of this length may be staged without asking
-  std::atomic<State> state;             // receiver: how it goes on, once matched; pairs with the sender's look
-  std::atomic<std::uint32_t> front;     // receiver: blocks it has copied; staged: stages it has emptied
-  std::atomic<std::uint32_t> released;  // receiver: it will not look again; pairs with the sender's reuse
-  alignas(line) std::atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
-  alignas(line) std::atomic<std::uint32_t> back;    // sender: blocks it has copied; staged: stages it has filled
+  std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter
+  std::uint64_t block_bytes;                   // what one claim is worth
+  std::uint64_t advised;                       // 1: the next ones of this length may be staged without asking
+  Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with the sender's look
+  Atomic<std::uint32_t> front;                 // receiver: blocks it has copied; staged: stages it has emptied
+  Atomic<std::uint32_t> released;              // receiver: it will not look again; pairs with the sender's reuse
+  alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
+  alignas(line) Atomic<std::uint32_t> back;    // sender: blocks it has copied; staged: stages it has filled
 };
 
 }  // namespace nearfield::messages

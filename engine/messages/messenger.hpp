@@ -64,13 +64,13 @@ class Messenger final : public waiting::Messages {
   // left to do, peers may ring again.
   enum class Did { moved, waits, nothing_to_do };
   Did stand_in(bool (*back)());
-  std::atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
+  Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
                   const std::function<void()>& also, const char* doing);
   // Whether something of ours needs us to poll.
   bool busy() const override { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
-  void asleep_on(std::atomic<std::uint32_t>* word) override;
+  void asleep_on(Atomic<std::uint32_t>* word) override;
   // Whether a member that is still there has not got all that was sent to it.
   bool sends_pending();
 

@@ -161,7 +161,7 @@ struct Messenger::SleepHost : waiting::Waiter {
     if (also) also();
     return moved;
   }
-  std::atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
+  Atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
   void before_sleep() {
     messenger.mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
     messenger.look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep

@@ -109,12 +109,12 @@ void Messenger::summon(int member) {
   if (elsewhere.load(std::memory_order_relaxed) == 0) return;
   const Reference where = elsewhere.exchange(0, std::memory_order_acquire);  // pairs with asleep_on
   if (!where) return;
-  auto& word = *reinterpret_cast<std::atomic<std::uint32_t>*>(base_[(where >> 48) - 1] + (where & 0xffff'ffff'ffff));
+  auto& word = *reinterpret_cast<Atomic<std::uint32_t>*>(base_[(where >> 48) - 1] + (where & 0xffff'ffff'ffff));
   word.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
   waiting::futex_wake(word);
 }
 
-void Messenger::asleep_on(std::atomic<std::uint32_t>* word) {
+void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
   if (word == &mine_->bell) return;  // wake() rings it
   // As a rule in our own segment; where all wait for one event, in that of the team's first member.
   int owner = me_;

@@ -36,10 +36,10 @@
 //   a member   waits until `gathered` of each child is n, stores its own (the root does not)
 //              waits until `released` of its parent is n, stores its own
 #pragma once
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/atomic.hpp"
 #include "engine/collectives/call.hpp"
 #include "engine/settings.hpp"
 #include "engine/team/shape.hpp"
@@ -52,7 +52,7 @@ inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
 
 struct alignas(line) Slot {
-  std::atomic<std::uint64_t> seq;   // owner; pairs with Team::wait_slot
+  Atomic<std::uint64_t> seq;        // owner; pairs with Team::wait_slot
   std::uint64_t bytes;              // owner, published by seq: length of the payload
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
@@ -69,34 +69,33 @@ struct Exposure {
 };
 
 struct alignas(line) Line {
-  std::atomic<std::uint64_t> seq;  // owner: sequence number << 8 | bytes of the payload; pairs with Team::wait_line
-  std::byte payload[line - 8];     // owner, published by seq
+  Atomic<std::uint64_t> seq;    // owner: sequence number << 8 | bytes of the payload; pairs with Team::wait_line
+  std::byte payload[line - 8];  // owner, published by seq
 };
 inline constexpr std::size_t line_payload = sizeof(Line::payload);
 
 struct MemberBlock {
-  alignas(line) std::atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
-  std::atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
-  Exposure exposure[2];                                // owner, published by posted
-  alignas(line) std::atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
-  alignas(line) std::atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
-  alignas(line) std::atomic<std::uint64_t> line_done;  // owner; pairs with Team::reserve_line
-  alignas(line) std::atomic<std::uint64_t> gathered;   // owner; pairs with Team::meet_along_tree at the parent
-  alignas(line) std::atomic<std::uint64_t> released;   // owner; pairs with Team::meet_along_tree at the children
-  alignas(
-      line) std::atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
-  std::atomic<std::uint32_t> awaits;           // owner: rank + 1 of the awaited member, `everybody`, 0 awake
-  std::atomic<std::uint32_t> awaits_what;      // owner, published by awaits: which of that member's words (What)
-  std::atomic<std::uint64_t> awaits_value;     // owner, published by awaits: and its least value
-  std::atomic<std::uint32_t> bell;             // futex word: any member that wakes the owner
+  alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
+  Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
+  Exposure exposure[2];                           // owner, published by posted
+  alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
+  alignas(line) Atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
+  alignas(line) Atomic<std::uint64_t> line_done;  // owner; pairs with Team::reserve_line
+  alignas(line) Atomic<std::uint64_t> gathered;   // owner; pairs with Team::meet_along_tree at the parent
+  alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Team::meet_along_tree at the children
+  alignas(line) Atomic<std::uint64_t> doing;  // owner: the call it is in (collectives::pack), 0 outside; reports only
+  Atomic<std::uint32_t> awaits;               // owner: rank + 1 of the awaited member, `everybody`, 0 awake
+  Atomic<std::uint32_t> awaits_what;          // owner, published by awaits: which of that member's words (What)
+  Atomic<std::uint64_t> awaits_value;         // owner, published by awaits: and its least value
+  Atomic<std::uint32_t> bell;                 // futex word: any member that wakes the owner
   // Owner, for peers that strangers keep from getting letters. `segments_complete`: 1 when it has mapped all segments.
   // `heap_offered`: generation << 32 | its descriptor, 0: none. `heaps_complete`: the exposure (Team::exposures_) up to
   // which it has mapped all heaps. The first and the last also end the others' attempts to send to it.
-  alignas(line) std::atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
-  std::atomic<std::uint64_t> heap_offered, heaps_complete;     // pair with Team::fetch_heap and Team::swap_heaps
-  alignas(line) std::atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
-  alignas(line) std::atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
-  std::atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call
+  alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
+  Atomic<std::uint64_t> heap_offered, heaps_complete;     // pair with Team::fetch_heap and Team::swap_heaps
+  alignas(line) Atomic<std::uint32_t> closed;             // every other member adds one when it has closed the team
+  alignas(line) Atomic<std::uint32_t> watched;            // members asleep that await the owner; each its own
+  Atomic<std::uint32_t> broken_off;                       // owner: 1 once it could not go on in the middle of a call
   Line small[lines];
   Slot slot[slots];
 };
@@ -118,20 +117,20 @@ struct Plan {
 };
 
 struct LeaderBlock {
-  alignas(line) std::atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
-  alignas(line) std::atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
-  std::atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
+  alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
+  alignas(line) Atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
+  Atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
   // Work that any member may do (Team::work_together): round << 32 | next part. The last to arrive begins a round,
   // members take parts by compare-and-swap.
-  alignas(line) std::atomic<std::uint64_t> parts;
-  std::atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
-  alignas(line) std::atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
+  alignas(line) Atomic<std::uint64_t> parts;
+  Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
+  alignas(line) Atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
   // First member, relaxed: a cell's epoch of calls that lies so far ahead that every member synchronises with the first
   // one before it gets there (no member is an epoch ahead of another), and so loads what has been stored.
-  alignas(line) std::atomic<std::uint32_t> revisit[collectives::collective_count][64];
+  alignas(line) Atomic<std::uint32_t> revisit[collectives::collective_count][64];
   alignas(line) Plan plan;  // first member, before creation is agreed
 };
 
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(Atomic<std::uint64_t>::is_always_lock_free);
 
 }  // namespace nearfield::team

@@ -207,7 +207,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   mine.secret = node.header().probe;
   mine.protocol = protocol;
   mine.enabled = node.settings().enabled;
-  mine.group = memory::scheduling_group();
+  mine.group = node.scheduling_group();
   mine.cache = node.shared_cache();
   mine.package = node.shared_package();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)

@@ -85,6 +85,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   node->cpus_ = memory::available_cpus();
   node->shared_cache_ = memory::shared_cache(node->cpus_);
   node->shared_package_ = memory::shared_package(node->cpus_);
+  node->scheduling_group_ = memory::scheduling_group();
   node->node_id_ = identify_node(settings);
   node->machine_ = settings.machine;
   if (node->machine_.cache == 0) node->machine_.cache = double(memory::last_level_cache());

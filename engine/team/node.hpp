@@ -63,8 +63,9 @@ class Node {
   memory::Exchange& exchange() { return exchange_; }
   const memory::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  int shared_cache() const { return shared_cache_; }      // memory::shared_cache of our CPUs
-  int shared_package() const { return shared_package_; }  // memory::shared_package
+  int shared_cache() const { return shared_cache_; }          // memory::shared_cache of our CPUs
+  int shared_package() const { return shared_package_; }      // memory::shared_package
+  int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
   const Machine& machine() const { return machine_; }
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
@@ -110,7 +111,7 @@ class Node {
   void admit(const std::string& identity, memory::PeerSegment segment, pid_t pid);
   const memory::SharedHeap* heap_ = nullptr;
   std::uint64_t node_id_ = 0;
-  int shared_cache_ = -1, shared_package_ = -1;
+  int shared_cache_ = -1, shared_package_ = -1, scheduling_group_ = 0;
   Machine machine_;
   waiting::Policy policy_;
   int sharing_ranks_ = 0;

@@ -26,11 +26,11 @@ struct Team::WaitHost : waiting::Waiter {
   Awaited awaited;
   bool (*lacking)(void*, int);
   void* context;
-  std::atomic<std::uint32_t>& watchers() {
+  Atomic<std::uint32_t>& watchers() {
     return awaited.whom == everybody ? team.leader_->sleepers : team.member_[awaited.whom - 1]->watched;
   }
   bool one_event() const { return awaited.whom == everybody; }
-  std::atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }
+  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }
   void before_sleep() {
     team.mine_->awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
     team.mine_->awaits_value.store(awaited.value, std::memory_order_relaxed);
@@ -171,7 +171,7 @@ void Team::join_tree() {
 // ---------------------------------------------------------------- small operations
 
 // Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
-std::uint64_t Team::wait_done(std::atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed) {
+std::uint64_t Team::wait_done(Atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;

@@ -156,7 +156,7 @@ class Team {
   // Row + 1 of the tables that a file asks for, 0: none (choosing/tuned.hpp).
   const std::uint8_t (&tuned() const)[collectives::collective_count][64][2] { return leader_->plan.tuned; }
   // The epoch from which on a cell is tried again; the first member stores, all others load.
-  std::atomic<std::uint32_t>& revisit(collectives::Collective collective, unsigned size_class) {
+  Atomic<std::uint32_t>& revisit(collectives::Collective collective, unsigned size_class) {
     return leader_->revisit[std::size_t(collective)][size_class];
   }
   Choice chosen[collectives::collective_count][64];
@@ -188,7 +188,7 @@ class Team {
   void meet_by(Word word, What what, std::uint64_t value);
   template <class Lacking>
   void meet_along_tree(Lacking lacking);
-  std::uint64_t wait_done(std::atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed);
+  std::uint64_t wait_done(Atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed);
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
   struct WaitHost;

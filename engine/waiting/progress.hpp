@@ -5,8 +5,9 @@
 //
 // One list for all waits: of teams, of messages, for the host, and while teams are made.
 #pragma once
-#include <atomic>
 #include <cstdint>
+
+#include "engine/atomic.hpp"
 
 namespace nearfield::waiting {
 
@@ -17,7 +18,7 @@ struct Messages {
   // Whether something of ours is under way, so that peers may wait for our next step without telling us.
   virtual bool busy() const = 0;
   // This thread is about to sleep on that futex word, nullptr: awake again. Who is blocked on us rings there.
-  virtual void asleep_on(std::atomic<std::uint32_t>* word) = 0;
+  virtual void asleep_on(Atomic<std::uint32_t>* word) = 0;
 
  protected:
   ~Messages() = default;

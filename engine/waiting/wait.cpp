@@ -9,12 +9,12 @@
 
 namespace nearfield::waiting {
 
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept {
+void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept {
   const timespec limit{time_t(nanoseconds / 1'000'000'000u), long(nanoseconds % 1'000'000'000u)};
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-void futex_wake(std::atomic<std::uint32_t>& word) noexcept {
+void futex_wake(Atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 

@@ -26,9 +26,9 @@
 #include <time.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
+#include "engine/atomic.hpp"
 #include "engine/waiting/progress.hpp"
 
 namespace nearfield::waiting {
@@ -53,8 +53,8 @@ inline std::uint64_t nanoseconds() {
 }
 
 // Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
-void futex_wake(std::atomic<std::uint32_t>& word) noexcept;
+void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
+void futex_wake(Atomic<std::uint32_t>& word) noexcept;
 
 // How long `pause` has to be repeated to fill `nanoseconds`, measured once.
 std::uint32_t pauses_in(std::uint64_t nanoseconds) noexcept;
@@ -67,11 +67,11 @@ struct Waiter {
   std::uint64_t longest_nap() const { return ~std::uint64_t{0}; }  // ns after which it must look around
   bool one_event() const { return false; }                         // whether all who wait now wait for the same
   // The futex word that it sleeps on, between before_sleep() and after_sleep(). By default nobody rings it.
-  std::atomic<std::uint32_t>& bell() { return unrung; }
+  Atomic<std::uint32_t>& bell() { return unrung; }
   void before_sleep() {}
   void after_sleep() {}
   void inspect(std::uint64_t /*elapsed_ns*/) {}  // looks for dead peers and stalls; may throw
-  std::atomic<std::uint32_t> unrung{0};
+  Atomic<std::uint32_t> unrung{0};
 };
 
 template <class Flag, class AnyWaiter>

@@ -1,0 +1,70 @@
+// Explores what processes that run the engine's own code can do to each other.
+//
+// Processes are fibers. Before every access to a shared word (Atomic, engine/atomic.hpp) a fiber gives way to the
+// explorer, which runs everything again from the start for each choice that it has not made yet, depth first.
+//
+// Memory is that of x86. A store goes to its process's buffer, which hands its oldest store to memory at any later
+// moment; loads see the own buffer first; read-modify-writes, sequentially consistent stores and system calls wait
+// until it is empty. What is no Atomic happens at once: data whose publication is in question is put and got (below).
+//
+// A state is the memory, the buffers, and what each process has seen so far: as processes are deterministic, that is
+// where they are. No state is explored twice. A process that pauses goes on when a word that it has looked at since its
+// last pause has changed, and its fruitless looks are forgotten.
+//
+// A process asleep in a futex wakes by a wake. Its time runs out only when nothing else can happen, so the naps of a
+// run are the wakes that were missed.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/atomic.hpp"
+
+namespace nearfield::testing {
+
+// Weakens memory, or what the engine does with it, so that a model can show that it would notice.
+struct Mutation {
+  bool split_updates = false;   // read-modify-writes are a load and a store
+  bool blind_compares = false;  // compare-and-swap always stores and says that it did
+  bool unordered = false;       // buffers hand their stores out in any order
+  bool no_wakes = false;        // a futex wakes nobody
+  bool no_zeros = false;        // stores of 0 are lost
+};
+
+struct Options {
+  bool store_buffers = true;
+  bool pause_after_stores = false;  // others run, too, between a store and what its process does next outside of words
+  int preemptions = -1;             // at most so many; -1: any number
+  Mutation mutation = {};
+};
+
+struct Explored {
+  std::size_t states = 0, runs = 0;
+  bool failed = false, deadlocked = false;
+  int naps = 0;       // the most in one run
+  std::string trace;  // the failure: what was wrong, and the steps to it: processes, and buffers as "-process"
+  bool good() const { return !failed && !deadlocked; }
+};
+
+// `begin` makes everything anew and gives the body of the processes 0 .. count - 1.
+Explored explore(int count, const std::function<std::function<void(int process)>()>& begin,
+                 const Options& options = {});
+
+// In a body: what must hold.
+void require(bool holds, const char* what);
+// Data that a word publishes, as one more word.
+inline void put(const void* at, std::uint64_t value) {
+  static_cast<Atomic<std::uint64_t>*>(const_cast<void*>(at))->store(value, std::memory_order_relaxed);
+}
+inline std::uint64_t get(const void* at) {
+  return static_cast<const Atomic<std::uint64_t>*>(at)->load(std::memory_order_relaxed);
+}
+
+// The same memory mapped again, by another process: words are told apart by segment and offset.
+void know_mapping(const void* base, std::size_t bytes, int segment);
+void forget_mappings();
+// Runs bodies in turn without exploring; each may call let_others_run.
+void run_in_turn(int count, const std::function<void(int process)>& body);
+void let_others_run();
+
+}  // namespace nearfield::testing

@@ -1,0 +1,104 @@
+#include "tests/engine/model/members.hpp"
+
+#include <stdexcept>
+
+namespace nearfield::testing {
+namespace {
+
+class Together : public team::Bootstrap {
+ public:
+  struct Shared {
+    std::vector<std::vector<std::byte>> data;
+    int arrived = 0;
+  };
+  Together(Shared& shared, int rank, int size) : shared_(shared), rank_(rank), size_(size) {
+    shared.data.resize(std::size_t(size));
+  }
+  bool allgather(const void* mine, void* all, std::size_t bytes) override {
+    const auto* from = static_cast<const std::byte*>(mine);
+    shared_.data[std::size_t(rank_)].assign(from, from + bytes);
+    meet();
+    for (int r = 0; r < size_; ++r)
+      std::memcpy(static_cast<std::byte*>(all) + std::size_t(r) * bytes, shared_.data[std::size_t(r)].data(), bytes);
+    meet();
+    return true;
+  }
+  std::uint32_t all_and(std::uint32_t bits) override {
+    std::vector<std::uint32_t> all(std::size_t(size_), 0);
+    allgather(&bits, all.data(), sizeof bits);
+    for (const std::uint32_t each : all) bits &= each;
+    return bits;
+  }
+  void idle() override { let_others_run(); }
+
+ private:
+  void meet() {
+    target_ += size_;
+    for (++shared_.arrived; shared_.arrived < target_;) let_others_run();
+  }
+  Shared& shared_;
+  const int rank_, size_;
+  int target_ = 0;
+};
+
+}  // namespace
+
+Members::Members(Setup setup) : setup_(setup) {
+  Settings settings;
+  settings.meeting = setup.meeting;
+  settings.protocol = setup.protocol;
+  settings.choosing = Choosing::model;  // trials ask the clock
+  for (int i = 0; i < setup.count; ++i) {
+    auto node = team::Node::create(settings);
+    if (!node) throw std::runtime_error(node.error().text);
+    node_.push_back(std::move(*node));
+  }
+  renew();
+  for (int i = 0; i < setup.count; ++i)
+    for (int r = 0; r < setup.count; ++r) {
+      const std::byte* const base = team(i).segment_of(r);
+      know_mapping(base, node(r).segment().size(), r);
+    }
+}
+
+Members::~Members() {
+  messenger_.clear();
+  team_.clear();
+  forget_mappings();
+}
+
+void Members::renew() {
+  messenger_.clear();
+  team_.clear();
+  const std::size_t count = std::size_t(setup_.count);
+  if (setup_.messages) {
+    // Messengers never give back what they share; so the memory begins anew as well.
+    for (auto& node : node_) {
+      const std::size_t used = node->arena().reserved();
+      std::memset(node->segment().base() + 4096, 0, used);
+      std::destroy_at(&node->arena());
+      std::construct_at(&node->arena(), node->segment(), 4096);
+    }
+  }
+  team_.resize(count);
+  messenger_.resize(count);
+  Together::Shared shared;
+  std::string trouble;
+  run_in_turn(setup_.count, [&](int i) {
+    Together bootstrap(shared, i, setup_.count);
+    auto made = team::Team::create(node(i), i, setup_.count, bootstrap);
+    if (!made) return void(trouble = made.error().text);
+    team_[std::size_t(i)] = std::move(*made);
+    if (!setup_.messages) return;
+    auto messenger = messages::Messenger::create(team(i), bootstrap, false);
+    if (!messenger) return void(trouble = messenger.error().text);
+    messenger_[std::size_t(i)] = std::move(*messenger);
+  });
+  if (!trouble.empty()) throw std::runtime_error(trouble);
+  for (auto& node : node_) {
+    node->policy().crowded = setup_.sleeps;
+    node->policy().sleep_at_once = setup_.sleeps;
+  }
+}
+
+}  // namespace nearfield::testing

@@ -1,0 +1,39 @@
+// Teams and messengers whose members are fibers of one process: made by the engine's own code, before exploring begins.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/messages/messenger.hpp"
+#include "engine/team/team.hpp"
+#include "tests/engine/model/explore.hpp"
+
+namespace nearfield::testing {
+
+// Nodes stay for all runs; everything in their segments is made anew.
+class Members {
+ public:
+  struct Setup {
+    int count = 2;
+    Meeting meeting = Meeting::flags;
+    bool sleeps = false;  // members sleep at once where they have to wait; otherwise they only look
+    bool messages = false;
+    Protocol protocol = Protocol::automatic;
+  };
+  explicit Members(Setup setup);
+  ~Members();
+
+  int count() const { return setup_.count; }
+  team::Node& node(int member) { return *node_[member]; }
+  team::Team& team(int member) { return *team_[member]; }
+  messages::Messenger& messenger(int member) { return *messenger_[member]; }
+  // Makes teams (and messengers) as after MPI_Init.
+  void renew();
+
+ private:
+  const Setup setup_;
+  std::vector<std::unique_ptr<team::Node>> node_;
+  std::vector<std::unique_ptr<team::Team>> team_;
+  std::vector<std::unique_ptr<messages::Messenger>> messenger_;
+};
+
+}  // namespace nearfield::testing

@@ -1,0 +1,239 @@
+// Models of messages: queue, fastbox and its announcement, claims and stages of transfers, what is taken back. The
+// processes run engine/messages.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/engine/model/members.hpp"
+
+namespace nearfield::testing {
+namespace {
+
+using messages::Messenger;
+using messages::Request;
+
+#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
+#define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
+
+constexpr std::uint64_t context = 7;
+
+// What a run needs beyond its stacks, at the same places in every run.
+struct Run {
+  std::unique_ptr<Request> request[4][2];
+  Atomic<std::uint64_t> told;
+};
+Run run;
+
+using Body = std::function<void(Messenger&, int)>;
+Explored explore_messages(Members& members, const Body& body, Options options = {}, const Body& before = {}) {
+  options.pause_after_stores = true;
+  return explore(
+      members.count(),
+      [&] {
+        members.renew();
+        for (auto& of : run.request)
+          for (auto& each : of) {
+            (void)each.release();  // the run that was broken off may have it in its lists
+            each = std::make_unique<Request>();
+          }
+        run.told.store(0);
+        if (before)
+          for (int i = 0; i < members.count(); ++i) before(members.messenger(i), i);
+        return [&](int i) { body(members.messenger(i), i); };
+      },
+      options);
+}
+
+layout::Data data_of(const std::uint64_t& word) {
+  return {reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(&word)), sizeof word, {}};
+}
+
+void send_word(Messenger& messenger, int me, int to, std::uint64_t word) {
+  while (!messenger.send_at_once(to, {context, me, 0}, data_of(word))) {
+    if (!messenger.poll()) pause_process();
+  }
+}
+
+void finish(Messenger& messenger, const Request& request) {
+  while (!request.complete()) {
+    if (!messenger.poll() && !request.complete()) pause_process();
+  }
+}
+
+// Words from `senders` others, `each` of every one from 0 on, in order.
+void receive_words(Messenger& messenger, int me, int senders, std::uint64_t each) {
+  std::uint64_t next[4] = {};
+  for (std::uint64_t i = 0; i < each * std::uint64_t(senders); ++i) {
+    std::uint64_t word = 0;
+    Request& request = *run.request[me][0];
+    request.envelope = {context, messages::any, messages::any};
+    request.member = -1;
+    request.data = data_of(word);
+    messenger.start(request);
+    finish(messenger, request);
+    const auto from = std::size_t(request.envelope.source);
+    require(from < 4 && word == next[from]++, "lost, twice or out of order");
+  }
+}
+
+// ---------------------------------------------------------------- the receive queue
+Explored explore_queue(int senders, std::uint64_t each, const Options& options = {}) {
+  Members members({.count = senders + 1, .messages = true, .protocol = Protocol::queue});
+  const Body body = [&](Messenger& messenger, int me) {
+    if (me == senders) return receive_words(messenger, me, senders, each);
+    for (std::uint64_t i = 0; i < each; ++i) send_word(messenger, me, senders, i);
+  };
+  return explore_messages(members, body, options);
+}
+
+TEST(Queue, LosesNothingAndKeepsOrder) {
+  EXPECT_GOOD(explore_queue(1, 2, {.preemptions = 3}));
+  EXPECT_GOOD(explore_queue(2, 1, {.preemptions = 2}));
+}
+
+TEST(Queue, TheModelNotices) {
+  EXPECT_FOUND(explore_queue(2, 1, {.preemptions = 3, .mutation = {.split_updates = true}}));   // cells are lost
+  EXPECT_FOUND(explore_queue(1, 2, {.preemptions = 3, .mutation = {.blind_compares = true}}));  // does not wait
+}
+
+// ---------------------------------------------------------------- fastbox and announcement
+// The fifth message brings the fastbox; what was sent before lies in the queue.
+Explored explore_box(std::uint64_t sent_before, std::uint64_t sent, const Options& options = {}) {
+  Members members({.count = 2, .messages = true});
+  const Body before = [&](Messenger& messenger, int me) {
+    for (std::uint64_t i = 0; me == 0 && i < sent_before; ++i) send_word(messenger, me, 1, i);
+  };
+  const Body body = [&](Messenger& messenger, int me) {
+    if (me == 1) return receive_words(messenger, me, 1, sent_before + sent);
+    for (std::uint64_t i = 0; i < sent; ++i) send_word(messenger, me, 1, sent_before + i);
+  };
+  return explore_messages(members, body, options, before);
+}
+
+TEST(Fastbox, NothingOvertakesItsAnnouncement) {
+  EXPECT_GOOD(explore_box(3, 3, {.preemptions = 1}));
+  EXPECT_GOOD(explore_box(4, 2, {.preemptions = 2}));
+}
+
+TEST(Fastbox, TheModelNoticesAnAnnouncementThatIsLostOrReadTwice) {
+  EXPECT_FOUND(explore_box(3, 3, {.preemptions = 2, .mutation = {.split_updates = true}}));
+  EXPECT_FOUND(explore_box(4, 2, {.preemptions = 2, .mutation = {.no_zeros = true}}));
+}
+
+// Records of an eighth of the ring, the last of them around its end; the reader tells how far it is once in a quarter.
+Explored explore_turn(const Options& options) {
+  static std::vector<std::byte> bytes(15000);
+  Members members({.count = 2, .messages = true, .protocol = Protocol::fastbox});
+  auto start = [](Messenger& messenger, int me, int nth) -> Request& {
+    Request& request = *run.request[me][nth];
+    request.envelope = {context, 0, 0};
+    request.member = 1 - me;
+    request.is_send = me == 0;
+    request.data = {bytes.data(), bytes.size(), {}};
+    messenger.start(request);
+    return request;
+  };
+  const Body before = [&](Messenger& messenger, int me) {
+    for (int i = 0; me == 0 && i < 7; ++i) start(messenger, me, 0);
+  };
+  const Body body = [&](Messenger& messenger, int me) {
+    for (int i = 0; i < (me ? 8 : 1); ++i) {
+      Request& request = start(messenger, me, me ? 0 : 1);
+      finish(messenger, request);
+      require(request.trouble == messages::Trouble::none, "cut short");
+      require(!me || request.received == bytes.size(), "another length");
+    }
+  };
+  return explore_messages(members, body, options, before);
+}
+
+TEST(Fastbox, RecordsArriveWholeAroundTheEndOfTheRing) { EXPECT_GOOD(explore_turn({.preemptions = 3})); }
+
+TEST(Fastbox, TheModelNoticesOldDataTakenForAHeader) {
+  EXPECT_FOUND(explore_turn({.preemptions = 3, .mutation = {.no_zeros = true}}));
+}
+
+// ---------------------------------------------------------------- transfers
+// automatic: memory that both reach, both claim blocks. copy_buffers: through stages.
+Explored explore_transfer(Protocol protocol, std::size_t bytes, int times, const Options& options = {}) {
+  Members members({.count = 2, .messages = true, .protocol = protocol});
+  static std::byte* buffer[2];
+  const Body before = [&](Messenger&, int me) {
+    auto& node = members.node(me);
+    buffer[me] = node.segment().base() + *node.arena().allocate(bytes, 4096);
+  };
+  const Body body = [&](Messenger& messenger, int me) {
+    for (int i = 0; i < times; ++i) {
+      Request& request = *run.request[me][i];
+      request.envelope = {context, 0, i};
+      request.member = 1 - me;
+      request.is_send = me == 0;
+      request.data = {buffer[me], bytes, {}};
+      std::memset(buffer[me], me == 0 ? i + 1 : 0, bytes);
+      messenger.start(request);
+      finish(messenger, request);
+      require(request.trouble == messages::Trouble::none && (me == 0 || request.received == bytes), "cut short");
+      for (std::size_t at = 0; me == 1 && at < bytes; at += 512)
+        require(buffer[me][at] == std::byte(i + 1), "a block is not there");
+    }
+  };
+  return explore_messages(members, body, options, before);
+}
+
+TEST(Transfers, EveryBlockIsThereAndNothingIsReusedTooEarly) {
+  EXPECT_GOOD(explore_transfer(Protocol::automatic, 17 << 10, 1, {.preemptions = 3}));
+  EXPECT_GOOD(explore_transfer(Protocol::automatic, 17 << 10, 2, {.store_buffers = false, .preemptions = 2}));
+}
+
+TEST(Transfers, StagesAreFilledAndEmptiedInOrder) {
+  EXPECT_GOOD(explore_transfer(Protocol::copy_buffers, 80 << 10, 1, {.store_buffers = false, .preemptions = 2}));
+}
+
+TEST(Transfers, TheModelNotices) {
+  const std::size_t bytes = 17 << 10;
+  EXPECT_FOUND(
+      explore_transfer(Protocol::automatic, bytes, 1, {.preemptions = 3, .mutation = {.split_updates = true}}));
+  EXPECT_FOUND(
+      explore_transfer(Protocol::automatic, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
+}
+
+// ---------------------------------------------------------------- what is taken back
+// The sender takes back what the receiver may match meanwhile: both think the same of it in the end.
+TEST(Withdrawing, SenderAndReceiverAgree) {
+  constexpr std::uint64_t taken_back = 1, sent = 2;
+  static bool ended[3];
+  static std::uint64_t word[2];
+  Members members({.count = 2, .messages = true});
+  const Body body = [](Messenger& messenger, int me) {
+    Request& request = *run.request[me][0];
+    request.envelope = {context, 0, 0};
+    request.member = 1 - me;
+    request.data = data_of(word[me]);
+    if (me == 0) {
+      word[me] = 42;
+      request.is_send = true;
+      request.mode = messages::Mode::synchronous;
+      messenger.start(request);
+      messenger.cancel(request);
+      finish(messenger, request);
+      return run.told.store(request.cancelled ? taken_back : sent);
+    }
+    word[me] = 0;
+    messenger.poll();
+    messenger.start(request);
+    std::uint64_t told = run.told.load();
+    for (; told == 0; told = run.told.load()) {
+      if (!messenger.poll()) pause_process();
+    }
+    while (messenger.poll()) continue;
+    ended[told] = true;
+    require(request.complete() == (told == sent), "sender and receiver do not agree");
+    require(!request.complete() || word[me] == 42, "another word");
+  };
+  EXPECT_GOOD(explore_messages(members, body, {.preemptions = 3}));
+  EXPECT_TRUE(ended[taken_back] && ended[sent]);
+}
+
+}  // namespace
+}  // namespace nearfield::testing

@@ -1,0 +1,316 @@
+// Models of what the members of a team do to each other: slots, lines, rings of copy buffers, meetings, exposures, work
+// done together, sleeping. The members run engine/team.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "engine/collectives/rounds.hpp"
+#include "tests/engine/model/members.hpp"
+
+namespace nearfield::testing {
+namespace {
+
+using team::Team;
+
+// Explores `body(team, member)`; `before` is done first, without exploring.
+using Body = std::function<void(Team&, int)>;
+Explored explore_team(Members& members, const Body& body, const Options& options = {}, const Body& before = {}) {
+  return explore(
+      members.count(),
+      [&] {
+        members.renew();
+        if (before) run_in_turn(members.count(), [&](int i) { before(members.team(i), i); });
+        return [&](int i) { body(members.team(i), i); };
+      },
+      options);
+}
+
+#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
+#define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
+
+// ---------------------------------------------------------------- slots
+// An operation of everybody (root -1), or of a root. The payload of operation n is n.
+struct Care {
+  bool reserves = true, waits = true, finishes = true;
+};
+void use_slot(Team& team, int me, int root, Care care = {}) {
+  const std::uint64_t seq = team.next_slot();
+  if (root < 0 || root == me) {
+    put(care.reserves ? team.reserve_slot(seq) : team.slot(me, seq), seq);
+    team.publish_slot(seq, sizeof seq);
+  }
+  if (root < 0) {
+    if (care.waits) team.meet_slots(seq);
+    else team.have_met_slots(seq);
+    for (int r = 0; r < team.size(); ++r) require(get(team.slot(r, seq)) == seq, "a slot of another operation");
+    return;
+  }
+  if (root != me)
+    require(get(care.waits ? team.wait_slot(root, seq) : team.slot(root, seq)) == seq, "a slot of another operation");
+  if (care.finishes) team.finish_rooted_slot(seq);
+}
+// As many operations as there are slots, so that the next ones use slots again.
+void fill_slots(Team& team, int me) {
+  for (unsigned i = 0; i < team::slots; ++i) use_slot(team, me, 0);
+}
+
+const std::vector<std::vector<int>> mixtures{{0, 0}, {-1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 0}};
+
+Explored explore_slots(Members& members, const std::vector<int>& roots, const Options& options = {}) {
+  const Body body = [&](Team& team, int me) {
+    for (const int root : roots) use_slot(team, me, root);
+  };
+  return explore_team(members, body, options, fill_slots);
+}
+
+// The root has filled its slots and goes on, the others begin to read.
+Explored explore_reuse(Members& members, unsigned times, Care care = {}, const Options& options = {}) {
+  const Body body = [&](Team& team, int me) {
+    for (unsigned i = 0; i < times; ++i) use_slot(team, me, 0, care);
+  };
+  const Body before = [](Team& team, int me) {
+    if (me == 0) fill_slots(team, me);
+  };
+  return explore_team(members, body, options, before);
+}
+
+TEST(Slots, AreNeverOverwrittenBeforeTheyAreRead) {
+  Members two({.count = 2}), three({.count = 3});
+  for (const auto& roots : mixtures) EXPECT_GOOD(explore_slots(two, roots)) << ::testing::PrintToString(roots);
+  EXPECT_GT(explore_slots(two, {-1, -1}).states, 200u);
+  EXPECT_GOOD(explore_slots(three, {0, 1}, {.preemptions = 2}));
+  EXPECT_GOOD(explore_reuse(two, 3));
+  EXPECT_GOOD(explore_reuse(three, 1));
+}
+
+TEST(Slots, TheModelNotices) {
+  Members two({.count = 2});
+  EXPECT_FOUND(explore_reuse(two, 2, {.reserves = false}));
+  EXPECT_FOUND(explore_reuse(two, 2, {.finishes = false}));
+  EXPECT_FOUND(explore_slots(two, {0, 0}, {.mutation = {.unordered = true}}));
+}
+
+// ---------------------------------------------------------------- lines
+void use_line(Team& team, int me, int root, bool reserves = true) {
+  const std::uint64_t seq = team.next_line();
+  if (root == me) {
+    auto* const mine =
+        reserves ? team.reserve_line(seq) : const_cast<std::byte*>(team.wait_line(me, seq - team::lines));
+    put(mine, seq);
+    team.publish_line(seq, sizeof seq);
+  } else {
+    require(get(team.wait_line(root, seq)) == seq, "a line of another operation");
+  }
+  team.finish_line(seq);
+}
+
+TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
+  Members two({.count = 2}), three({.count = 3});
+  // The root has filled the ring and goes on when the others have read half of it.
+  auto explore_lines = [](Members& members, unsigned read, unsigned times, bool reserves = true) {
+    const Body before = [&](Team& team, int me) {
+      for (unsigned i = 0; i < (me ? read : team::lines); ++i) use_line(team, me, 0);
+    };
+    const Body body = [&](Team& team, int me) {
+      for (unsigned i = 0; i < times; ++i) use_line(team, me, 0, reserves);
+    };
+    return explore_team(members, body, {}, before);
+  };
+  constexpr unsigned half = team::lines / 2;
+  EXPECT_GOOD(explore_lines(two, half - 1, 2));
+  EXPECT_GOOD(explore_lines(two, half, 3));
+  EXPECT_GOOD(explore_lines(three, half, 1));
+  EXPECT_FOUND(explore_lines(two, 0, 2, false));
+  // From an even start, with several roots.
+  const Body before = [](Team& team, int me) {
+    for (unsigned i = 0; i < team::lines; ++i) use_line(team, me, 0);
+  };
+  for (const std::vector<int>& roots : std::vector<std::vector<int>>{{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
+    const Body body = [&](Team& team, int me) {
+      for (const int root : roots) use_line(team, me, root);
+    };
+    EXPECT_GOOD(explore_team(two, body, {}, before)) << ::testing::PrintToString(roots);
+    EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}, before));
+  }
+}
+
+// ---------------------------------------------------------------- rings of copy buffers
+// Everybody stages and reads (root -1), or chunks go from a root to all.
+void use_ring(Team& team, int me, int root, unsigned rounds, bool waits = true) {
+  if (root < 0) {
+    const std::uint64_t first = team.tick() + 1;
+    auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
+    auto read = [&](std::size_t, std::uint64_t tick) {
+      for (int r = 0; r < team.size(); ++r) require(get(team.buffer(r, tick)) == tick, "a buffer of another round");
+    };
+    return collectives::exchange_rounds(team, rounds, stage, read);
+  }
+  team.begin_rooted_rounds();
+  for (std::uint64_t tick = team.tick() + 1; tick <= team.tick() + rounds; ++tick) {
+    if (root == me) {
+      if (waits) team.wait_buffer_free(tick);
+      put(team.my_buffer(tick), tick);
+      team.post(tick);
+    } else {
+      team.wait_posted(root, tick);
+      require(get(team.buffer(root, tick)) == tick, "a buffer of another round");
+      team.consume(tick);
+    }
+  }
+  team.advance(rounds);
+  if (root == me) team.consume(team.tick());
+}
+
+TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
+  Members two({.count = 2}), three({.count = 3});
+  const Body before = [](Team& team, int me) { use_ring(team, me, -1, 4); };
+  for (const auto& roots : mixtures) {
+    const Body body = [&](Team& team, int me) {
+      for (const int root : roots) use_ring(team, me, root, 2);
+    };
+    EXPECT_GOOD(explore_team(two, body, {.preemptions = 2}, before)) << ::testing::PrintToString(roots);
+  }
+  EXPECT_GOOD(explore_team(two, [](Team& team, int me) { use_ring(team, me, 0, 5); }, {.preemptions = 4}, before));
+  EXPECT_GOOD(explore_team(three, [](Team& team, int me) { use_ring(team, me, -1, 2); }, {.preemptions = 2}, before));
+}
+
+TEST(Ring, TheModelNotices) {
+  Members two({.count = 2});
+  EXPECT_FOUND(explore_team(two, [](Team& team, int me) { use_ring(team, me, 0, 6, false); }));
+  const Body body = [](Team& team, int me) { use_ring(team, me, -1, 2); };
+  EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}));
+}
+
+// ---------------------------------------------------------------- meetings
+// Everybody tells a number before each meeting; it stays until the next but one.
+void meet(Team& team, int me, int times) {
+  for (int i = 0; i < times; ++i) {
+    const std::uint64_t seq = team.next_slot();
+    put(team.reserve_slot(seq), seq);
+    team.publish_slot(seq, sizeof seq);
+    team.meet_slots(seq);
+    for (int r = 0; r < team.size(); ++r) require(get(team.slot(r, seq)) == seq, "not everybody has arrived");
+  }
+  (void)me;
+}
+
+TEST(Meetings, NobodyLeavesBeforeAllHaveArrived) {
+  for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
+    Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
+    EXPECT_GOOD(explore_team(two, [](Team& team, int me) { meet(team, me, 3); }));
+    EXPECT_GOOD(explore_team(three, [](Team& team, int me) { meet(team, me, 2); }, {.preemptions = 2}));
+    if (meeting == Meeting::gate) continue;  // a read-modify-write comes behind all stores
+    EXPECT_FOUND(explore_team(two, [](Team& team, int me) { meet(team, me, 1); }, {.mutation = {.unordered = true}}));
+  }
+}
+
+TEST(Meetings, ATreeOfTwoLevels) {
+  Members four({.count = 4, .meeting = Meeting::tree});
+  ASSERT_EQ(four.team(0).tree().levels(), 2);
+  EXPECT_GOOD(explore_team(four, [](Team& team, int me) { meet(team, me, 1); }, {.preemptions = 2}));
+}
+
+TEST(Meetings, TheModelNoticesAGateThatIsNotAtomic) {
+  Members two({.count = 2, .meeting = Meeting::gate});
+  const Options split{.mutation = {.split_updates = true}};
+  EXPECT_FOUND(explore_team(two, [](Team& team, int me) { meet(team, me, 1); }, split));
+}
+
+// ---------------------------------------------------------------- exposures and work done together
+// Parts that each member has done; every part once.
+struct Parts {
+  Atomic<std::uint64_t> done[4][2];
+};
+Parts parts;
+
+void expose(Team& team, int me, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    const std::uint64_t note = std::uint64_t(me) << 8 | unsigned(i);
+    std::byte* const mine = team.segment_of(me) + 64 * (i + 1);  // any memory that peers reach
+    require(team.meet_exposed({mine, 8}, {}, note), "out of reach");
+    for (int r = 0; r < team.size(); ++r) {
+      require(team.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
+      require(team.send_of(r) == team.segment_of(r) + 64 * (i + 1), "a buffer of another call");
+    }
+    team.end_exposure();
+  }
+}
+
+TEST(Exposures, AreThoseOfTheCall) {
+  for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
+    Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
+    EXPECT_GOOD(explore_team(two, [](Team& team, int me) { expose(team, me, 4); }));
+    EXPECT_GOOD(explore_team(three, [](Team& team, int me) { expose(team, me, 3); }, {.preemptions = 2}));
+  }
+  Members gated({.count = 2, .meeting = Meeting::gate});
+  const Options split{.mutation = {.split_updates = true}};
+  EXPECT_FOUND(explore_team(gated, [](Team& team, int me) { expose(team, me, 2); }, split));
+}
+
+void work(Team& team, int me, int rounds) {
+  for (int i = 0; i < rounds; ++i) {
+    std::byte* const mine = team.segment_of(me) + 64 * (i + 1);
+    const bool good = team.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
+      for (int r = 0; r < team.size(); ++r)
+        require(team.send_of(r) == team.segment_of(r) + 64 * (i + 1), "a buffer of another call");
+      require(get(&parts.done[i][part]) == 0, "a part is done twice");
+      put(&parts.done[i][part], 1);
+    });
+    require(good, "out of reach");
+    for (auto& each : parts.done[i]) require(get(&each) == 1, "left before all was done");
+    team.end_exposure();
+  }
+}
+
+Explored explore_work(Members& members, int rounds, const Options& options = {}) {
+  const Body clear = [](Team&, int) { std::memset(static_cast<void*>(&parts), 0, sizeof parts); };
+  return explore_team(members, [&](Team& team, int me) { work(team, me, rounds); }, options, clear);
+}
+
+TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
+  Members two({.count = 2, .meeting = Meeting::gate}), three({.count = 3, .meeting = Meeting::gate});
+  EXPECT_GOOD(explore_work(two, 2, {.preemptions = 3}));
+  EXPECT_GOOD(explore_work(three, 1, {.preemptions = 2}));
+  EXPECT_FOUND(explore_work(two, 1, {.mutation = {.blind_compares = true}}));
+  EXPECT_FOUND(explore_work(two, 1, {.mutation = {.split_updates = true}}));
+}
+
+// ---------------------------------------------------------------- sleeping
+// The waker looks for sleepers without a fence behind its flag, so that x86 may miss a wake: it costs a nap, not more.
+// Who completes a gate does so by a read-modify-write: there no wake is missed.
+TEST(Sleeping, AMissedWakeCostsOneNap) {
+  Members two({.count = 2, .sleeps = true});
+  const Body once = [](Team& team, int me) { use_slot(team, me, 0); };
+  const Explored explored = explore_team(two, once);
+  EXPECT_GOOD(explored);
+  EXPECT_EQ(explored.naps, 1);
+  EXPECT_EQ(explore_team(two, once, {.store_buffers = false}).naps, 0);
+  EXPECT_GT(explore_team(two, once, {.store_buffers = false, .mutation = {.no_wakes = true}}).naps, 0);
+  Members three({.count = 3, .sleeps = true});
+  const Explored many = explore_team(three, once, {.preemptions = 3});
+  EXPECT_GOOD(many);
+  EXPECT_LE(many.naps, 2);  // one of each sleeper
+}
+
+TEST(Sleeping, AGateMissesNoWake) {
+  Members two({.count = 2, .meeting = Meeting::gate, .sleeps = true});
+  const Body body = [](Team& team, int me) { meet(team, me, 2); };
+  const Explored explored = explore_team(two, body);
+  EXPECT_GOOD(explored);
+  EXPECT_EQ(explored.naps, 0);
+  EXPECT_GT(explore_team(two, body, {.mutation = {.no_wakes = true}}).naps, 0);
+  Members three({.count = 3, .meeting = Meeting::gate, .sleeps = true});
+  const Explored many = explore_team(three, [](Team& team, int me) { meet(team, me, 1); }, {.preemptions = 3});
+  EXPECT_GOOD(many);
+  EXPECT_EQ(many.naps, 0);
+}
+
+TEST(Sleeping, WorkDoneTogetherMissesNoWake) {
+  Members two({.count = 2, .meeting = Meeting::gate, .sleeps = true});
+  const Explored explored = explore_work(two, 1);
+  EXPECT_GOOD(explored);
+  EXPECT_EQ(explored.naps, 0);
+}
+
+}  // namespace
+}  // namespace nearfield::testing
