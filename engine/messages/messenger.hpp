@@ -70,7 +70,6 @@ class Messenger {
   const Counts& counts() const { return counts_; }
   void set_threaded(bool on) { threaded_ = on; }
   bool threaded() const { return threaded_; }
-  void visit_exposed(memory::SharedHeap::Keep keep, void* context);
 
  private:
   explicit Messenger(team::Team& base);
@@ -165,7 +164,6 @@ class Messenger {
   std::vector<Retired> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::vector<std::uint64_t> free_transfers_, free_stages_;
   unsigned stages_in_use_ = 0;
-  Noticeboard noticeboard_;
   // Per member: the heap generation that is mapped here.
   struct Heap {
     std::uint64_t generation = 0;

@@ -151,7 +151,7 @@ void Messenger::begin_transfer(Request& request) {
   request.way = State::waiting;
   request.done = request.blocks = 0;
   request.stage = 0;
-  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
   t.from = describe(request.member, request.data);
@@ -244,7 +244,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
 // Nothing of the user's buffer is needed any more.
 void Messenger::end_send(Request& request) {
   request.under_way.remove();
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   retired_.push_back({request.transfer_offset, request.stage});
   request.mapping.reset();
   complete(request);
@@ -290,7 +290,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
     return complete(request);
   }
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
   t.length = request.received;
   const Protocol protocol = node_.settings().protocol;
   const bool by_cma =
@@ -403,7 +403,7 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
 
 void Messenger::end_receive(Request& request) {
   request.under_way.remove();
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.tried)
