@@ -158,14 +158,18 @@ class Neighbours : public ::testing::Test {
   void SetUp() override {
     nearfield::heap::heap.keep = 0;
     for (char*& at : begins_) at = static_cast<char*>(std::aligned_alloc(nearfield::heap::extent, 65536));
-    auto* const second = static_cast<char*>(std::malloc(1 << 20));
-    for (char* at : begins_)
-      if (at < second && second < at + nearfield::heap::extent) first = at;
-    std::free(second);
+    while (!first && others_.size() < 200) {
+      auto* const second = static_cast<char*>(std::malloc(1 << 20));
+      for (char* at : begins_)
+        if (at < second && second < at + nearfield::heap::extent) first = at;
+      if (first) std::free(second);
+      else others_.push_back(second);
+    }
     ASSERT_NE(first, nullptr);
   }
   void TearDown() override {
     for (char* at : begins_) std::free(at);
+    for (char* at : others_) std::free(at);
     nearfield::heap::heap.keep = before_;
   }
   static void second_comes_and_goes() {
@@ -178,6 +182,7 @@ class Neighbours : public ::testing::Test {
  private:
   std::size_t before_ = nearfield::heap::heap.keep;
   char* begins_[4];
+  std::vector<char*> others_;  // what lay elsewhere
 };
 
 TEST_F(Neighbours, LoseNoStore) {

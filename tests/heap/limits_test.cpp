@@ -28,7 +28,8 @@ class Root {
     std::ofstream(path_ / path) << text << "\n";
     return *this;
   }
-  std::size_t limit() const { return memory_limit(path_.c_str()); }
+  const char* path() const { return path_.c_str(); }
+  std::size_t limit() const { return memory_limit(path()); }
 
  private:
   std::filesystem::path path_;
@@ -73,6 +74,12 @@ TEST(Limits, AddressSpaceIsScarceWhereItIsLimited) {
     return !nearfield::heap::address_space_is_scarce() && setrlimit(RLIMIT_AS, &limit) == 0 &&
            nearfield::heap::address_space_is_scarce();
   }));
+}
+
+TEST(Limits, AddressSpaceIsScarceWhereAllOfItIsCounted) {
+  Root root;
+  EXPECT_FALSE(nearfield::heap::address_space_is_scarce(root.file("proc/sys/vm/overcommit_memory", "1").path()));
+  EXPECT_TRUE(nearfield::heap::address_space_is_scarce(root.file("proc/sys/vm/overcommit_memory", "2").path()));
 }
 
 TEST(Limits, NoFileIsMadeLongerThanAllowed) {
