@@ -118,6 +118,16 @@ Settings read_settings(std::string& complaints) {
     const char* const path = std::getenv("NEARFIELD_TUNED");
     s.tuned = path && *path ? path : stored_tuning();
   }
+  // The heap reads these two itself, before anything else runs, and takes its defaults where it cannot understand them.
+  constexpr Choice<bool> heaps[] = {{"shared", true}, {"off", false}};
+  bool shared_heap = true;
+  choose("NEARFIELD_HEAP", heaps, shared_heap, complaints);
+  if (const char* text = std::getenv("NEARFIELD_HEAP_KEEP"); text && *text) {
+    char* end = nullptr;
+    (void)std::strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end)
+      complaints += std::string("NEARFIELD_HEAP_KEEP=") + text + " is not a number of bytes\n";
+  }
   if (const char* text = std::getenv("NEARFIELD_EAGER"); text && *text) {
     char* end = nullptr;
     const long bytes = std::strtol(text, &end, 10);

@@ -2,8 +2,10 @@
 //
 // A retired region is mapped privately by the parent and its children, from one file. A page that one of them writes
 // is copied, and the file's page stays for the others; so does that of a block which is freed. Once no child is left,
-// the file's pages below what the parent has copied or freed are nobody's and go; those that it has not written yet
-// are copied before, a part at a time, since it would copy them with its next store and then hold them twice.
+// the file's pages below what the parent has copied or freed are nobody's and go. When the program learns that a child
+// has ended, those that it has not written yet are copied before, up to a limit: its next store would copy them, and
+// then it would hold them twice. Beyond the limit only extents that it has begun to write are, now and then, while it
+// allocates and frees: what it only reads costs nothing.
 //
 //   parent, before a fork    makes a mark, an empty memfd, and maps it shared and writable
 //   fork                     child and its children inherit the mapping; exec, or the end, takes it away
@@ -60,47 +62,54 @@ const Piece* piece_at(const std::byte* at) {
   return nullptr;
 }
 
-// From the cursor on, until `bytes` have been copied or the end is reached. Pages that nobody had touched are in the
-// file as well once they are written: the next look finds them.
-void look_through(Blocks& blocks, std::size_t& bytes) {
+// Whether the parent has a copy of its own of any page of [begin, end), an extent at most; yes where nobody can tell.
+bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
+  constexpr std::uint64_t present = 1ull << 63, swapped = 1ull << 62, of_a_file = 1ull << 61;
+  static std::uint64_t entries[extent / page];
+  const std::size_t bytes = std::size_t(end - begin) / page * sizeof *entries;
+  if (pread(pagemap, entries, bytes, off_t(reinterpret_cast<std::uintptr_t>(begin) / page * sizeof *entries)) !=
+      ssize_t(bytes))
+    return true;
+  return std::any_of(entries, entries + bytes / sizeof *entries,
+                     [](std::uint64_t entry) { return entry & (present | swapped) && !(entry & of_a_file); });
+}
+
+// From the cursor on, until `bytes` have been copied or the end is reached; whether anything was given back. Pages that
+// nobody had touched are in the file as well once they are written: the next look finds them.
+bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
+  constexpr std::size_t looks_for_a_copy = 64;  // looking costs a fraction of copying
   Retired& retired = blocks.retired;
   const int fd = blocks.file().get();
-  if (fd < 0) return;
-  if (blocks.used_bytes() == 0) {  // peers may have it mapped still
-    blocks.punch(0, blocks.top_bytes());
-    return;
-  }
-  heap.pieces.clear();
-  bool asked = false;
-  for (;;) {
+  bool asked = false, any = false;
+  while (fd >= 0) {
     const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
     if (data < 0 || std::size_t(data) >= blocks.top_bytes()) break;
+    heap.pieces.cut(asked ? heap.pieces.size() : 0);
     if (!asked && !pieces_of(blocks.base(), blocks.base() + blocks.top_bytes(), heap.pieces)) break;
     asked = true;
     const auto begin = std::size_t(data);
-    std::size_t end = std::min(std::size_t(lseek(fd, data, SEEK_HOLE)), blocks.top_bytes());
     const Blocks::Run run = blocks.run_at(begin, retired.run);
-    end = std::min(end, run.end);
-    if (run.used) {
-      const Piece* const piece = piece_at(blocks.base() + begin);
-      if (piece) end = std::min(end, std::size_t(piece->end - blocks.base()));
-      if (piece && blocks.file().is(piece->device, piece->inode)) {
-        if (bytes == 0) return;
-        end = std::min(end, (begin / extent + 1) * extent);
-        bytes -= std::min(bytes, end - begin);
-        // Of what is still shared with peers there is one page only. What may not be written stays.
-        if (!piece->shared && advise(blocks.base() + begin, end - begin, MADV_POPULATE_WRITE) == 0)
-          blocks.punch(begin, end - begin);
-      } else {
-        blocks.punch(begin, end - begin);  // the program has mapped something else there
-      }
-    } else {
-      blocks.punch(begin, end - begin);
+    std::size_t end = std::min(std::size_t(lseek(fd, data, SEEK_HOLE)), run.end);
+    const Piece* const piece = run.used ? piece_at(blocks.base() + begin) : nullptr;
+    bool nobodys = true;  // free, or the program has mapped something else there
+    if (piece && blocks.file().is(piece->device, piece->inode)) {
+      if (bytes == 0) return any;
+      end = std::min({end, std::size_t(piece->end - blocks.base()), (begin / extent + 1) * extent});
+      std::byte* const at = blocks.base() + begin;
+      // Of what is still shared with peers there is one page only. What may not be written stays.
+      nobodys = !piece->shared && (all || copied_in(at, at + (end - begin), pagemap)) &&
+                advise(at, end - begin, MADV_POPULATE_WRITE) == 0;
+      const std::size_t cost = nobodys ? end - begin : (end - begin) / looks_for_a_copy;
+      bytes -= std::min(bytes, std::max(cost, page));
+    } else if (piece) {
+      end = std::min(end, std::size_t(piece->end - blocks.base()));
     }
+    if (nobodys) any |= blocks.punch(begin, end - begin);
     retired.cursor = end;
   }
   retired.cursor = 0;
   retired.run = 0;
+  return any;
 }
 
 }  // namespace
@@ -139,19 +148,24 @@ void forget_children() {
   heap.unsettled.store(false, std::memory_order_relaxed);
 }
 
-void give_back_retired(std::size_t bytes, bool at_once) {
-  if (!heap.unsettled.load(std::memory_order_relaxed) || (!at_once && now() < heap.next_look)) return;
+void give_back_freed(Blocks& blocks, std::size_t begin, std::size_t bytes) {
+  if (!blocks.retired.inherited && blocks.retired.since > latest_with_children()) blocks.punch(begin, bytes);
+}
+
+void give_back_retired(std::size_t bytes, bool all) {
+  if (!heap.unsettled.load(std::memory_order_relaxed) || (!all && now() < heap.next_look)) return;
   const std::uint64_t fork = latest_with_children();
-  const std::size_t before = bytes;
-  bool any = false;
+  const int pagemap = all ? -1 : open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  bool any = false, given = false;
   for (int i = 0; i < heap.retired_count; ++i) {
     Blocks& blocks = heap.retired[i];
     if (blocks.retired.inherited) continue;
     any = true;
-    if (blocks.retired.since > fork) look_through(blocks, bytes);
+    if (blocks.retired.since > fork) given |= look_through(blocks, bytes, all, pagemap);
   }
+  if (pagemap >= 0) close(pagemap);
   if (!any) heap.unsettled.store(false, std::memory_order_relaxed);
-  heap.interval = bytes < before ? soonest : std::clamp(heap.interval * 2, soonest, latest);
+  heap.interval = given ? soonest : std::clamp(heap.interval * 2, soonest, latest);
   heap.next_look = now() + heap.interval;
 }
 

@@ -112,9 +112,12 @@ bool free(void* p) {
     give_back_retired(copied_on_the_way, false);
     return true;
   }
+  const std::size_t bytes = blocks->length(p);
   blocks->drop(p);
-  give_back_retired(copied_on_the_way, true);
+  if (bytes >= extent / 2) give_back_freed(*blocks, std::size_t(static_cast<std::byte*>(p) - blocks->base()), bytes);
+  give_back_retired(copied_on_the_way, false);
   if (blocks->used_bytes() == 0) {
+    give_back_freed(*blocks, 0, blocks->top_bytes());  // peers may have it mapped still
     blocks->unmap();
     *blocks = heap.retired[--heap.retired_count];
     heap.retired[heap.retired_count].forget();

@@ -95,7 +95,8 @@ void expect_child();     // before a fork
 void child_is_born();    // after it, in the parent
 void forget_children();  // after it, in the child
 // Gives back what retired regions hold twice, or for nobody, once the children that may need it are gone; copies
-// `bytes` at most. Where not `at_once`, it looks now and then only.
-void give_back_retired(std::size_t bytes, bool at_once);
+// `bytes` at most. `all`: also where the parent has not written yet; else it looks now and then only.
+void give_back_retired(std::size_t bytes, bool all);
+void give_back_freed(Blocks& blocks, std::size_t begin, std::size_t bytes);  // a block of a retired region
 
 }  // namespace nearfield::heap

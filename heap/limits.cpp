@@ -54,11 +54,12 @@ std::size_t file_limit() {
   return files.rlim_cur;
 }
 
-bool address_space_is_scarce() {
+bool address_space_is_scarce(const char* root) {
   rlimit space;
   if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) return true;
   char text[8];
-  return read_file("/proc/sys/vm/overcommit_memory", text)[0] == '2';
+  std::snprintf(path_text, longest, "%s/proc/sys/vm/overcommit_memory", root);
+  return read_file(path_text, text)[0] == '2';
 }
 
 std::size_t memory_limit(const char* root) {

@@ -8,7 +8,7 @@ namespace nearfield::heap {
 std::size_t file_limit();
 // Whether address space costs something: it is limited (ulimit -v), or the system counts all that is mapped against
 // its memory (vm.overcommit_memory=2). What is sparse then takes from what the program can have.
-bool address_space_is_scarce();
+bool address_space_is_scarce(const char* root = "");
 // Bytes of memory: the machine's, or the least limit of the control groups that this process is in. `root`: tests.
 std::size_t memory_limit(const char* root = "");
 // Bytes that huge pages may take before the program touches them.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <string_view>
 
 namespace nearfield::heap {
 namespace {
@@ -16,7 +17,12 @@ class Line {
   // Whether the line ends here.
   bool take(char c) {
     if (c == '\n') return true;
-    if (field_ == rest) return false;
+    if (field_ == path) {
+      if (c == ' ' && at_ == 0) return false;
+      ours_ = at_ < name.size() ? (at_ == 0 || ours_) && c == name[at_] : ours_;
+      ++at_;
+      return false;
+    }
     if (c == (field_ == begin ? '-' : field_ == major_number ? ':' : ' ')) {
       ++field_;
       at_ = 0;
@@ -35,15 +41,18 @@ class Line {
         (right_[0] == 'r' ? PROT_READ : 0) | (right_[1] == 'w' ? PROT_WRITE : 0) | (right_[2] == 'x' ? PROT_EXEC : 0),
         right_[3] == 's',
         makedev(unsigned(value_[major_number]), unsigned(value_[minor_number])),
-        ino_t(value_[inode])};
+        ino_t(value_[inode]),
+        ours_ && at_ > name.size() && right_[3] == 's'};
   }
 
  private:
-  enum Field { begin, end, rights, offset, major_number, minor_number, inode, rest };
+  enum Field { begin, end, rights, offset, major_number, minor_number, inode, path };
+  static constexpr std::string_view name = "/memfd:nearfield";
   int field_ = begin;
   unsigned at_ = 0;
+  bool ours_ = false;
   char right_[4] = {};
-  std::uintptr_t value_[rest] = {};
+  std::uintptr_t value_[path] = {};
 };
 
 }  // namespace

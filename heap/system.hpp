@@ -87,6 +87,7 @@ struct Piece {
   bool shared;
   dev_t device;
   ino_t inode;
+  bool sparse;  // shared memory of Nearfield's: most of it has never been touched, and must not be
 };
 // What is mapped in [begin, end), cut to it. False where the system does not tell, or memory is short.
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces);

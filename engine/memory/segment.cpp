@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,8 +23,9 @@ Result<Mapping> map(int fd, std::size_t bytes) {
   auto* const begin = static_cast<std::byte*>(place);
   auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) &
                                                      ~std::uintptr_t{huge_page - 1});
-  void* at = mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
-  if (at == MAP_FAILED) {
+  // Access comes second: after mlockall(MCL_FUTURE) a mapping that has it would be filled with pages from end to end.
+  void* at = mmap(aligned, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
+  if (at == MAP_FAILED || mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
     const Error error = system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
     munmap(place, bytes + huge_page);
     return error;
@@ -35,7 +37,22 @@ Result<Mapping> map(int fd, std::size_t bytes) {
   return Mapping(static_cast<std::byte*>(at), bytes);
 }
 
+std::size_t limit(decltype(RLIMIT_AS) what) {
+  rlimit now;
+  return getrlimit(what, &now) || now.rlim_cur == RLIM_INFINITY ? SIZE_MAX : now.rlim_cur;
+}
+
 }  // namespace
+
+std::size_t address_space_limit() { return limit(RLIMIT_AS); }
+
+std::size_t segment_bytes(std::size_t memory, std::size_t cpus) {
+  // Every rank maps every other's segment: all of them must fit a quarter of the address space, at two ranks to a CPU.
+  const std::size_t ranks = std::max<std::size_t>(64, 2 * cpus);
+  const std::size_t whole = std::min(memory, (std::size_t{32} << 40) / ranks);
+  // Limited address space is the program's: a sixteenth of it, at a rank to a CPU.
+  return std::min(whole, address_space_limit() / 16 / std::max<std::size_t>(cpus, 2));
+}
 
 Mapping::~Mapping() {
   if (base_) munmap(base_, size_);
@@ -48,13 +65,18 @@ Segment::~Segment() {
 Result<Segment> Segment::create(std::size_t virtual_bytes) {
   constexpr std::size_t smallest = 16 << 20;
   virtual_bytes = std::max(virtual_bytes, smallest) / page * page;
+  // Beyond the limit on file sizes the kernel sends SIGXFSZ.
+  const std::size_t longest = limit(RLIMIT_FSIZE) / page * page;
+  if (longest < smallest)
+    return Error{"files of this process may have " + std::to_string(longest >> 10) +
+                 " KiB at most (ulimit -f), shared memory needs " + std::to_string(smallest >> 20) + " MiB"};
+  virtual_bytes = std::min(virtual_bytes, longest);
   Error last;
   for (; virtual_bytes >= smallest; virtual_bytes = virtual_bytes / 2 / page * page) {
     const int fd = memfd_create("nearfield", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return system_error("creating shared memory (memfd_create)");
     if (ftruncate(fd, off_t(virtual_bytes)) || fcntl(fd, F_ADD_SEALS, wanted_seals)) {
-      last = system_error("sizing and sealing shared memory of " + std::to_string(virtual_bytes >> 20) +
-                          " MiB (is there a limit on file sizes, ulimit -f?)");
+      last = system_error("sizing and sealing shared memory of " + std::to_string(virtual_bytes >> 20) + " MiB");
       close(fd);
       continue;
     }

@@ -56,6 +56,11 @@ class Segment : public Mapping {
   int fd_ = -1;
 };
 
+// How long a process's own segment should be on a machine of `memory` bytes.
+std::size_t segment_bytes(std::size_t memory, std::size_t cpus);
+// Bytes that this process may map (ulimit -v); SIZE_MAX: as many as it likes.
+std::size_t address_space_limit();
+
 // A peer's segment, mapped for reading and writing. Checks that the descriptor is a memfd sealed against resizing,
 // so that no peer can pull memory from under our feet.
 class PeerSegment : public Mapping {

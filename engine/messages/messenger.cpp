@@ -15,11 +15,7 @@ std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : me
 Messenger::Messenger(team::Team& base)
     : node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
 
-Messenger::~Messenger() {
-  node_.progress.messages = nullptr;
-  const std::lock_guard lock(node_.teams_mutex);
-  node_.visit_messages = nullptr;
-}
+Messenger::~Messenger() { node_.progress.messages = nullptr; }
 
 Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
   std::unique_ptr<Messenger> m(new Messenger(base));
@@ -54,12 +50,6 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
   m->heap_.resize(m->members_);
   m->talking_.reserve(m->members_);
   m->silent_.reserve(m->members_);
-  {
-    const std::lock_guard lock(m->node_.teams_mutex);
-    m->node_.visit_messages = [messenger = m.get()](memory::SharedHeap::Keep keep, void* context) {
-      messenger->visit_exposed(keep, context);
-    };
-  }
   m->node_.progress.messages = m.get();
   return m;
 }
@@ -80,7 +70,7 @@ void Messenger::cancel(Request& request) {
     request.under_way.remove();
     --waiting_for_room_;
     if (request.transfer) {
-      Noticeboard::clear(request.slot);
+      node_.noticeboard.put_back(request.slot);
       free_transfers_.push_back(request.transfer_offset);
     }
     request.cancelled = true;
@@ -112,14 +102,10 @@ void Messenger::abandon(Request& request) {
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
   }
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   request.mapping.reset();
   request.trouble = Trouble::broken;
   complete(request);
-}
-
-void Messenger::visit_exposed(memory::SharedHeap::Keep keep, void* context) {
-  noticeboard_.visit([&](void* address, std::size_t bytes) { keep(address, bytes, context); });
 }
 
 }  // namespace nearfield::messages

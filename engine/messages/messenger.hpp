@@ -81,7 +81,6 @@ class Messenger final : public waiting::Messages {
   // The program's threads call at the same time, from now on.
   void set_threaded() { threaded_ = program_threads_ = true; }
   bool threaded() const { return threaded_; }
-  void visit_exposed(memory::SharedHeap::Keep keep, void* context);
 
  private:
   explicit Messenger(team::Team& base);
@@ -184,7 +183,6 @@ class Messenger final : public waiting::Messages {
   unsigned stages_in_use_ = 0;
   std::size_t transfers_ = 0, own_stages_ = 0;  // allocated so far
   bool spare_stage_used_ = false;
-  Noticeboard noticeboard_;
   // Per member: the heap generation that is mapped here.
   struct Heap {
     std::uint64_t generation = 0;

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "engine/layout/layout.hpp"
+#include "engine/memory/noticeboard.hpp"
 #include "engine/messages/matching.hpp"
-#include "engine/messages/noticeboard.hpp"
 
 namespace nearfield::messages {
 
@@ -71,7 +71,7 @@ struct Request : Entry {
   std::uint64_t stage = 0;              // sender: offset of its stages, 0: none
   bool staging = false, helps = false;  // sender: its data is out of reach; it can copy into the receiver's
   bool has_first = false;               // receiver: the first block is claimed and not yet copied
-  Noticeboard::Slot* slot = nullptr;
+  memory::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 

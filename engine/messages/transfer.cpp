@@ -158,7 +158,7 @@ bool Messenger::begin_transfer(Request& request) try {
   request.way = State::waiting;
   request.done = request.blocks = 0;
   request.stage = 0;
-  request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+  request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
   t.from = describe(request.member, request.data);
@@ -274,7 +274,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
 // Nothing of the user's buffer is needed any more.
 void Messenger::end_send(Request& request) {
   request.under_way.remove();
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   retired_.push_back({request.transfer_offset, request.stage});
   request.mapping.reset();
   complete(request);
@@ -328,7 +328,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   request.tried = false;
   try {
     // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-    request.slot = noticeboard_.note(request.data.begin(), request.data.span());
+    request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
     if (adopt(member, t.from, t.length, request)) {
       request.way = State::direct;
       if (member == me_) request.other_data.view = layout_of_own(transfer);
@@ -443,7 +443,7 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
 
 void Messenger::end_receive(Request& request) {
   request.under_way.remove();
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.tried)

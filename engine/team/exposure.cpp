@@ -25,8 +25,8 @@ constexpr std::uint64_t offset(Place place) { return place & 0xffff'ffff'ffff; }
 
 void Team::expose(Buffer send, Buffer recv, std::uint64_t note) {
   // A fork that begins now finds the buffers noted here, or has taken the heap out of reach before we ask for it.
-  noted_[0].store(send.bytes, send.address);
-  noted_[1].store(recv.bytes, recv.address);
+  noted_[0]->store(send.address, send.bytes);
+  noted_[1]->store(recv.address, recv.bytes);
   Exposure& mine = mine_->exposure[++exposures_ % 2];
   mine.send = node_.place_of(send.address, send.bytes);
   mine.recv = node_.place_of(recv.address, recv.bytes);
@@ -87,8 +87,8 @@ bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_
 }
 
 void Team::end_exposure() {
-  noted_[0].store(0, nullptr);
-  noted_[1].store(0, nullptr);
+  noted_[0]->clear();
+  noted_[1]->clear();
 }
 
 // The same answer on all members, the owner included.
@@ -192,12 +192,6 @@ std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
     sched_yield();
     lock.lock();
   }
-}
-
-void Team::visit_exposed(memory::SharedHeap::Keep keep, void* context) const {
-  for (const Noted& noted : noted_)
-    if (const std::size_t bytes = noted.bytes.load(std::memory_order_relaxed))
-      keep(noted.address.load(std::memory_order_relaxed), bytes, context);
 }
 
 }  // namespace nearfield::team

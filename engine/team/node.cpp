@@ -50,9 +50,7 @@ void Node::watch_forks() {
   heap_->on_fork([](memory::SharedHeap::Keep keep, void* context) {
     Node* const node = forking_node.load(std::memory_order_acquire);
     if (!node) return;
-    const std::lock_guard lock(node->teams_mutex);
-    for (Team* const team : node->teams) team->visit_exposed(keep, context);
-    if (node->visit_messages) node->visit_messages(keep, context);
+    node->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
   });
 }
 
@@ -69,10 +67,11 @@ Node::Node(Settings settings, memory::Segment segment, memory::Exchange exchange
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  // Every rank maps every other's segment: all of them must fit a quarter of the address space, at two ranks to a CPU.
-  const std::size_t ranks = std::max(64L, 2 * sysconf(_SC_NPROCESSORS_ONLN));
-  auto segment = memory::Segment::create(std::min(memory, (std::size_t{32} << 40) / ranks));
+  auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
+  if (memory::address_space_limit() != SIZE_MAX)
+    log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
+             segment->size() >> 20);
   auto exchange = memory::Exchange::open();
   if (!exchange) return exchange.error();
   std::unique_ptr<Node> node(new Node(settings, std::move(*segment), std::move(*exchange)));

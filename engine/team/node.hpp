@@ -10,6 +10,7 @@
 #include "engine/memory/arena.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
+#include "engine/memory/noticeboard.hpp"
 #include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/shared_heap.hpp"
@@ -74,8 +75,6 @@ class Node {
   waiting::Progress progress;
   // Called for the first member of a new team: adds what the plan needs from elsewhere.
   std::function<void(Plan& plan, int size)> amend_plan;
-  // Tells a fork which bytes of messages peers may be reading or writing now; set by the messenger.
-  std::function<void(memory::SharedHeap::Keep keep, void* context)> visit_messages;
 
   // Peers by identity; guarded by `peers_mutex` while teams are created.
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers;
@@ -92,9 +91,8 @@ class Node {
   std::uint64_t place_of(const void* buffer, std::size_t bytes) const;
   const memory::SharedHeap* heap() const { return heap_; }
 
-  // Teams whose buffers a fork must look at.
-  std::vector<Team*> teams;
-  std::mutex teams_mutex;
+  // Buffers that a fork must look at.
+  memory::Noticeboard noticeboard;
 
   // The wait policy, once it is known how many ranks of this node share our CPUs.
   // `one_group`: they let each other run by yielding.

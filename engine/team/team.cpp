@@ -74,15 +74,11 @@ Team::Team(Node& node, int rank, int size)
       heap_settled_(size),
       heap_refused_(size),
       heap_(size) {
-  const std::lock_guard lock(node.teams_mutex);
-  node.teams.push_back(this);
+  for (auto*& slot : noted_) slot = node.noticeboard.take();
 }
 
 Team::~Team() {
-  {
-    const std::lock_guard lock(node_.teams_mutex);
-    std::erase(node_.teams, this);
-  }
+  for (auto*& slot : noted_) node_.noticeboard.put_back(slot);
   if (staging_) node_.arena().free(staging_offset_);
   if (block_allocation_) node_.arena().free(block_allocation_);
 }

@@ -121,7 +121,6 @@ class Team {
   const std::byte* send_of(int member) const { return exposed_send_[member]; }
   std::byte* recv_of(int member) const { return exposed_recv_[member]; }
   std::uint64_t note_of(int member) const { return member_[member]->exposure[exposures_ % 2].note; }
-  void visit_exposed(memory::SharedHeap::Keep keep, void* context) const;
 
   // Collective, gated teams: once all members have arrived, whoever runs does parts 0.. of the work until none is
   // left; everybody leaves when all are done. Members that sleep meanwhile wake once.
@@ -226,17 +225,8 @@ class Team {
   std::uint64_t meetings_ = 0;  // along the tree
   bool last_rounds_rooted_ = false;
 
-  // What a fork in another thread must leave shared. Written by the thread in the call, read by the one that forks.
-  struct Noted {
-    std::atomic<std::size_t> bytes{0};
-    std::atomic<void*> address{nullptr};
-    void store(std::size_t length, void* at) {
-      bytes.store(0, std::memory_order_relaxed);
-      address.store(at, std::memory_order_relaxed);
-      bytes.store(length, std::memory_order_seq_cst);  // pairs with the fence in front of the heap's visit
-    }
-  };
-  Noted noted_[2];
+  // What a fork must leave shared.
+  memory::Noticeboard::Slot* noted_[2];
   std::uint64_t exposures_ = 0;
   Buffer own_send_, own_recv_;
   std::vector<std::byte*> exposed_send_, exposed_recv_;

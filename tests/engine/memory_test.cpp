@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -17,10 +20,12 @@
 #include "engine/memory/arena.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
+#include "engine/memory/noticeboard.hpp"
 #include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "engine/memory/topology.hpp"
+#include "engine/settings.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -43,6 +48,95 @@ TEST(Segment, PeersRefuseWhatIsNotSealed) {
   ASSERT_EQ(0, ftruncate(loose, 1 << 20));
   EXPECT_FALSE(PeerSegment::map(loose));
   EXPECT_FALSE(PeerSegment::map(open("/dev/null", O_RDWR | O_CLOEXEC)));
+}
+
+// Whether `body` returns true in a forked child, which may limit itself.
+template <class Body>
+bool holds_in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+bool limited(decltype(RLIMIT_AS) what, std::size_t bytes) {
+  const rlimit limit = {bytes, RLIM_INFINITY};
+  return setrlimit(what, &limit) == 0;
+}
+
+TEST(Segment, IsNoLongerThanFilesMayBe) {
+  EXPECT_TRUE(holds_in_child([] {  // a longer one ends the process (SIGXFSZ)
+    if (!limited(RLIMIT_FSIZE, 100 << 20)) return false;
+    auto segment = Segment::create(std::size_t{1} << 34);
+    return segment && segment->size() <= 100u << 20 && segment->size() > 64u << 20;
+  }));
+  EXPECT_TRUE(holds_in_child([] {
+    if (!limited(RLIMIT_FSIZE, 1 << 20)) return false;
+    auto segment = Segment::create(std::size_t{1} << 34);
+    return !segment && segment.error().text.find("ulimit -f") != std::string::npos;
+  }));
+}
+
+TEST(Segment, LeavesLimitedAddressSpaceToTheProgram) {
+  constexpr std::size_t memory = std::size_t{64} << 30;
+  EXPECT_EQ(segment_bytes(memory, 2), memory);
+  EXPECT_LE(segment_bytes(memory, 512) * 1024, std::size_t{32} << 40);
+  EXPECT_TRUE(holds_in_child([] {
+    if (!limited(RLIMIT_AS, std::size_t{8} << 30)) return false;
+    return segment_bytes(memory, 4) * 4 <= std::size_t{512} << 20;
+  }));
+}
+
+TEST(Segment, IsNotFilledWhereAllMemoryIsLocked) {
+  EXPECT_TRUE(holds_in_child([] {
+    if (mlockall(MCL_FUTURE)) return errno == EPERM || errno == ENOMEM;  // not allowed here
+    auto segment = Segment::create(256 << 20);
+    if (!segment) return false;
+    auto peer = PeerSegment::map(dup(segment->fd()));
+    struct stat about {};
+    fstat(segment->fd(), &about);
+    segment->base()[5] = std::byte{1};
+    return peer && about.st_blocks * 512 < 16 << 20 && peer->base()[5] == std::byte{1};
+  }));
+}
+
+TEST(Noticeboard, ShowsWhatIsNoted) {
+  Noticeboard board;
+  static char bytes[1000];
+  auto seen = [&] {
+    std::map<const void*, std::size_t> all;
+    board.visit([&](const void* at, std::size_t length) { all[at] = length; });
+    return all;
+  };
+  Noticeboard::Slot* const empty = board.note(bytes, 0);
+  std::vector<Noticeboard::Slot*> slots;
+  for (int i = 0; i < 1000; ++i) slots.push_back(board.note(bytes + i, 7));
+  EXPECT_EQ(std::count(slots.begin(), slots.end(), empty), 0);  // taken, though it holds nothing
+  EXPECT_EQ(seen().size(), 1000u);
+  for (int i = 0; i < 1000; i += 2) board.put_back(slots[i]);
+  EXPECT_EQ(slots[0], nullptr);
+  EXPECT_EQ(seen().size(), 500u);
+  EXPECT_EQ(seen().count(bytes + 1), 1u);
+  for (int i = 0; i < 1000; i += 2) slots[i] = board.note(bytes + i, 9);
+  EXPECT_EQ(seen()[bytes + 2], 9u);
+  std::sort(slots.begin(), slots.end());
+  EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
+}
+
+TEST(Settings, OfTheHeapAreUnderstoodOrComplainedAbout) {
+  auto complaints = [](const char* name, const char* value) {
+    std::string all;
+    setenv(name, value, 1);
+    (void)read_settings(all);
+    unsetenv(name);
+    return all;
+  };
+  for (const char* good : {"shared", "off", ""}) EXPECT_EQ(complaints("NEARFIELD_HEAP", good), "") << good;
+  for (const char* good : {"0", "1000000", ""}) EXPECT_EQ(complaints("NEARFIELD_HEAP_KEEP", good), "") << good;
+  EXPECT_NE(complaints("NEARFIELD_HEAP", "xyz").find("shared, off"), std::string::npos);
+  for (const char* bad : {"abc", "-1", "1x", " 1", "0x10"})
+    EXPECT_NE(complaints("NEARFIELD_HEAP_KEEP", bad).find("not a number of bytes"), std::string::npos) << bad;
 }
 
 TEST(Arena, NeverHandsOutTheSameByteTwice) {

@@ -1,4 +1,4 @@
-// What forks cost in memory, and what they leave alone: protections, discarded pages, any number of ranges in use.
+// Forks: what they cost in memory, any number of ranges in use, and forks in signal handlers.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,6 +16,11 @@ using namespace nearfield::heap::testing;
 namespace {
 
 constexpr std::size_t mib = 1 << 20;
+
+void allocate_something() {
+  void* volatile p = std::malloc(100'000);  // a pair that nobody looks at would be left out
+  std::free(p);
+}
 
 // The file of the current region, which a fork closes; a descriptor of the test's own tells what is in it.
 class RegionFile {
@@ -74,7 +79,7 @@ TEST(ForkMemory, IsNotHeldTwiceWhereNobodyWaits) {
   std::memset(filled.at, 2, filled.bytes);
   for (int i = 0; i < 200 && filled.occupied() > before + 20 * mib; ++i) {  // an ordinary program's calls
     usleep(20'000);
-    std::free(std::malloc(100'000));
+    allocate_something();
   }
   EXPECT_LT(filled.occupied(), before + 20 * mib);
   std::free(filled.at);
@@ -89,7 +94,7 @@ TEST(ForkMemory, PagesFirstTouchedAfterTheForkAreHeldOnce) {
   std::memset(p, 3, bytes);
   for (int i = 0; i < 100 && file.bytes() > 8 * mib; ++i) {
     usleep(20'000);
-    std::free(std::malloc(100'000));
+    allocate_something();
   }
   EXPECT_LT(file.bytes(), 8 * mib);
   EXPECT_EQ(p[bytes - 1], 3);
@@ -117,7 +122,7 @@ TEST(ForkMemory, StaysForChildrenThatBecomeDaemons) {
   ASSERT_TRUE(child_succeeds([] { return true; }));  // another one, that ends
   for (int i = 0; i < 20; ++i) {
     usleep(5'000);
-    std::free(std::malloc(100'000));
+    allocate_something();
   }
   std::free(p);
   *go = 1;
@@ -152,97 +157,18 @@ TEST(ForkMemory, NothingIsLostWhileThreadsWrite) {
 }
 
 TEST(ForkMemory, FreeingTheLastBlockLeavesOthersMappingsAlone) {
-  auto* const p = static_cast<char*>(std::malloc(mib));
   ASSERT_TRUE(child_succeeds([] { return true; }));
-  auto* const q = static_cast<char*>(std::malloc(mib));  // of a new region, perhaps in the place of the old one's rest
-  void* held[8];
+  void* const only = std::malloc(mib);  // of a new region
+  ASSERT_TRUE(child_succeeds([] { return true; }));
+  void* held[8];  // perhaps where that region had room
   for (void*& at : held)
     at =
         mmap(nullptr, std::size_t{8} << 30, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  std::free(p);
-  q[5] = 1;
+  std::free(only);
   for (void* at : held) {
-    for (std::size_t i = 0; i < 8; ++i) static_cast<char*>(at)[i << 30] = 1;
+    EXPECT_EQ(madvise(at, std::size_t{8} << 30, MADV_NORMAL), 0);  // ENOMEM: something of it is not mapped
     munmap(at, std::size_t{8} << 30);
   }
-  std::free(q);
-}
-
-bool readable(const void* at) {
-  int ends[2];
-  if (pipe(ends)) return false;
-  const bool good = write(ends[1], at, 1) == 1;
-  close(ends[0]);
-  close(ends[1]);
-  return good;
-}
-
-TEST(Protection, SurvivesAFork) {
-  constexpr std::size_t bytes = 1 * mib, page = 4096;
-  auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
-  std::memset(p, 1, bytes);
-  ASSERT_EQ(mprotect(p + 4 * page, page, PROT_NONE), 0);
-  ASSERT_EQ(mprotect(p + 8 * page, page, PROT_READ), 0);
-  auto as_before = [&] {
-    const int zero = open("/dev/zero", O_RDONLY);
-    const bool good = !readable(p + 4 * page) && readable(p + 8 * page) && read(zero, p + 8 * page, 1) < 0 &&
-                      readable(p + 5 * page) && p[8 * page] == 1;
-    close(zero);
-    return good;
-  };
-  ASSERT_TRUE(as_before());
-  EXPECT_TRUE(child_succeeds(as_before));
-  EXPECT_TRUE(as_before());
-  EXPECT_TRUE(child_succeeds(as_before));
-  ASSERT_EQ(mprotect(p + 4 * page, page, PROT_READ | PROT_WRITE), 0);
-  EXPECT_EQ(p[4 * page], 1);
-  std::free(p);
-}
-
-TEST(Protection, EndsWithTheBlock) {
-  constexpr std::size_t bytes = 1 * mib, page = 4096;
-  for (int i = 0; i < 4; ++i) {
-    auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
-    std::memset(p, 1, bytes);
-    ASSERT_EQ(mprotect(p, page, PROT_NONE), 0);
-    std::free(p);
-  }
-}
-
-TEST(Discarding, GivesZero) {
-  constexpr std::size_t bytes = 4 * mib, page = 4096;
-  auto* const p = static_cast<char*>(std::aligned_alloc(page, bytes));
-  auto discarded = [&](char* from, std::size_t length) {
-    std::memset(p, 1, bytes);
-    bool good = madvise(from, length, MADV_DONTNEED) == 0;
-    for (std::size_t i = 0; i < bytes; ++i) good &= p[i] == (p + i < from || p + i >= from + length);
-    std::memset(p, 1, bytes);
-    return good;
-  };
-  EXPECT_TRUE(discarded(p, bytes));
-  EXPECT_TRUE(discarded(p + page, 3 * page));
-  EXPECT_EQ(madvise(p + 1, page, MADV_DONTNEED), -1);
-  EXPECT_EQ(errno, EINVAL);
-  // Private by a fork, in the parent and in the child, with a child that still sees the old contents.
-  int go[2];
-  ASSERT_EQ(pipe(go), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    char token;
-    (void)!read(go[0], &token, 1);
-    const bool kept = p[page] == 1 && p[bytes - 1] == 1;
-    _exit(kept && discarded(p + 2 * page, mib) ? 0 : 1);
-  }
-  EXPECT_TRUE(discarded(p, 2 * mib));
-  EXPECT_TRUE(discarded(p + 16 * page, 2 * mib));
-  (void)!write(go[1], "x", 1);
-  int status = 1;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  EXPECT_TRUE(discarded(p + 5 * page, 3 * mib));
-  close(go[0]);
-  close(go[1]);
-  std::free(p);
 }
 
 constexpr int many = 2000;
@@ -311,6 +237,70 @@ TEST(InFlight, ARangeMayHoldSeveralBlocks) {
   }));
   EXPECT_EQ(const_cast<volatile char*>(b)[5], 1);
   std::free(b);
+}
+
+// The child returns from the handler into the call that it has interrupted, and goes on allocating.
+TEST(ForkInAHandler, LetsTheChildGoOn) {
+  static std::atomic<int> children, bad;
+  static std::atomic<bool> in_child;
+  static char* kept;
+  children = bad = 0;
+  in_child = false;
+  kept = static_cast<char*>(std::malloc(100'000));
+  std::memset(kept, 1, 100'000);
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    const int before = errno;
+    if (in_child) return;
+    const pid_t child = fork();
+    if (child == 0) {
+      in_child = true;
+      alarm(20);
+    } else {
+      ++children;
+      int status = 1;
+      waitpid(child, &status, 0);
+      bad += status != 0;
+    }
+    errno = before;
+  };
+  action.sa_flags = SA_RESTART;
+  struct sigaction old;
+  sigaction(SIGUSR1, &action, &old);
+  const pthread_t here = pthread_self();
+  std::atomic<bool> stop = false;
+  std::thread sender([&] {
+    for (int i = 0; i < 200; ++i) {
+      pthread_kill(here, SIGUSR1);
+      usleep(1500);
+    }
+    stop = true;
+  });
+  struct Held {
+    char* p;
+    std::size_t bytes;
+    char value;
+  };
+  std::vector<Held> held(5, Held{nullptr, 0, 0});
+  auto good = [](const Held& h) { return !h.p || (h.p[0] == h.value && h.p[h.bytes - 1] == h.value); };
+  for (unsigned i = 0, left = 60; !stop && left; ++i) {
+    Held& h = held[i % 5];
+    bad += !good(h);
+    std::free(h.p);
+    h = {static_cast<char*>(std::malloc(40'000 + i % 7 * 100'000)), 40'000 + i % 7 * 100'000, char(i)};
+    h.p[0] = h.p[h.bytes - 1] = h.value;
+    left -= in_child;
+  }
+  bool all = kept[99'999] == 1;
+  for (const Held& h : held) all &= good(h);
+  if (in_child) _exit(all && bad == 0 ? 0 : 1);
+  sender.join();
+  for (const Held& h : held) std::free(h.p);
+  sigaction(SIGUSR1, &old, nullptr);
+  EXPECT_TRUE(all);
+  EXPECT_GT(children, 0);
+  EXPECT_EQ(bad, 0);
+  std::free(kept);
 }
 
 // A timer's handler forks while the thread that it interrupts allocates and frees.

@@ -47,15 +47,4 @@ inline std::size_t status_bytes(const char* what) {
   return found;
 }
 
-// Bytes that the system holds in shared memory, of all processes.
-inline std::size_t all_shared() {
-  std::size_t found = 0;
-  char line[256];
-  FILE* const file = std::fopen("/proc/meminfo", "r");
-  while (file && std::fgets(line, sizeof line, file))
-    if (!std::strncmp(line, "Shmem:", 6)) found = std::strtoull(line + 6, nullptr, 10) << 10;
-  if (file) std::fclose(file);
-  return found;
-}
-
 }  // namespace nearfield::heap::testing

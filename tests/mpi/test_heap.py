@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import compile_c, hosts, launch, python_of
+from tests.mpi.jobs import Completed, compile_c, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
 
 BOTH = hosts("mpich", "openmpi")
@@ -63,3 +63,40 @@ def test_multiprocessing_in_ranks() -> None:
     )
     job = launch("mpich", 2, [python_of("mpich"), "-c", program], timeout=100)
     assert job.stdout.count("good") == 2, job.text[-3000:]
+
+
+def limited(host: str, limits: str, what: str) -> Completed:
+    """The program under limits of the shell, such as -v 8388608."""
+    program = ["/bin/bash", "-c", f'ulimit {limits}; exec "$0" "$@"', compile_c(host, "limits.c"), what]
+    return launch(host, 2, program, env={"NEARFIELD_LOG": "info"}, timeout=100)
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_limited_address_space_is_the_programs(host: str) -> None:
+    job = limited(host, f"-v {8 << 20}", "malloc")
+    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    assert "address space is limited" in job.text, job.text[-3000:]
+
+
+@pytest.mark.parametrize("kib", [1 << 20, 100 << 10])
+@pytest.mark.parametrize("host", BOTH)
+def test_limited_file_sizes(host: str, kib: int) -> None:
+    job = limited(host, f"-f {kib}", "communicate")
+    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    assert "stays out" not in job.text, job.text[-3000:]
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
+    # The limit keeps the machine alive where it does not: each sparse mapping is as long as that.
+    job = limited(host, f"-f {3 << 19}", "mlockall")
+    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+
+
+@pytest.mark.parametrize(
+    "setting", ["NEARFIELD_HEAP=xyz", "NEARFIELD_HEAP_KEEP=abc", "NEARFIELD_HEAP_KEEP=-1", "NEARFIELD_HEAP_KEEP=1x"]
+)
+def test_settings_that_cannot_be_understood_end_the_job(setting: str) -> None:
+    name, value = setting.split("=")
+    job = launch("mpich", 2, [compile_c("mpich", "limits.c")], env={name: value}, timeout=60)
+    assert job.returncode != 0 and setting in job.text and "cannot be honoured" in job.text, job.text[-3000:]

@@ -1,0 +1,84 @@
+// Buffers that peers may be reading or writing now, for a fork to find (heap/fork.cpp). The fork may be another
+// thread's, or a signal handler's that has interrupted anything: it takes no lock and waits for nobody. So slots are
+// only added, and what a slot holds counts while its length is not zero.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+namespace nearfield::memory {
+
+class Noticeboard {
+ public:
+  class Slot {
+   public:
+    // By the slot's owner. 0 bytes: nothing.
+    void store(const void* at, std::size_t length) {
+      bytes_.store(0, std::memory_order_relaxed);
+      address_.store(at, std::memory_order_relaxed);
+      bytes_.store(length, std::memory_order_seq_cst);  // pairs with visit, and the fence in front of it
+    }
+    void clear() { bytes_.store(0, std::memory_order_release); }
+
+   private:
+    friend class Noticeboard;
+    std::atomic<std::size_t> bytes_{0};
+    std::atomic<const void*> address_{nullptr};
+    Slot* next_free_ = nullptr;
+  };
+
+  Slot* take() {
+    const std::lock_guard lock(mutex_);
+    if (!free_) add_chunk();
+    Slot* const slot = free_;
+    free_ = slot->next_free_;
+    return slot;
+  }
+  void put_back(Slot*& slot) {
+    if (!slot) return;
+    slot->clear();
+    const std::lock_guard lock(mutex_);
+    slot->next_free_ = free_;
+    free_ = slot;
+    slot = nullptr;
+  }
+  Slot* note(const void* address, std::size_t bytes) {
+    Slot* const slot = take();
+    slot->store(address, bytes);
+    return slot;
+  }
+  template <class Visit>
+  void visit(Visit visit) const {
+    for (const Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk; chunk = chunk->next)
+      for (const Slot& slot : chunk->slots)
+        if (const std::size_t bytes = slot.bytes_.load(std::memory_order_acquire))  // pairs with store
+          visit(slot.address_.load(std::memory_order_relaxed), bytes);
+  }
+  ~Noticeboard() {
+    for (const Chunk* chunk = chunks_; chunk;) {
+      const Chunk* const next = chunk->next;
+      delete chunk;
+      chunk = next;
+    }
+  }
+
+ private:
+  struct Chunk {
+    Slot slots[64];
+    Chunk* next = nullptr;
+  };
+  void add_chunk() {
+    auto* const chunk = new Chunk;
+    for (Slot& slot : chunk->slots) {
+      slot.next_free_ = free_;
+      free_ = &slot;
+    }
+    chunk->next = chunks_.load(std::memory_order_relaxed);
+    chunks_.store(chunk, std::memory_order_release);  // pairs with visit
+  }
+  std::mutex mutex_;  // of the free slots; never a visitor's
+  Slot* free_ = nullptr;
+  std::atomic<Chunk*> chunks_{nullptr};
+};
+
+}  // namespace nearfield::memory
