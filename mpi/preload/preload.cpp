@@ -80,23 +80,32 @@ const Object& ourselves() {
   return self;
 }
 
-// A function of the loader's, in the first object behind us that has it: dlsym is ours, and would ask itself.
-void* loaders(const char* name) {
+extern "C" [[gnu::weak]] void* glibc_dlvsym(void* handle, const char* name, const char* version);
+asm(".symver glibc_dlvsym, dlvsym@GLIBC_2.2.5");
+
+using Dlsym = void*(void*, const char*);
+
+// The next dlsym behind ours. Sanitizers call it before they are ready themselves, so nothing may be called on the way
+// that they intercept. By its name alone we would find our own; musl, which has no versions, has no sanitizers.
+Dlsym* find_dlsym() {
+  if (glibc_dlvsym) {
+    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    return reinterpret_cast<Dlsym*>(plain(RTLD_NEXT, "dlsym"));
+  }
   bool behind = false;
-  void* next = nullptr;
+  Dlsym* next = nullptr;
   any_object([&](const Object& object) {
-    if (behind) next = object.address_of(name);
+    if (behind) next = reinterpret_cast<Dlsym*>(object.address_of("dlsym"));
     behind |= object.contains(slots);
     return next != nullptr;
   });
   return next;
 }
 
-using Dlsym = void*(void*, const char*);
 Dlsym* loaders_dlsym() {
   static Dlsym* found;
   Dlsym* known = __atomic_load_n(&found, __ATOMIC_RELAXED);
-  if (!known) __atomic_store_n(&found, known = reinterpret_cast<Dlsym*>(loaders("dlsym")), __ATOMIC_RELAXED);
+  if (!known) __atomic_store_n(&found, known = find_dlsym(), __ATOMIC_RELAXED);
   return known;
 }
 
@@ -301,10 +310,11 @@ void bind_if_known(const void* caller) {
 }
 
 bool we_serve(const char* name) {
-  const bool pmpi = !std::strncmp(name, "PMPI_", 5);
-  if (!pmpi && std::strncmp(name, "MPI_", 4)) return false;
+  // By hand up to here: find_dlsym says why.
+  if (*name == 'P') ++name;
+  if (name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_') return false;
   return std::any_of(std::begin(slots), std::end(slots),
-                     [&](const Slot& slot) { return !std::strcmp(slot.name(), name + (pmpi ? 5 : 4)); });
+                     [&](const Slot& slot) { return !std::strcmp(slot.mpi_name(), name); });
 }
 
 }  // namespace
@@ -324,7 +334,7 @@ __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const 
 
 __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
   if (mode & RTLD_DEEPBIND) nearfield::preload::bind_if_known(caller);
-  return nearfield::preload::loaders("dlopen");
+  return nearfield::preload::next_definition("dlopen");
 }
 
 // Version of the library, e.g. "0.1.0".
