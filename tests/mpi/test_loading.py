@@ -162,6 +162,17 @@ def test_profiling_tools_see_a_library_that_is_loaded_privately() -> None:
         assert carried(job, "allreduce") == 1, job.stderr
 
 
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_profiling_tools_see_what_plugins_call_that_are_linked_with_them(host: str) -> None:
+    tool = compile_c(host, "profiler.c", "-shared", "-fPIC")
+    plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN", "-Wl,--no-as-needed", tool)
+    program = SCRATCH / "one-mpi"
+    subprocess.run(["gcc", str(PROGRAMS / "two_mpis.c"), "-ldl", "-o", str(program)], check=True)
+    job = launch(host, 2, [str(program), plugin, plugin], env=STATS)
+    assert "good" in job.stdout and "profiled 1 0 1" in job.stderr, job.text
+    assert carried(job, "allreduce") == 1, job.stderr
+
+
 WAYS = [
     ("before", "linked"),
     ("linked", "before"),
