@@ -296,6 +296,7 @@ pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
 void* binder;  // the thread that holds the lock
 bool bound;
 Scope scope_of_caller;
+bool deep_objects;  // have been opened since the last look
 
 bool is_bound() { return __atomic_load_n(&bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
 
@@ -338,16 +339,24 @@ __attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) {
   nearfield::preload::bind_once(caller, true);
 }
 
-// Called by our dlsym and dlopen; return the loader's.
-__attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
+// Called by our dlsym and dlopen; return the loader's. What is opened with RTLD_DEEPBIND finds an MPI before us: that
+// has to be redirected already; where it brings the MPI itself, before anything can be called in it.
+__attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
   using namespace nearfield::preload;
-  if (!name || !we_serve(name)) return reinterpret_cast<void*>(loaders_dlsym());
-  return reinterpret_cast<void*>(bind_once(caller, false) ? loaders_dlsym() : &next_of);
+  if (mode & RTLD_DEEPBIND) {
+    bind_once(caller, false);
+    __atomic_store_n(&deep_objects, true, __ATOMIC_RELAXED);
+  }
+  return next_definition("dlopen");
 }
 
-__attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
-  if (mode & RTLD_DEEPBIND) nearfield::preload::bind_once(caller, false);
-  return nearfield::preload::next_definition("dlopen");
+__attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
+  using namespace nearfield::preload;
+  const bool ours = name && we_serve(name);
+  if (!ours && !__atomic_load_n(&deep_objects, __ATOMIC_RELAXED)) return reinterpret_cast<void*>(loaders_dlsym());
+  __atomic_store_n(&deep_objects, false, __ATOMIC_RELAXED);
+  const bool there = bind_once(caller, false);
+  return reinterpret_cast<void*>(there || !ours ? loaders_dlsym() : &next_of);
 }
 
 // Version of the library, e.g. "0.1.0".

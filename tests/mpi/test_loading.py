@@ -168,7 +168,7 @@ def test_profiling_tools_see_what_plugins_call_that_are_linked_with_them(host: s
     plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN", "-Wl,--no-as-needed", tool)
     program = SCRATCH / "one-mpi"
     subprocess.run(["gcc", str(PROGRAMS / "two_mpis.c"), "-ldl", "-o", str(program)], check=True)
-    job = launch(host, 2, [str(program), plugin, plugin], env=STATS)
+    job = launch(host, 2, [str(program), "libm.so.6", plugin], env=STATS)
     assert "good" in job.stdout and "profiled 1 0 1" in job.stderr, job.text
     assert carried(job, "allreduce") == 1, job.stderr
 
@@ -197,6 +197,15 @@ def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str,
     job = launch(host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], env=STATS, timeout=20)
     assert "good" in job.stdout, job.text
     assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_plugins_that_bring_their_mpi_and_prefer_it_are_served(host: str) -> None:
+    plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
+    program = SCRATCH / "one-mpi"
+    subprocess.run(["gcc", str(PROGRAMS / "two_mpis.c"), "-ldl", "-o", str(program)], check=True)
+    job = launch(host, 2, [str(program), "libm.so.6", plugin, "deep"], env=STATS)
+    assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
