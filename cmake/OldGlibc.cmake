@@ -6,7 +6,7 @@ function(nearfield_old_glibc target)
             pthread_sigmask pthread_kill fstat fstat64 stat stat64 lstat __libc_single_threaded arc4random
             _dl_find_object __register_atfork)
   add_library(${target}-old-glibc OBJECT ${CMAKE_SOURCE_DIR}/cmake/old_glibc.c)
-  target_compile_options(${target}-old-glibc PRIVATE -ffunction-sections -fdata-sections -fno-sanitize=all)
+  target_compile_options(${target}-old-glibc PRIVATE -O2 -ffunction-sections -fdata-sections -fno-sanitize=all)
   if("libm.so.6" IN_LIST ARGN)
     list(APPEND names log exp pow)
     target_compile_definitions(${target}-old-glibc PRIVATE NEARFIELD_OLD_MATH)

@@ -64,6 +64,10 @@ def main(arguments: list[str]) -> int:
         return _fail(str(error))
     env["LD_PRELOAD"] = " ".join([*ours, *env.get("LD_PRELOAD", "").split()])
     env["NEARFIELD_LIBDIR"] = str(libraries)
+    # Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
+    sanitizer = env.get("ASAN_OPTIONS", "")
+    if "verify_asan_link_order" not in sanitizer:
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [sanitizer, "verify_asan_link_order=0"]))
     try:
         os.execvpe(rest[0], rest, env)
     except OSError as error:

@@ -175,7 +175,7 @@ bool Messenger::begin_transfer(Request& request) try {
 } catch (const std::bad_alloc&) {
   if (request.transfer) free_transfers_.push_back(request.transfer_offset);
   request.transfer = nullptr;
-  Noticeboard::clear(request.slot);
+  node_.noticeboard.put_back(request.slot);
   return false;
 }
 

@@ -136,26 +136,28 @@ Object object_of(const void* address) {
   return found;
 }
 
-Object defining(const Object& first, const char* name, const Object& except) {
-  constexpr std::size_t most = 512;
-  Object queue[most];
-  std::size_t count = 0;
-  if (first) queue[count++] = first;
+void Scope::begin_with(const Object& first) {
+  count = 0;
+  if (first) objects[count++] = first;
   for (std::size_t i = 0; i < count; ++i) {
-    if (queue[i] == except) continue;
-    if (queue[i].find(name)) return queue[i];
-    for (const ElfW(Dyn)* d = queue[i].dynamic; d->d_tag != DT_NULL; ++d) {
+    for (const ElfW(Dyn)* d = objects[i].dynamic; d->d_tag != DT_NULL && count < most; ++d) {
       if (d->d_tag != DT_NEEDED) continue;
-      const char* const needed = queue[i].strings + d->d_un.d_val;
+      const char* const needed = objects[i].strings + d->d_un.d_val;
       any_object([&](const Object& object) {
-        if (!object.soname || std::strcmp(object.soname, needed)) return false;
+        // Who has no name of its own is needed by its path.
+        if (std::strcmp(object.soname ? object.soname : object.path, needed)) return false;
         for (std::size_t k = 0; k < count; ++k)
-          if (queue[k] == object) return true;
-        if (count < most) queue[count++] = object;
+          if (objects[k] == object) return true;
+        objects[count++] = object;
         return true;
       });
     }
   }
+}
+
+Object Scope::defining(const char* name, const Object& except) const {
+  for (std::size_t i = 0; i < count; ++i)
+    if (!(objects[i] == except) && objects[i].find(name)) return objects[i];
   return {};
 }
 

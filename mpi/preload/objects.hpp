@@ -44,8 +44,16 @@ bool any_object(Function visit) {
 
 Object object_of(const void* address);
 
-// The first object that defines `name` among `first` and what it depends on, breadth first, `except` left out.
-Object defining(const Object& first, const char* name, const Object& except);
+// An object and what it depends on, breadth first: where the loader looks for its symbols after the program's own.
+struct Scope {
+  static constexpr std::size_t most = 256;
+  Object objects[most];
+  std::size_t count = 0;
+
+  void begin_with(const Object& first);
+  // The first object but `except` that defines `name`.
+  Object defining(const char* name, const Object& except) const;
+};
 
 // Calls `change` with every word in which the loader may have stored an address of a function for `object`; a value
 // that it returns is stored in its place. False when some memory could not be made writable.

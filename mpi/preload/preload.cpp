@@ -80,23 +80,32 @@ const Object& ourselves() {
   return self;
 }
 
-// A function of the loader's, in the first object behind us that has it: dlsym is ours, and would ask itself.
-void* loaders(const char* name) {
+extern "C" [[gnu::weak]] void* glibc_dlvsym(void* handle, const char* name, const char* version);
+asm(".symver glibc_dlvsym, dlvsym@GLIBC_2.2.5");
+
+using Dlsym = void*(void*, const char*);
+
+// The next dlsym behind ours. Sanitizers call it before they are ready themselves, so nothing may be called on the way
+// that they intercept. By its name alone we would find our own; musl, which has no versions, has no sanitizers.
+Dlsym* find_dlsym() {
+  if (glibc_dlvsym) {
+    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    return reinterpret_cast<Dlsym*>(plain(RTLD_NEXT, "dlsym"));
+  }
   bool behind = false;
-  void* next = nullptr;
+  Dlsym* next = nullptr;
   any_object([&](const Object& object) {
-    if (behind) next = object.address_of(name);
+    if (behind) next = reinterpret_cast<Dlsym*>(object.address_of("dlsym"));
     behind |= object.contains(slots);
     return next != nullptr;
   });
   return next;
 }
 
-using Dlsym = void*(void*, const char*);
 Dlsym* loaders_dlsym() {
   static Dlsym* found;
   Dlsym* known = __atomic_load_n(&found, __ATOMIC_RELAXED);
-  if (!known) __atomic_store_n(&found, known = reinterpret_cast<Dlsym*>(loaders("dlsym")), __ATOMIC_RELAXED);
+  if (!known) __atomic_store_n(&found, known = find_dlsym(), __ATOMIC_RELAXED);
   return known;
 }
 
@@ -121,12 +130,11 @@ const char* abi_of(const char* soname) {
 // The MPI that a caller would reach without us: what comes next in the loader's order, then what the caller itself is
 // linked with (a program may have loaded it privately), then any that is mapped. An MPI is who has PMPI_Init; only
 // where nobody has it is it who has MPI_Init, since profiling tools have that too.
-Object find_mpi(const void* caller) {
-  const Object of_caller = object_of(caller);
+Object find_mpi(const Scope& of_caller) {
   const Object& self = ourselves();
   for (const char* name : {"PMPI_Init", "MPI_Init"}) {
     if (const Object next = object_of(next_definition(name))) return next;
-    if (const Object linked = defining(of_caller, name, self)) return linked;
+    if (const Object linked = of_caller.defining(name, self)) return linked;
     Object any;
     any_object([&](const Object& object) {
       if (object == self || !object.find(name)) return false;
@@ -239,8 +247,19 @@ void redirect(const Object& host, Redirections& redirections) {
         "functions up by dlsym need NEARFIELD=off");
 }
 
-void bind(const void* caller) {
-  const Object mpi = find_mpi(caller);
+// The MPI_X that the caller would reach before `mpi`: a profiling tool's; nullptr where there is none.
+void* tool_in_front_of(const Object& mpi, const Scope& of_caller, const char* mpi_name) {
+  Object tool;
+  void* const next = next_definition(mpi_name);
+  if (next) tool = next == mpi.address_of(mpi_name) ? mpi : object_of(next);
+  else tool = of_caller.defining(mpi_name, ourselves());
+  // What has a PMPI of its own is another MPI, which has a function that ours lacks.
+  if (!tool || tool == mpi || tool.find("PMPI_Init")) return nullptr;
+  return next ? next : tool.address_of(mpi_name);
+}
+
+void bind(const Scope& of_caller) {
+  const Object mpi = find_mpi(of_caller);
   if (!mpi) {
     say(Level::error, "an MPI function was called, but no MPI library is loaded; run the program without Nearfield");
     std::abort();
@@ -261,12 +280,8 @@ void bind(const void* caller) {
     if (!served) served = loaders_dlsym()(handle, slot.pmpi_name);
     if (!served) served = loaders_dlsym()(handle, slot.mpi_name());
     if (!served || ourselves().contains(served)) served = reinterpret_cast<void*>(&missing);
-    void* first = served;
-    if (void* const next = next_definition(slot.mpi_name()); next && next != own_mpi) {
-      const Object tool = object_of(next);
-      if (!(tool == mpi) && !tool.find("PMPI_Init")) first = next;
-    }
-    if (!function && own_mpi && first == served) first = own_mpi;
+    void* first = tool_in_front_of(mpi, of_caller, slot.mpi_name());
+    if (!first) first = !function && own_mpi ? own_mpi : served;
     __atomic_store_n(slot.pmpi, served, __ATOMIC_RELEASE);
     __atomic_store_n(slot.mpi, first, __ATOMIC_RELEASE);
   }
@@ -276,35 +291,43 @@ void bind(const void* caller) {
   }
 }
 
-// Recursive: the shim looks functions up while it is attached, and so comes here again.
-pthread_mutex_t binding = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-enum class State { unbound, binding, bound } state;
+// One thread binds; when it comes here again (the shim looks functions up while it is attached) it goes on unbound.
+pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
+void* binder;  // the thread that holds the lock
+bool bound;
+Scope scope_of_caller;
+bool deep_objects;  // have been opened since the last look
 
-void bind_once(const void* caller) {
+bool is_bound() { return __atomic_load_n(&bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
+
+// `asked`: an MPI function was called. Otherwise one was looked up, and perhaps nobody will ever call one: only an MPI
+// that we know is bound then. False where there is none at all.
+bool bind_once(const void* caller, bool asked) {
+  void* const self = __builtin_thread_pointer();
+  if (is_bound() || __atomic_load_n(&binder, __ATOMIC_RELAXED) == self) return true;
   pthread_mutex_lock(&binding);
-  if (state == State::unbound) {
-    state = State::binding;
-    bind(caller);
-    __atomic_store_n(&state, State::bound, __ATOMIC_RELEASE);  // pairs with is_bound
+  bool there = true;
+  if (!is_bound()) {
+    __atomic_store_n(&binder, self, __ATOMIC_RELAXED);
+    scope_of_caller.begin_with(object_of(caller));
+    const Object mpi = asked ? Object{} : find_mpi(scope_of_caller);
+    if (asked || abi_of(mpi.soname)) {
+      bind(scope_of_caller);
+      __atomic_store_n(&bound, true, __ATOMIC_RELEASE);  // pairs with is_bound
+    }
+    there = asked || mpi;
+    __atomic_store_n(&binder, nullptr, __ATOMIC_RELAXED);
   }
   pthread_mutex_unlock(&binding);
-}
-
-bool is_bound() { return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == State::bound; }  // pairs with bind_once
-
-// Where nobody has called an MPI function yet, and perhaps nobody will.
-void bind_if_known(const void* caller) {
-  if (is_bound()) return;
-  pthread_mutex_lock(&binding);
-  if (state == State::unbound && abi_of(find_mpi(caller).soname)) bind_once(caller);
-  pthread_mutex_unlock(&binding);
+  return there;
 }
 
 bool we_serve(const char* name) {
-  const bool pmpi = !std::strncmp(name, "PMPI_", 5);
-  if (!pmpi && std::strncmp(name, "MPI_", 4)) return false;
+  // By hand up to here: find_dlsym says why.
+  if (*name == 'P') ++name;
+  if (name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_') return false;
   return std::any_of(std::begin(slots), std::end(slots),
-                     [&](const Slot& slot) { return !std::strcmp(slot.name(), name + (pmpi ? 5 : 4)); });
+                     [&](const Slot& slot) { return !std::strcmp(slot.mpi_name(), name); });
 }
 
 }  // namespace
@@ -312,19 +335,28 @@ bool we_serve(const char* name) {
 
 extern "C" {
 
-__attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) { nearfield::preload::bind_once(caller); }
-
-// Called by our dlsym and dlopen; return the loader's.
-__attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
-  using namespace nearfield::preload;
-  if (!name || !we_serve(name)) return reinterpret_cast<void*>(loaders_dlsym());
-  bind_if_known(caller);
-  return reinterpret_cast<void*>(is_bound() || find_mpi(caller) ? loaders_dlsym() : &next_of);
+__attribute__((visibility("hidden"))) void nearfield_bind(const void* caller) {
+  nearfield::preload::bind_once(caller, true);
 }
 
+// Called by our dlsym and dlopen; return the loader's. What is opened with RTLD_DEEPBIND finds an MPI before us: that
+// has to be redirected already; where it brings the MPI itself, before anything can be called in it.
 __attribute__((visibility("hidden"))) void* nearfield_before_dlopen(const char*, int mode, const void* caller) {
-  if (mode & RTLD_DEEPBIND) nearfield::preload::bind_if_known(caller);
-  return nearfield::preload::loaders("dlopen");
+  using namespace nearfield::preload;
+  if (mode & RTLD_DEEPBIND) {
+    bind_once(caller, false);
+    __atomic_store_n(&deep_objects, true, __ATOMIC_RELAXED);
+  }
+  return next_definition("dlopen");
+}
+
+__attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const char* name, const void* caller) {
+  using namespace nearfield::preload;
+  const bool ours = name && we_serve(name);
+  if (!ours && !__atomic_load_n(&deep_objects, __ATOMIC_RELAXED)) return reinterpret_cast<void*>(loaders_dlsym());
+  __atomic_store_n(&deep_objects, false, __ATOMIC_RELAXED);
+  const bool there = bind_once(caller, false);
+  return reinterpret_cast<void*>(there || !ours ? loaders_dlsym() : &next_of);
 }
 
 // Version of the library, e.g. "0.1.0".

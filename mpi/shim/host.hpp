@@ -140,6 +140,7 @@ struct Host {
 extern Host host;
 
 // Fills the table from the host's handle; false (with a line in the log) when the host lacks something.
+// Functions are looked up here alone: afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).
 bool bind_host(void* library);
 
 }  // namespace nearfield::mpi

@@ -4,7 +4,18 @@ import subprocess
 
 import pytest
 
-from tests.mpi.jobs import HOSTS, PROGRAMS, SCRATCH, Completed, carried, hosts, launch
+from tests.mpi.jobs import (
+    HEAP,
+    HOSTS,
+    LIBRARY,
+    PROGRAMS,
+    SCRATCH,
+    Completed,
+    carried,
+    compile_c,
+    hosts,
+    launch,
+)
 
 INTERFACES = {"mpif.h": ("", "include 'mpif.h'"), "mpi": ("use mpi", ""), "mpi_f08": ("use mpi_f08", "")}
 TYPES = {
@@ -15,8 +26,11 @@ HOST = pytest.mark.parametrize("host", hosts("debian-mpich", "debian-openmpi"))
 INTERFACE = pytest.mark.parametrize("interface", INTERFACES)
 
 
-def run_fortran(host: str, interface: str, body: str) -> Completed:
-    """Compiles programs/BODY.inc for an interface and runs it on 3 ranks."""
+def run_fortran(host: str, interface: str, body: str, tool: str = "") -> Completed:
+    """Compiles programs/BODY.inc for an interface and runs it on 3 ranks, with a preloaded tool behind Nearfield.
+
+    The tool says the same as without Nearfield.
+    """
     use, include = INTERFACES[interface]
     SCRATCH.mkdir(exist_ok=True)
     source = SCRATCH / f"{body}-{host}-{interface}.f90"
@@ -28,8 +42,15 @@ def run_fortran(host: str, interface: str, body: str) -> Completed:
     compiler = HOSTS[host].mpiexec.name.replace("mpiexec", "mpifort")
     flags = ["-fallow-argument-mismatch", "-w"]
     subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, capture_output=True)
-    job = launch(host, 3, [str(program)], env={"NEARFIELD_STATS": "1"})
+    env = {"NEARFIELD_STATS": "1", "LD_PRELOAD": f"{LIBRARY} {HEAP} {tool}"}
+    job = launch(host, 3, [str(program)], env=env)
     assert "good" in job.stdout, job.text
+    if tool:
+        plain = launch(host, 3, [str(program)], env={"LD_PRELOAD": tool}, nearfield=False)
+        said = [
+            [line for line in of.stderr.splitlines() if line.startswith("profiled")] for of in (plain, job)
+        ]
+        assert said[0] == said[1], plain.stderr + job.stderr
     return job
 
 
@@ -49,3 +70,11 @@ def test_messages_of_fortran_programs_are_carried(host: str, interface: str) -> 
     sent = [line.split() for line in job.stderr.splitlines() if " sent (" in line]
     assert sent and int(sent[0][1]) == 18, job.stderr
     assert "calls for messages                0 to the host" in job.stderr, job.stderr
+
+
+@INTERFACE
+@HOST
+def test_profiling_tools_see_what_they_see_without_nearfield(host: str, interface: str) -> None:
+    tool = compile_c(host, "profiler.c", "-shared", "-fPIC")
+    job = run_fortran(host, interface, "collectives", tool)
+    assert carried(job, "allreduce") == 5, job.stderr

@@ -1,4 +1,5 @@
-/* Opens another MPI library privately, then a plugin (this file compiled with -DPLUGIN) that is linked with one. */
+/* Opens another library privately, then a plugin (this file compiled with -DPLUGIN) that is linked with an MPI; with
+   a third argument as one that prefers its own libraries. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ int run(int* argc, char*** argv) {
 int main(int argc, char** argv) {
   int (*run)(int*, char***);
   void* other = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  void* plugin = other ? dlopen(argv[2], RTLD_NOW | RTLD_LOCAL) : NULL;
+  void* plugin = other ? dlopen(argv[2], RTLD_NOW | (argc > 3 ? RTLD_DEEPBIND : 0)) : NULL;
   if (!plugin) return fprintf(stderr, "%s\n", dlerror());
   *(void**)&run = dlsym(plugin, "run");
   return run(&argc, &argv);
