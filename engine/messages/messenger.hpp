@@ -68,8 +68,8 @@ class Messenger {
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
 
   const Counts& counts() const { return counts_; }
-  void set_threaded(bool on) { threaded_ = on; }
-  bool threaded() const { return threaded_; }
+  void set_threaded(bool on) { threaded_.store(on, std::memory_order_relaxed); }
+  bool threaded() const { return threaded_.load(std::memory_order_relaxed); }
   void visit_exposed(memory::SharedHeap::Keep keep, void* context);
 
  private:
@@ -139,7 +139,7 @@ class Messenger {
 
   team::Node& node_;
   const int me_, members_;
-  bool threaded_ = false;
+  std::atomic<bool> threaded_{false};
   bool tries_ways_ = false;  // large messages, where there is a choice
   std::mutex lock_;
   std::vector<std::byte*> base_;

@@ -15,6 +15,7 @@
 
 #define F(name) extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;
 #include "blocking.def"
+#include "extensions.def"
 #include "functions.def"
 #undef F
 
@@ -27,6 +28,7 @@ struct Slot {
 constexpr Slot slots[] = {
 #define F(name) {#name, &nearfield_slot_##name},
 #include "blocking.def"
+#include "extensions.def"
 #include "functions.def"
 #undef F
 };
@@ -126,8 +128,9 @@ void bind() {
   }
   for (const Slot& slot : slots) {
     void* target = function ? function(slot.name) : nullptr;
-    for (const char* prefix : {"PMPI_", "MPI_"}) {
-      if (!target) target = dlsym(library, (std::string(prefix) + slot.name).c_str());
+    const char* const joint = std::strncmp(slot.name, "X_", 2) ? "_" : "";  // of an extension: MPIX_
+    for (const char* prefix : {"PMPI", "MPI"}) {
+      if (!target) target = dlsym(library, (std::string(prefix) + joint + slot.name).c_str());
     }
     if (!target) target = reinterpret_cast<void*>(&missing);
     __atomic_store_n(slot.target, target, __ATOMIC_RELEASE);

@@ -1,16 +1,16 @@
 /* MPI_X and PMPI_X as jumps through a slot each. All arguments of MPI functions are integers or pointers, so a jump
    serves every ABI. A slot first leads to bind_X, which binds all slots and tries again. x86-64 only. */
-#define F(name)                                              \
+#define ENTRY(symbol, name)                                  \
   .text;                                                     \
   .p2align 4;                                                \
-  .globl MPI_##name;                                         \
-  .type MPI_##name, @function;                               \
-  .globl PMPI_##name;                                        \
-  .type PMPI_##name, @function;                              \
-  MPI_##name : PMPI_##name : endbr64;                        \
+  .globl symbol;                                             \
+  .type symbol, @function;                                   \
+  .globl P##symbol;                                          \
+  .type P##symbol, @function;                                \
+  symbol : P##symbol : endbr64;                              \
   jmp *nearfield_slot_##name(% rip);                         \
-  .size MPI_##name, . - MPI_##name;                          \
-  .size PMPI_##name, . - PMPI_##name;                        \
+  .size symbol, . - symbol;                                  \
+  .size P##symbol, . - P##symbol;                            \
   bind_##name : call bind_and_return;                        \
   jmp *nearfield_slot_##name(% rip);                         \
   .data;                                                     \
@@ -19,8 +19,12 @@
   .hidden nearfield_slot_##name;                             \
   nearfield_slot_##name : .quad bind_##name;
 
+#define F(name) ENTRY(MPI_##name, name)
 #include "functions.def"
 #include "blocking.def"
+#undef F
+#define F(name) ENTRY(MPI##name, name) /* X_Y: MPIX_Y */
+#include "extensions.def"
 
   .text
   .p2align 4

@@ -21,6 +21,7 @@ struct Outgoing {
 };
 
 constexpr std::uint64_t process = 0;
+constexpr std::uint64_t nobody = 1;  // of a communicator that has gone
 constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
 struct Buffers {
@@ -120,6 +121,19 @@ bool buffered_are_pending() {
   return !buffers.outgoing.empty();
 }
 
+void forget_buffer(MPI_Comm comm) {
+  const std::lock_guard lock(buffers.mutex);
+  const std::uint64_t key = key_of(comm);
+  buffers.attached.erase(key);
+  // What is still on its way must not count against the next communicator with this handle.
+  for (Outgoing& out : buffers.outgoing) {
+    if (out.key != key) continue;
+    out.key = nobody;
+    buffers.used[nobody] += out.bytes;
+  }
+  buffers.used.erase(key);
+}
+
 int Buffer_attach(void* buffer, int size) {
   const int code = host.Buffer_attach(buffer, size);
   if (code == MPI_SUCCESS) attached(process, buffer, size);
@@ -155,6 +169,7 @@ namespace {
 // Hosts of an older standard know no buffers of communicators: then the record here is all there is.
 template <class Attach, class Size>
 int attach_to(Attach attach, MPI_Comm comm, void* buffer, Size size) {
+  communicator_of(comm);  // its state takes the record with it when it goes
   const int code = attach ? attach(comm, buffer, size) : MPI_SUCCESS;
   if (code == MPI_SUCCESS) attached(key_of(comm), buffer, size);
   return code;
