@@ -91,7 +91,7 @@ void print_stats(int rank, int size) {
   for (const HostCalls* calls = first_calls; calls; calls = calls->next) {
     const auto n = (unsigned long long)calls->calls.load(std::memory_order_relaxed);
     if (!n) continue;
-    std::snprintf(line, sizeof line, "  %-22s %12llu %14s %12.6f %12llu  not carried\n", calls->name, n, "-",
+    std::snprintf(line, sizeof line, "  %-22s %12llu %14s %12.6f %12llu  always\n", calls->name, n, "-",
                   double(calls->nanoseconds.load(std::memory_order_relaxed)) * 1e-9, n);
     text += line;
   }
