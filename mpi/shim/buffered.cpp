@@ -34,13 +34,34 @@ struct Buffers {
   std::map<std::uint64_t, Attached> attached;  // by key
   std::map<std::uint64_t, std::uint64_t> used;
   std::list<Outgoing> outgoing;
+
+  // Of communicators that have gone, which hosts tell while they hold locks of their own.
+  std::mutex gone_mutex;
+  std::vector<std::uint64_t> gone;
+  std::atomic<bool> of_communicators{false};  // there has been one
 };
 Buffers& buffers = *new Buffers;  // never destroyed
 
 std::uint64_t key_of(MPI_Comm comm) { return (std::uint64_t)comm | std::uint64_t{1} << 63; }
 
+// Under the mutex. What is still on its way must not count against the next communicator with that handle.
+void drop_gone() {
+  const std::lock_guard lock(buffers.gone_mutex);
+  for (const std::uint64_t key : buffers.gone) {
+    buffers.attached.erase(key);
+    for (Outgoing& out : buffers.outgoing) {
+      if (out.key != key) continue;
+      out.key = nobody;
+      buffers.used[nobody] += out.bytes;
+    }
+    buffers.used.erase(key);
+  }
+  buffers.gone.clear();
+}
+
 // Under the mutex.
 void collect_sent() {
+  drop_gone();
   for (auto it = buffers.outgoing.begin(); it != buffers.outgoing.end();) {
     if (!it->request.complete()) {
       ++it;
@@ -67,6 +88,8 @@ void flush(std::uint64_t key) {
 template <class Count>
 void attached(std::uint64_t key, void* buffer, Count size) {
   const std::lock_guard lock(buffers.mutex);
+  drop_gone();
+  if (key != process) buffers.of_communicators.store(true, std::memory_order_relaxed);
   bool automatic = false;
 #ifdef MPI_BUFFER_AUTOMATIC
   automatic = buffer == MPI_BUFFER_AUTOMATIC;
@@ -122,16 +145,9 @@ bool buffered_are_pending() {
 }
 
 void forget_buffer(MPI_Comm comm) {
-  const std::lock_guard lock(buffers.mutex);
-  const std::uint64_t key = key_of(comm);
-  buffers.attached.erase(key);
-  // What is still on its way must not count against the next communicator with this handle.
-  for (Outgoing& out : buffers.outgoing) {
-    if (out.key != key) continue;
-    out.key = nobody;
-    buffers.used[nobody] += out.bytes;
-  }
-  buffers.used.erase(key);
+  if (!buffers.of_communicators.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(buffers.gone_mutex);
+  buffers.gone.push_back(key_of(comm));
 }
 
 int Buffer_attach(void* buffer, int size) {

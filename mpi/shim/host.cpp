@@ -62,6 +62,9 @@ bool bind_host(void* library) {
   host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
   host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
   host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
+#if MPI_VERSION >= 4
+  host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol(library, "Session_get_info"));
+#endif
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);

@@ -41,6 +41,21 @@ std::string hint(MPI_Info info, const char* key) {
   return value[0] ? value : " ";
 }
 
+// Whether a session may be used by several threads at once.
+bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
+  constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
+#if MPI_VERSION >= 4
+  MPI_Info given;
+  if (host.Session_get_info && host.Info_free &&
+      host.Session_get_info(*static_cast<MPI_Session*>(session), &given) == MPI_SUCCESS) {
+    const std::string level = hint(given, key);
+    host.Info_free(&given);
+    if (!level.empty()) return level == several;
+  }
+#endif
+  return asked != MPI_INFO_NULL && hint(asked, key) == several;  // one thread is the default
+}
+
 // What has been sent must arrive, even if nobody waits for it any more. What takes longer than a second (or never ends,
 // since nobody receives it) is left to a stand-in while the host waits for the others.
 void finish_messages() {
@@ -79,8 +94,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
     const HostCall blocks(host_calls("MPI_Session_init"));
     code = host.Session_init(info, errhandler, session);
   }
-  // One thread is the default.
-  if (code != MPI_SUCCESS || info == MPI_INFO_NULL || hint(info, "thread_level") != "MPI_THREAD_MULTIPLE") return code;
+  if (code != MPI_SUCCESS || !has_threads(session, info)) return code;
   threads_in_sessions.store(true, std::memory_order_relaxed);
   if (the_messenger) the_messenger->set_threaded(true);
   return code;
