@@ -19,7 +19,7 @@ Messenger::~Messenger() { node_.progress.messages = nullptr; }
 
 Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
   std::unique_ptr<Messenger> m(new Messenger(base));
-  m->threaded_ = m->program_threads_ = threaded;
+  if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
   const Settings& settings = m->node_.settings();

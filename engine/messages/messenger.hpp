@@ -79,8 +79,11 @@ class Messenger final : public waiting::Messages {
 
   const Counts& counts() const { return counts_; }
   // The program's threads call at the same time, from now on.
-  void set_threaded() { threaded_ = program_threads_ = true; }
-  bool threaded() const { return threaded_; }
+  void set_threaded() {
+    program_threads_.store(true, std::memory_order_relaxed);
+    threaded_.store(true, std::memory_order_relaxed);
+  }
+  bool threaded() const { return threaded_.load(std::memory_order_relaxed); }
 
  private:
   explicit Messenger(team::Team& base);
@@ -152,9 +155,9 @@ class Messenger final : public waiting::Messages {
 
   team::Node& node_;
   const int me_, members_;
-  bool threaded_ = false;         // take the lock
-  bool program_threads_ = false;  // for good, not only while the rank is lent
-  bool tries_ways_ = false;       // large messages, where there is a choice
+  std::atomic<bool> threaded_{false};         // take the lock
+  std::atomic<bool> program_threads_{false};  // for good, not only while the rank is lent
+  bool tries_ways_ = false;                   // large messages, where there is a choice
   std::mutex lock_;
   std::vector<std::byte*> base_;
   std::vector<Mailbox*> box_;

@@ -103,15 +103,15 @@ bool Messenger::poll() {
 }
 
 void Messenger::lend() {
-  if (!program_threads_) threaded_ = true;
+  if (!program_threads_.load(std::memory_order_relaxed)) threaded_.store(true, std::memory_order_relaxed);
   asleep_on(&mine_->summons);
 }
 
 void Messenger::take_back() {
   mine_->elsewhere.store(0, std::memory_order_relaxed);
-  if (program_threads_) return;
+  if (program_threads_.load(std::memory_order_relaxed)) return;
   { const std::lock_guard lock(lock_); }  // the stand-in looks whether we are back when it has the lock
-  threaded_ = false;
+  threaded_.store(false, std::memory_order_relaxed);
 }
 
 Messenger::Did Messenger::stand_in(bool (*back)()) {

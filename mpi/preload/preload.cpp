@@ -28,6 +28,7 @@
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
   extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
 #include "blocking.def"
+#include "extensions.def"
 #include "functions.def"
 #undef F
 
@@ -39,12 +40,15 @@ struct Slot {
   void **mpi, **pmpi;
   void (*entry)();  // our PMPI_X
   const char* mpi_name() const { return pmpi_name + 1; }
-  const char* name() const { return pmpi_name + 5; }
+  const char* name() const { return pmpi_name + (pmpi_name[4] == '_' ? 5 : 4); }
 };
 constexpr Slot slots[] = {
 #define F(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "blocking.def"
 #include "functions.def"
+#undef F
+#define F(name) {"PMPI" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
+#include "extensions.def"  // X_Y: MPIX_Y
 #undef F
 };
 

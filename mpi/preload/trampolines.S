@@ -14,13 +14,13 @@
   .hidden slot;           \
   slot : .quad first;
 
-#define F(name)                                                \
+#define FUNCTION(symbol, name)                                 \
   .text;                                                       \
-  ENTRY(MPI_##name, nearfield_slot_##name)                     \
-  ENTRY(PMPI_##name, nearfield_pslot_##name)                   \
+  ENTRY(symbol, nearfield_slot_##name)                         \
+  ENTRY(P##symbol, nearfield_pslot_##name)                     \
   .globl nearfield_entry_##name;                               \
   .hidden nearfield_entry_##name;                              \
-  .set nearfield_entry_##name, PMPI_##name;                    \
+  .set nearfield_entry_##name, P##symbol;                      \
   bind_##name : call bind_and_return;                          \
   jmp *nearfield_slot_##name(% rip);                           \
   pbind_##name : call bind_and_return;                         \
@@ -30,8 +30,12 @@
   SLOT(nearfield_slot_##name, bind_##name)                     \
   SLOT(nearfield_pslot_##name, pbind_##name)
 
+#define F(name) FUNCTION(MPI_##name, name)
 #include "functions.def"
 #include "blocking.def"
+#undef F
+#define F(name) FUNCTION(MPI##name, name) /* X_Y: MPIX_Y */
+#include "extensions.def"
 
   .text
   .p2align 4

@@ -22,6 +22,7 @@ struct Outgoing {
 };
 
 constexpr std::uint64_t process = 0;
+constexpr std::uint64_t nobody = 1;  // of a communicator that has gone
 constexpr std::uint64_t unlimited = ~std::uint64_t{0};
 
 struct Buffers {
@@ -35,13 +36,34 @@ struct Buffers {
   std::map<std::uint64_t, std::uint64_t> used;
   std::list<Outgoing> outgoing;
   std::uint64_t serial = 0;  // of the last one
+
+  // Of communicators that have gone, which hosts tell while they hold locks of their own.
+  std::mutex gone_mutex;
+  std::vector<std::uint64_t> gone;
+  std::atomic<bool> of_communicators{false};  // there has been one
 };
 Buffers& buffers = *new Buffers;  // never destroyed
 
 std::uint64_t key_of(MPI_Comm comm) { return (std::uint64_t)comm | std::uint64_t{1} << 63; }
 
+// Under the mutex. What is still on its way must not count against the next communicator with that handle.
+void drop_gone() {
+  const std::lock_guard lock(buffers.gone_mutex);
+  for (const std::uint64_t key : buffers.gone) {
+    buffers.attached.erase(key);
+    for (Outgoing& out : buffers.outgoing) {
+      if (out.key != key) continue;
+      out.key = nobody;
+      buffers.used[nobody] += out.bytes;
+    }
+    buffers.used.erase(key);
+  }
+  buffers.gone.clear();
+}
+
 // Under the mutex.
 void collect_sent() {
+  drop_gone();
   for (auto it = buffers.outgoing.begin(); it != buffers.outgoing.end();) {
     if (!it->request.complete()) {
       ++it;
@@ -68,6 +90,8 @@ void flush(std::uint64_t key) {
 template <class Count>
 void attached(std::uint64_t key, void* buffer, Count size) {
   const std::lock_guard lock(buffers.mutex);
+  drop_gone();
+  if (key != process) buffers.of_communicators.store(true, std::memory_order_relaxed);
   bool automatic = false;
 #ifdef MPI_BUFFER_AUTOMATIC
   automatic = buffer == MPI_BUFFER_AUTOMATIC;
@@ -123,6 +147,12 @@ bool buffered_are_pending() {
   return !buffers.outgoing.empty();
 }
 
+void forget_buffer(MPI_Comm comm) {
+  if (!buffers.of_communicators.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(buffers.gone_mutex);
+  buffers.gone.push_back(key_of(comm));
+}
+
 int Buffer_attach(void* buffer, int size) {
   const int code = host.Buffer_attach(buffer, size);
   if (code == MPI_SUCCESS) attached(process, buffer, size);
@@ -158,6 +188,7 @@ namespace {
 // Hosts of an older standard know no buffers of communicators: then the record here is all there is.
 template <class Attach, class Size>
 int attach_to(Attach attach, MPI_Comm comm, void* buffer, Size size) {
+  communicator_of(comm);  // its state takes the record with it when it goes
   const int code = attach ? attach(comm, buffer, size) : MPI_SUCCESS;
   if (code == MPI_SUCCESS) attached(key_of(comm), buffer, size);
   return code;

@@ -26,6 +26,7 @@ namespace {
 enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
+std::mutex first_use;   // of a communicator, by several threads
 team::Node* the_node;   // never destroyed: other libraries' exit handlers may still make MPI calls
 team::Team* base_team;  // of the world
 int keyval;
@@ -53,6 +54,7 @@ int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
 int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
+  forget_buffer(state->comm);
   // The messenger lives on the world's team.
   if (state->team && state->team.get() == base_team) state->team.release();
   if (state->team) team::Team::close(std::move(state->team));
@@ -324,8 +326,14 @@ bool resolve_members(Communicator& state) {
   host.Group_free(&group);
   bool all = code == MPI_SUCCESS;
   for (const int member : members) all &= member >= 0 && member < the_messenger->members();
-  if (all) state.members = std::move(members);
-  else state.context = 0;
+  const std::lock_guard lock(first_use);
+  if (state.resolved.load(std::memory_order_relaxed)) return true;
+  if (all) {
+    state.members = std::move(members);
+    state.resolved.store(true, std::memory_order_release);  // pairs with channel
+  } else {
+    state.context = 0;
+  }
   return all;
 }
 
@@ -353,6 +361,7 @@ Communicator* communicator_slowly(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
   const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);
+  const std::lock_guard lock(first_use);
   if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   auto* state = found ? static_cast<Communicator*>(value) : nullptr;
   if (!state) {

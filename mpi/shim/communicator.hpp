@@ -29,9 +29,10 @@ struct Communicator {
 
   bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's
-  std::uint64_t births = 0;                               // collective constructors called on it so far
+  std::uint64_t births = 0;                               // communicators that collective constructors have made of it
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
-  std::vector<int> members;  // rank to member of the messenger; empty until the first message
+  std::vector<int> members;  // rank to member of the messenger; from the first message on, when
+  std::atomic<bool> resolved{false};
 };
 
 struct CachedCommunicator {
@@ -80,7 +81,7 @@ inline Communicator* channel(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
     return nullptr;
-  if (state->members.empty() && !resolve_members(*state)) [[unlikely]]
+  if (!state->resolved.load(std::memory_order_acquire) && !resolve_members(*state)) [[unlikely]]
     return nullptr;
   return state;
 }

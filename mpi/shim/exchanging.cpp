@@ -101,6 +101,11 @@ class Exchange {
     }
   }
 
+  std::uint64_t bytes() const {
+    return std::accumulate(send_.begin(), send_.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const Part& part) { return sum + part.data.bytes; });
+  }
+
   int run() {
     const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
     int code = own.bytes > place.bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
@@ -193,21 +198,38 @@ bool aliased(const P& send, const P& recv) {
 
 template <class P, class HostCall>
 int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call) {
+  Tally& tally = recv.types ? alltoallw_tally : alltoallv_tally;
+  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  auto count = [&](std::uint64_t bytes, std::optional<Reason> why) {
+    if (!start) [[likely]]
+      return;
+    tally.calls.fetch_add(1, std::memory_order_relaxed);
+    tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    tally.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+    if (why) tally.host[std::size_t(*why)].fetch_add(1, std::memory_order_relaxed);
+  };
   const bool in_place = send.buffer == MPI_IN_PLACE;
   Communicator* const c = channel(comm);
-  auto to_the_host = [&] {
+  auto to_the_host = [&](Reason why) {
+    last_algorithm = "host";
     const StandIn stand_in;
-    return host_call();
+    const int code = host_call();
+    count(0, why);
+    return code;
   };
-  if (!c || c->inter || aliased(send, recv)) return to_the_host();
-  if (!recv.prepare() || !(in_place || send.prepare())) return to_the_host();
+  if (!c || c->inter) {
+    const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
+    return to_the_host(state && !state->messages_on ? Reason::off : Reason::communicator);
+  }
+  if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare())) return to_the_host(Reason::argument);
   return guarded(comm, function, [&]() -> int {
     Exchange all(*c);
-    if (!all.describe(send, recv, in_place)) return to_the_host();
+    if (!all.describe(send, recv, in_place)) return to_the_host(Reason::argument);
     if (in_place) all.copy_aside();
     const int code = report(comm, all.run());
     if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.host();
     last_algorithm = "messages";
+    count(all.bytes(), std::nullopt);
     return code;
   });
 }

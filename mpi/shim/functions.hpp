@@ -41,6 +41,7 @@ int large(Large large_form, Plain plain_form, const char* function, MPI_Comm com
 int Init(int* argc, char*** argv);
 int Init_thread(int* argc, char*** argv, int required, int* provided);
 int Finalize();
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session);
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer);
 int Free_mem(void* base);
 int Comm_set_info(MPI_Comm comm, MPI_Info info);
@@ -149,6 +150,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status);
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses);
 int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status);
 int Request_get_status_some(int count, const MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+int X_Request_is_complete(MPI_Request request);  // MPIX_, of MPICH
 int Start(MPI_Request* request);
 int Startall(int count, MPI_Request* requests);
 int Cancel(MPI_Request* request);

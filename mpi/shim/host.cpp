@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "engine/settings.hpp"
 
@@ -12,8 +13,15 @@ namespace nearfield::mpi {
 Host host;
 
 namespace {
+
 void* host_library;
+
+// PMPI_X; of an extension, whose name begins with X_, PMPIX_.
+void* symbol(void* library, const char* name) {
+  return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
 }
+
+}  // namespace
 
 bool host_rejects_aliases = false;
 
@@ -32,18 +40,18 @@ bool bind_host(void* library) {
   host_rejects_aliases = !check || !std::strchr("0nNfF", *check);  // 0, no, false
 #endif
   const char* lacking = nullptr;
-#define F(name)                                                                     \
-  host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name)); \
+#define F(name)                                                              \
+  host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name)); \
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F
-#define F(name) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
-#include "mpi/preload/blocking.def"
-#undef F
-#define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPI_" #name));
+#define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define L(name, arguments) F(name##_c, arguments)
   NEARFIELD_LARGE_FUNCTIONS(F)
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
+#include "mpi/shim/signatures.def"
 #undef F
+#undef L
 #ifdef NEARFIELD_HOST_OMPI
   constexpr const char* names[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f", "PMPI_Message_f2c"};
 #else
@@ -54,6 +62,9 @@ bool bind_host(void* library) {
   host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
   host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
   host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
+#if MPI_VERSION >= 4
+  host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol(library, "Session_get_info"));
+#endif
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);

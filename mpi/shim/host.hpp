@@ -45,6 +45,7 @@ inline constexpr bool host_compares_lengths = true;
   F(Comm_group) F(Group_translate_ranks) F(Group_free) F(Group_size) F(Comm_dup) F(Comm_dup_with_info) F(Comm_idup) \
   F(Comm_create) F(Comm_create_group) F(Comm_split) F(Comm_split_type) F(Cart_create) F(Cart_sub) F(Graph_create) \
   F(Dist_graph_create) F(Dist_graph_create_adjacent) F(Type_get_envelope) F(Type_get_contents) F(Type_free) \
+  F(Topo_test) F(Cartdim_get) F(Graph_neighbors_count) F(Dist_graph_neighbors_count) \
   F(Type_get_true_extent) F(Type_contiguous) F(Type_commit) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)
 
 // Large-count forms; a host of an older standard lacks them.
@@ -108,6 +109,10 @@ inline constexpr bool host_compares_lengths = true;
   F(Comm_flush_buffer, (MPI_Comm))                                                                                   \
   F(Comm_iflush_buffer, (MPI_Comm, MPI_Request*))                                                                    \
   F(Comm_idup_with_info, (MPI_Comm, MPI_Info, MPI_Comm*, MPI_Request*))                                              \
+  F(File_call_errhandler, (MPI_File, int))                                                                           \
+  F(Info_free, (MPI_Info*))                                                                                          \
+  F(Session_init, (MPI_Info, MPI_Errhandler, void*))                                                                 \
+  F(X_Request_is_complete, (MPI_Request))                                                                            \
   F(Pack_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm))                           \
   F(Unpack_c, (const void*, MPI_Count, MPI_Count*, void*, MPI_Count, MPI_Datatype, MPI_Comm))                        \
   F(Type_get_envelope_c, (MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*))                       \
@@ -119,17 +124,22 @@ inline constexpr bool host_compares_lengths = true;
 struct Host {
 #define F(name) decltype(&PMPI_##name) name;
   NEARFIELD_HOST_FUNCTIONS(F)
-#include "mpi/preload/blocking.def"
 #undef F
 #define F(name, arguments) int(*name) arguments;
+#define L(name, arguments) int(*name##_c) arguments;
   NEARFIELD_LARGE_FUNCTIONS(F)
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
+#include "mpi/shim/signatures.def"
 #undef F
+#undef L
   // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
   int (*request_to_int)(MPI_Request);
   MPI_Request (*request_from_int)(int);
   int (*message_to_int)(MPI_Message);
   MPI_Message (*message_from_int)(int);
+#if MPI_VERSION >= 4
+  int (*Session_get_info)(MPI_Session, MPI_Info*);
+#endif
   int (*Comm_is_revoked)(MPI_Comm, int*);  // fault-tolerant hosts only
   MPI_Comm world, self;
   MPI_Comm comm_null;

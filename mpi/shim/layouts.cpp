@@ -1,6 +1,7 @@
 #include "mpi/shim/layouts.hpp"
 
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 #include "mpi/shim/communicator.hpp"
@@ -309,16 +310,16 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
   Builder builder;
   try {
     made->described = flatten(type, builder) && builder.size() == made->size;
+    if (!made->described) return made;
+    if (the_messenger) {
+      made->view = the_messenger->share(builder, extent, made->keep);
+    } else {
+      auto kept = std::make_shared<Builder>(std::move(builder));
+      made->view = kept->view(extent);
+      made->keep = std::move(kept);
+    }
   } catch (const std::bad_alloc&) {
     made->described = false;
-  }
-  if (!made->described) return made;
-  if (the_messenger) {
-    made->view = the_messenger->share(builder, extent, made->keep);
-  } else {
-    auto kept = std::make_shared<Builder>(std::move(builder));
-    made->view = kept->view(extent);
-    made->keep = std::move(kept);
   }
   return made;
 }
@@ -345,6 +346,10 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   const std::uint64_t epoch = layout_epoch.load(std::memory_order_acquire);
   if (cached.layout && cached.type == type && cached.epoch == epoch) [[likely]]
     return cached.layout;
+  // Threads that meet a type for the first time: one describes it. Recursive, since a host may call the program back
+  // when it gives back a type.
+  static std::recursive_mutex first_use;
+  const std::lock_guard lock(first_use);
   void* value = nullptr;
   int found = 0;
   if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;

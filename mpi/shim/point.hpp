@@ -53,6 +53,16 @@ int passing_host(HostCall call) {
   return call();
 }
 
+// A persistent request that the host has made.
+void note_persistent(MPI_Request request);
+
+template <class HostCall>
+int making_host(bool persistent, MPI_Request* request, HostCall call) {
+  const int code = passing_host(call);
+  if (persistent && code == MPI_SUCCESS && request) note_persistent(*request);
+  return code;
+}
+
 // Runs `body`, which waits inside the engine; what goes wrong there becomes an error of `comm`.
 template <class Body>
 int guarded(MPI_Comm comm, const char* function, Body body) {
@@ -79,6 +89,7 @@ inline void wait_for(messages::Request& request) {
 int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_pending();
+void forget_buffer(MPI_Comm comm);  // the communicator goes
 
 // Starts what a request describes.
 int begin(UserRequest& user);

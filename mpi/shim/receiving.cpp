@@ -45,9 +45,9 @@ template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, MPI_Request* request, HostCall host_call) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !request) return passing_host(host_call);
+  if (!c || !good_source(*c, source, tag) || !request) return making_host(persistent, request, host_call);
   TypedData typed(buffer, count, type);
-  if (!typed.good) return passing_host(host_call);
+  if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
     std::unique_ptr<Packed> packed;
     if (typed.packs() && source != MPI_PROC_NULL) {

@@ -49,9 +49,9 @@ template <class N, class HostCall>
 int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
               int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) {
   Communicator* const c = channel(comm);
-  if (!c || !good_destination(*c, dest, tag) || !request) return passing_host(host_call);
+  if (!c || !good_destination(*c, dest, tag) || !request) return making_host(persistent, request, host_call);
   TypedData typed(buffer, count, type);
-  if (!typed.good) return passing_host(host_call);
+  if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
     const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
     if (plain && dest != MPI_PROC_NULL && !typed.packs() &&

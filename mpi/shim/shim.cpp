@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "mpi/shim/blocking.hpp"
 #include "mpi/shim/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/point.hpp"
@@ -24,20 +25,12 @@ int raise(MPI_Comm comm, const char* function, const char* text, int code) {
 
 namespace {
 
-// The host's function behind `member` of the table, with a stand-in while it blocks.
-template <auto member, class Function>
-struct Blocking;
-template <auto member, class Result, class... Arguments>
-struct Blocking<member, Result (*)(Arguments...)> {
-  static Result call(Arguments... arguments) {
-    const StandIn stand_in;
-    return (host.*member)(arguments...);
-  }
-};
+// A session with threads beside a world without: both share the messenger.
+std::atomic<bool> threads_in_sessions{false};
 
 void started(int thread_level) {
   leave_host_init();
-  start_node(thread_level, true);
+  start_node(threads_in_sessions.load(std::memory_order_relaxed) ? MPI_THREAD_MULTIPLE : thread_level, true);
 }
 
 // One hint of an info object; empty when it is not there.
@@ -46,6 +39,21 @@ std::string hint(MPI_Info info, const char* key) {
   int there = 0;
   if (host.Info_get(info, key, MPI_MAX_INFO_VAL, value, &there) != MPI_SUCCESS || !there) return {};
   return value[0] ? value : " ";
+}
+
+// Whether a session may be used by several threads at once.
+bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
+  constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
+#if MPI_VERSION >= 4
+  MPI_Info given;
+  if (host.Session_get_info && host.Info_free &&
+      host.Session_get_info(*static_cast<MPI_Session*>(session), &given) == MPI_SUCCESS) {
+    const std::string level = hint(given, key);
+    host.Info_free(&given);
+    if (!level.empty()) return level == several;
+  }
+#endif
+  return asked != MPI_INFO_NULL && hint(asked, key) == several;  // one thread is the default
 }
 
 // What has been sent must arrive, even if nobody waits for it any more. What takes longer than a second (or never ends,
@@ -92,6 +100,19 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
   enter_host_init();
   const int code = host.Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) started(provided ? *provided : MPI_THREAD_MULTIPLE);
+  return code;
+}
+
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
+  if (!host.Session_init) return MPI_ERR_UNSUPPORTED_OPERATION;
+  int code;
+  {
+    const HostCall blocks(host_calls("MPI_Session_init"));
+    code = host.Session_init(info, errhandler, session);
+  }
+  if (code != MPI_SUCCESS || !has_threads(session, info)) return code;
+  threads_in_sessions.store(true, std::memory_order_relaxed);
+  if (the_messenger) the_messenger->set_threaded();
   return code;
 }
 
@@ -162,19 +183,15 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
   return nearfield::mpi::bind_host(library);
 }
 
-// The shim's version of MPI_`name`; nullptr where the host's own serves.
+// The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
 #define F(function) \
   if (!std::strcmp(name, #function)) return reinterpret_cast<void*>(&nearfield::mpi::function);
 #include "mpi/preload/functions.def"
 #undef F
-#define F(function)                                                   \
-  if (!std::strcmp(name, #function) && nearfield::mpi::host.function) \
-    return reinterpret_cast<void*>(                                   \
-        &nearfield::mpi::Blocking<&nearfield::mpi::Host::function, decltype(nearfield::mpi::Host::function)>::call);
-#include "mpi/preload/blocking.def"
-#undef F
-  return nullptr;
+  if (!std::strcmp(name, "X_Request_is_complete"))
+    return reinterpret_cast<void*>(&nearfield::mpi::X_Request_is_complete);
+  return nearfield::mpi::blocking_function(name);
 }
 
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {

@@ -1,4 +1,7 @@
 // Calls on requests that complete nothing: their status, starting, cancelling, freeing, and handles as integers.
+#include <mutex>
+#include <set>
+
 #include "mpi/shim/point.hpp"
 
 namespace nearfield::mpi {
@@ -27,24 +30,72 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
   return MPI_SUCCESS;
 }
 
-namespace {
-bool inactive(MPI_Request request) {
-  if (the_messenger && is_own(request)) return !own(request)->active;
-  return request == host.request_null;
+// MPICH's own, which says whether without looking further.
+int X_Request_is_complete(MPI_Request request) {
+  if (!the_messenger || !is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
+  the_messenger->poll();
+  return own(request)->complete();
 }
+
+namespace {
+
+// The host's persistent requests, kept where the host cannot be asked which of several requests are active.
+struct Persistent {
+  std::mutex mutex;
+  std::set<MPI_Request> all;
+};
+Persistent& persistent = *new Persistent;  // never destroyed
+
+bool is_persistent(MPI_Request request) {
+  const std::lock_guard lock(persistent.mutex);
+  return persistent.all.count(request);
+}
+
+// As MPI_Request_get_status; `active` is false for requests that do not count among several.
+int look(MPI_Request request, bool& active, int& flag, MPI_Status* status) {
+  flag = 0;
+  active = request != host.request_null;
+  if (!active) return MPI_SUCCESS;
+  if (the_messenger && is_own(request)) {
+    active = own(request)->active;
+    return active ? Request_get_status(request, &flag, status) : MPI_SUCCESS;
+  }
+  if (host.Request_get_status_any) {
+    if (the_messenger) the_messenger->poll();
+    int index = MPI_UNDEFINED;
+    const int code = host.Request_get_status_any(1, &request, &index, &flag, status);
+    active = !(flag && index == MPI_UNDEFINED);
+    return code;
+  }
+  MPI_Status own;
+  const int code = Request_get_status(request, &flag, &own);
+  if (code != MPI_SUCCESS || !flag) return code;
+  active = own.MPI_SOURCE != MPI_ANY_SOURCE || own.MPI_TAG != MPI_ANY_TAG || !is_persistent(request);
+  if (status != MPI_STATUS_IGNORE) *status = own;
+  return code;
+}
+
 }  // namespace
+
+void note_persistent(MPI_Request request) {
+  if (host.Request_get_status_any) return;
+  const std::lock_guard lock(persistent.mutex);
+  persistent.all.insert(request);
+}
 
 int Request_get_status_any(int count, const MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   *index = MPI_UNDEFINED;
   *flag = 0;
   bool active = false;
   for (int i = 0; i < count; ++i) {
-    if (inactive(requests[i])) continue;
-    active = true;
-    const int code = Request_get_status(requests[i], flag, status);
+    bool counts = false;
+    int complete = 0;
+    const int code = look(requests[i], counts, complete, status);
     if (code != MPI_SUCCESS) return code;
-    if (!*flag) continue;
+    active |= counts;
+    if (!counts || !complete) continue;
     *index = i;
+    *flag = 1;
     return MPI_SUCCESS;
   }
   if (!active) {
@@ -58,12 +109,12 @@ int Request_get_status_some(int count, const MPI_Request* requests, int* out, in
   bool active = false;
   *out = 0;
   for (int i = 0; i < count; ++i) {
-    if (inactive(requests[i])) continue;
-    active = true;
+    bool counts = false;
     int flag = 0;
-    const int code = Request_get_status(requests[i], &flag, nth(statuses, *out));
+    const int code = look(requests[i], counts, flag, nth(statuses, *out));
     if (code != MPI_SUCCESS) return code;
-    if (flag) indices[(*out)++] = i;
+    active |= counts;
+    if (counts && flag) indices[(*out)++] = i;
   }
   if (!active) *out = MPI_UNDEFINED;
   return MPI_SUCCESS;
@@ -96,7 +147,13 @@ int Cancel(MPI_Request* request) {
 }
 
 int Request_free(MPI_Request* request) {
-  if (!the_messenger || !request || !is_own(*request)) return host.Request_free(request);
+  if (!the_messenger || !request || !is_own(*request)) {
+    if (request && !host.Request_get_status_any) {
+      const std::lock_guard lock(persistent.mutex);
+      persistent.all.erase(*request);
+    }
+    return host.Request_free(request);
+  }
   UserRequest* const user = own(*request);
   *request = host.request_null;
   free_later(user);

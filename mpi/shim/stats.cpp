@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
+#include <mutex>
 #include <string>
+#include <string_view>
 
 #include "mpi/shim/communicator.hpp"
 
@@ -11,9 +14,43 @@ namespace nearfield::mpi {
 
 bool stats_on = false;
 std::atomic<std::uint64_t> host_messages{0};
+Tally alltoallv_tally, alltoallw_tally;
 
 namespace {
+
 Tally tallies[collectives::collective_count];
+HostCalls* first_calls;  // by name, from the last on that was entered
+std::mutex entering;
+
+bool is_collective(std::string_view name) {
+  for (const std::string_view one : {"MPI_Allgatherv", "MPI_Gatherv", "MPI_Scatterv", "MPI_Reduce_scatter", "MPI_Scan",
+                                     "MPI_Exscan", "MPI_Neighbor_"})
+    if (name.starts_with(one)) return true;
+  return false;
+}
+
+void enter_locked(HostCalls& calls, const char* name) {
+  if (calls.name) return;
+  calls.name = name;
+  calls.collective = is_collective(name);
+  calls.next = first_calls;
+  first_calls = &calls;
+}
+
+}  // namespace
+
+void enter(HostCalls& calls, const char* name) {
+  const std::lock_guard lock(entering);
+  enter_locked(calls, name);
+}
+
+HostCalls& host_calls(const char* name) {
+  const std::lock_guard lock(entering);
+  for (HostCalls* calls = first_calls; calls; calls = calls->next)
+    if (!std::strcmp(calls->name, name)) return *calls;
+  auto* const calls = new HostCalls;  // never destroyed
+  enter_locked(*calls, name);
+  return *calls;
 }
 
 const char* name(Reason reason) {
@@ -31,8 +68,8 @@ void print_stats(int rank, int size) {
   std::snprintf(line, sizeof line, "nearfield: rank %d of %d\n  %-22s %12s %14s %12s %12s  %s\n", rank, size,
                 "operation", "calls", "bytes", "seconds", "to the host", "why");
   std::string text = line;
-  for (std::size_t c = 0; c < collectives::collective_count; ++c) {
-    const Tally& t = tallies[c];
+  auto row = [&](const char* operation, const Tally& t) {
+    if (!t.calls.load(std::memory_order_relaxed)) return;
     std::uint64_t to_host = 0;
     std::string why;
     for (std::size_t r = 0; r < std::size_t(Reason::count); ++r) {
@@ -41,12 +78,22 @@ void print_stats(int rank, int size) {
       to_host += n;
       why += (why.empty() ? "" : ", ") + std::string(name(Reason(r))) + " " + std::to_string(n);
     }
-    if (!t.calls.load(std::memory_order_relaxed)) continue;
-    std::snprintf(
-        line, sizeof line, "  %-22s %12llu %14llu %12.6f %12llu  %s\n", collectives::name(collectives::Collective(c)),
-        (unsigned long long)t.calls.load(std::memory_order_relaxed),
-        (unsigned long long)t.bytes.load(std::memory_order_relaxed),
-        double(t.nanoseconds.load(std::memory_order_relaxed)) * 1e-9, (unsigned long long)to_host, why.c_str());
+    std::snprintf(line, sizeof line, "  %-22s %12llu %14llu %12.6f %12llu  %s\n", operation,
+                  (unsigned long long)t.calls.load(std::memory_order_relaxed),
+                  (unsigned long long)t.bytes.load(std::memory_order_relaxed),
+                  double(t.nanoseconds.load(std::memory_order_relaxed)) * 1e-9, (unsigned long long)to_host,
+                  why.c_str());
+    text += line;
+  };
+  for (std::size_t c = 0; c < collectives::collective_count; ++c)
+    row(collectives::name(collectives::Collective(c)), tallies[c]);
+  row("alltoallv", alltoallv_tally);
+  row("alltoallw", alltoallw_tally);
+  for (const HostCalls* calls = first_calls; calls; calls = calls->next) {
+    const auto n = (unsigned long long)calls->calls.load(std::memory_order_relaxed);
+    if (!n) continue;
+    std::snprintf(line, sizeof line, "  %-22s %12llu %14s %12.6f %12llu  always\n", calls->name, n, "-",
+                  double(calls->nanoseconds.load(std::memory_order_relaxed)) * 1e-9, n);
     text += line;
   }
   const messages::Counts counts = the_messenger ? the_messenger->counts() : messages::Counts{};

@@ -17,6 +17,20 @@ struct Tally {
 
 extern bool stats_on;
 Tally& tally(collectives::Collective collective);
+extern Tally alltoallv_tally, alltoallw_tally;
+
+// What served this thread's last collective: an algorithm's name, "messages" or "host".
+extern thread_local const char* last_algorithm;
+
+// Calls of a function that the host serves always.
+struct HostCalls {
+  const char* name = nullptr;
+  bool collective = false;
+  std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
+  HostCalls* next = nullptr;
+};
+void enter(HostCalls& calls, const char* name);  // in the table, once
+HostCalls& host_calls(const char* name);         // by a name that stays where it is; enters it if need be
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
 inline void count_host_message() {

@@ -88,6 +88,25 @@ TEST(Layout, RegularTypesBecomeOneRun) {
 
 // ---------------------------------------------------------------- matching
 
+TEST(Layout, WhatTakesTooManyRunsIsGivenUpAtOnce) {
+  layout::Builder irregular, regular, outer;
+  irregular.add(0, 4);
+  irregular.add(8, 8);
+  irregular.add(20, 12);
+  regular.add(0, 4, 2, 12);
+  // Both would be more runs than there is memory for.
+  outer.add(irregular, 0, std::uint64_t{1} << 50, 36);
+  EXPECT_TRUE(outer.too_long());
+  layout::Builder vectors, of_them;
+  vectors.add(regular, 0, std::uint64_t{1} << 50, 100);
+  EXPECT_TRUE(vectors.too_long());
+  of_them.add(vectors, 0, 1, 0);
+  EXPECT_TRUE(of_them.too_long());
+  layout::Builder dense;
+  for (int i = 0; i < 3; ++i) dense.add(i * (std::int64_t{1} << 40), 8, std::uint64_t{1} << 30, 1024);
+  EXPECT_FALSE(dense.too_long());
+}
+
 TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 200; ++trial) {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import hosts, launch, python_of
+from tests.mpi.jobs import carried, hosts, launch, python_of
 
 WORKER = str(Path(__file__).with_name("worker_exchanging.py"))
 CASES = {1: 50, 2: 300, 3: 120, 5: 60, 8: 30}
@@ -20,3 +20,6 @@ def test_they_equal_the_hosts(host: str, ranks: int, heap: str) -> None:
     )
     assert not job.timed_out and job.returncode == 0, job.text[-3000:]
     assert f"{CASES[ranks]} cases" in job.stdout
+    # Each call was made twice, once by the host.
+    assert ranks == 1 or (carried(job, "alltoallv") > 0 and carried(job, "alltoallw") > 0), job.text[-3000:]
+    assert carried(job, "alltoallv") + carried(job, "alltoallw") == CASES[ranks]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import sys
 
@@ -9,6 +10,8 @@ import numpy as np
 from mpi4py import MPI
 
 WORLD = MPI.COMM_WORLD
+SERVED = ctypes.CDLL(None).nearfield_last_algorithm
+SERVED.restype = ctypes.c_char_p
 
 
 def hint(comm: MPI.Intracomm, on: bool) -> None:
@@ -78,6 +81,7 @@ def case(draw: random.Random, comm: MPI.Intracomm, kinds: list[MPI.Datatype]) ->
         else:
             source = MPI.IN_PLACE if in_place else [send, (sends, send_at), kinds[kind]]
             comm.Alltoallv(source, [result, (gets, get_at), kinds[kind]])
+        assert SERVED() == (b"messages" if on else b"host")
         results.append(result)
     if not np.array_equal(*results):
         where = np.flatnonzero(results[0] != results[1])

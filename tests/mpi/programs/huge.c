@@ -76,6 +76,31 @@ static int allgather_in_place(size_t n) {
   return good;
 }
 
+/* One message of `n` bytes and more. */
+static int message(size_t n) {
+  enum { unit = 1 << 20 };
+  const int count = (int)(n / unit) + 1;
+  const size_t bytes = (size_t)count * unit;
+  char* both = buffer(bytes, 1);
+  int good = 1;
+  MPI_Datatype units;
+  MPI_Status status;
+  MPI_Type_contiguous(unit, MPI_BYTE, &units);
+  MPI_Type_commit(&units);
+  if (rank == 0) {
+    mark(both, bytes, 0, 1);
+    MPI_Send(both, count, units, 1, 0, MPI_COMM_WORLD);
+  } else if (rank == 1) {
+    int got = 0;
+    MPI_Recv(both, count, units, 0, 0, MPI_COMM_WORLD, &status);
+    MPI_Get_count(&status, units, &got);
+    good = marked(both, bytes, 0, 1) && got == count;
+  }
+  MPI_Type_free(&units);
+  give_back(both, bytes, 1);
+  return good;
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -85,7 +110,7 @@ int main(int argc, char** argv) {
     const char* name;
     int (*run)(size_t);
   } calls[] = {
-      {"gather", gather}, {"scatter", scatter}, {"alltoall", alltoall}, {"allgather-in-place", allgather_in_place}};
+      {"message", message}, {"gather", gather}, {"scatter", scatter}, {"alltoall", alltoall}, {"allgather-in-place", allgather_in_place}};
   int good = 0, all = 0;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; ++i)
     if (!strcmp(argv[1], calls[i].name)) good = calls[i].run(n);

@@ -1,0 +1,32 @@
+// Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp), and counted.
+#pragma once
+#include "engine/waiting/wait.hpp"
+#include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/stats.hpp"
+
+namespace nearfield::mpi {
+
+// Around one call.
+class HostCall {
+ public:
+  explicit HostCall(HostCalls& calls) : calls_(calls), start_(stats_on ? waiting::nanoseconds() : 0) {
+    if (calls.collective) last_algorithm = "host";
+  }
+  ~HostCall() {
+    if (!start_) [[likely]]
+      return;
+    calls_.calls.fetch_add(1, std::memory_order_relaxed);
+    calls_.nanoseconds.fetch_add(waiting::nanoseconds() - start_, std::memory_order_relaxed);
+  }
+  HostCall(const HostCall&) = delete;
+
+ private:
+  HostCalls& calls_;
+  const std::uint64_t start_;
+  const StandIn stand_in_;
+};
+
+// What serves MPI_`name` where the host's own function is called with a stand-in; nullptr: it is none of those.
+void* blocking_function(const char* name);
+
+}  // namespace nearfield::mpi
