@@ -333,15 +333,19 @@ void Team::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports and checks
 
+bool Team::revoked() const {
+  return std::ranges::any_of(member_, [](const MemberBlock* m) { return m->revoked.load(std::memory_order_acquire); });
+}
+
 void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
-  if (abandoned && abandoned(abandoned_context)) throw Broken("the communicator was revoked");
+  if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI in good order is missed only if it still owes us something.
     if (peer_[r]->left() && !lacking(context, r)) continue;
-    throw Broken("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
-                 ") of a communicator of " + std::to_string(size_) + " has died; rank " + std::to_string(rank_) +
-                 " was waiting for it " + describe_call(mine_->doing.load(std::memory_order_relaxed)));
+    throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
+               std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
+               describe_call(mine_->doing.load(std::memory_order_relaxed)));
   }
   const double limit = node_.settings().stall_seconds;
   if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;

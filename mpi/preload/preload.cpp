@@ -15,19 +15,23 @@
 
 #define F(name) extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;
 #include "blocking.def"
+#include "extensions.def"
 #include "functions.def"
 #undef F
 
 namespace {
 
 struct Slot {
-  const char* name;
+  const char* name;  // after MPI
   void** target;
 };
 constexpr Slot slots[] = {
-#define F(name) {#name, &nearfield_slot_##name},
+#define F(name) {"_" #name, &nearfield_slot_##name},
 #include "blocking.def"
 #include "functions.def"
+#undef F
+#define F(name) {"X_" #name, &nearfield_slot_##name},
+#include "extensions.def"
 #undef F
 };
 
@@ -125,8 +129,8 @@ void bind() {
     say("%s cannot be loaded (%s); the host MPI serves every call", file.c_str(), dlerror());
   }
   for (const Slot& slot : slots) {
-    void* target = function ? function(slot.name) : nullptr;
-    for (const char* prefix : {"PMPI_", "MPI_"}) {
+    void* target = function ? function(slot.name + (*slot.name == '_')) : nullptr;
+    for (const char* prefix : {"PMPI", "MPI"}) {
       if (!target) target = dlsym(library, (std::string(prefix) + slot.name).c_str());
     }
     if (!target) target = reinterpret_cast<void*>(&missing);

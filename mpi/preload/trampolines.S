@@ -1,16 +1,16 @@
-/* MPI_X and PMPI_X as jumps through a slot each. All arguments of MPI functions are integers or pointers, so a jump
+/* MPI_X and PMPI_X (MPIX_X and PMPIX_X) as jumps through a slot each. All arguments of MPI functions are integers or pointers, so a jump
    serves every ABI. A slot first leads to bind_X, which binds all slots and tries again. x86-64 only. */
-#define F(name)                                              \
+#define TRAMPOLINE(prefix, name)                             \
   .text;                                                     \
   .p2align 4;                                                \
-  .globl MPI_##name;                                         \
-  .type MPI_##name, @function;                               \
-  .globl PMPI_##name;                                        \
-  .type PMPI_##name, @function;                              \
-  MPI_##name : PMPI_##name : endbr64;                        \
+  .globl prefix##name;                                       \
+  .type prefix##name, @function;                             \
+  .globl P##prefix##name;                                    \
+  .type P##prefix##name, @function;                          \
+  prefix##name : P##prefix##name : endbr64;                  \
   jmp *nearfield_slot_##name(% rip);                         \
-  .size MPI_##name, . - MPI_##name;                          \
-  .size PMPI_##name, . - PMPI_##name;                        \
+  .size prefix##name, . - prefix##name;                      \
+  .size P##prefix##name, . - P##prefix##name;                \
   bind_##name : call bind_and_return;                        \
   jmp *nearfield_slot_##name(% rip);                         \
   .data;                                                     \
@@ -19,8 +19,12 @@
   .hidden nearfield_slot_##name;                             \
   nearfield_slot_##name : .quad bind_##name;
 
+#define F(name) TRAMPOLINE(MPI_, name)
 #include "functions.def"
 #include "blocking.def"
+#undef F
+#define F(name) TRAMPOLINE(MPIX_, name)
+#include "extensions.def"
 
   .text
   .p2align 4

@@ -134,6 +134,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 
 void watch(Communicator& state) {
   if (!host.Comm_is_revoked) return;
+  may_be_revoked.store(true, std::memory_order_relaxed);
   state.team->abandoned_context = &state;
   state.team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
 }
@@ -165,7 +166,8 @@ namespace {
 
 void progress_all() {
   progress_host();
-  if (the_messenger && the_messenger->busy()) the_messenger->poll();
+  look_for_revoked();
+  if (the_messenger) the_messenger->poll();  // peers may need us to take back what they sent
 }
 
 // Collective over the world: the team of all processes, and the messenger on top of it.

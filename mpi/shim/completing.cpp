@@ -87,7 +87,7 @@ int ending(Mixed& mixed, MPI_Comm comm, const char* function, Body body) {
     return body();
   } catch (const team::Broken& broken) {
     mixed.abandon_all();
-    return raise(comm, function, broken.what());
+    return raise(comm, function, broken);
   }
 }
 
@@ -118,7 +118,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   } catch (const team::Broken& broken) {
     abandon(user);
     finish(request, status);
-    return raise(comm, "MPI_Wait", broken.what());
+    return raise(comm, "MPI_Wait", broken);
   }
   return report(comm, finish(request, status));
 }

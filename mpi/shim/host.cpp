@@ -55,6 +55,9 @@ bool bind_host(void* library) {
   host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
   host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
+#define F(name) host.name = reinterpret_cast<decltype(host.name)>(dlsym(library, "PMPIX_" #name));
+#include "mpi/preload/extensions.def"
+#undef F
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
     return false;

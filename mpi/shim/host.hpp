@@ -128,7 +128,11 @@ struct Host {
   MPI_Request (*request_from_int)(int);
   int (*message_to_int)(MPI_Message);
   MPI_Message (*message_from_int)(int);
-  int (*Comm_is_revoked)(MPI_Comm, int*);  // fault-tolerant hosts only
+  // Fault-tolerant hosts only (MPIX_).
+  int (*Comm_is_revoked)(MPI_Comm, int*);
+#define F(name) int (*name)(MPI_Comm);
+#include "mpi/preload/extensions.def"
+#undef F
   MPI_Comm world, self;
   MPI_Comm comm_null;
   MPI_Datatype type_null, byte;

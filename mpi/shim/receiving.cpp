@@ -126,8 +126,12 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   bool there = probe_once(c, source, tag, take, found);
   if (there) return;
   const int member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
-  the_messenger->wait_until([&] { return there || (there = probe_once(c, source, tag, take, found)); },
-                            [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
+  auto probe = [&] {
+    if (there || (there = probe_once(c, source, tag, take, found))) return true;
+    if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
+    return false;
+  };
+  the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
 template <class N, class HostCall>

@@ -84,7 +84,7 @@ int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const c
   try {
     team.compare_calls(call);
   } catch (const team::Broken& broken) {
-    return raise(comm, function, broken.what());
+    return raise(comm, function, broken);
   }
   return MPI_SUCCESS;
 }

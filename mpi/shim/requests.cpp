@@ -173,6 +173,7 @@ int outcome(const messages::Request& request) {
   switch (request.trouble) {
     case messages::Trouble::none: return MPI_SUCCESS;
     case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
+    case messages::Trouble::closed: return revoked_class();
     default: return MPI_ERR_OTHER;
   }
 }

@@ -90,6 +90,10 @@ void set_status(MPI_Status* status, const UserRequest& request);
 int outcome(const UserRequest& request);
 int outcome(const messages::Request& request);
 
+// Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
+int revoked_class();
+int died_class();
+
 // Reports `code` through the error handler of `comm`, or of the world where that has gone.
 int raise_code(MPI_Comm comm, int code);
 inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }

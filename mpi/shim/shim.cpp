@@ -22,6 +22,15 @@ int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   return code;
 }
 
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
+  if (dynamic_cast<const team::Revoked*>(&broken)) {
+    note_revoked();
+    return raise_code(comm, revoked_class());
+  }
+  const bool died = dynamic_cast<const team::Died*>(&broken);
+  return raise(comm, function, broken.what(), died ? died_class() : MPI_ERR_OTHER);
+}
+
 namespace {
 
 // The host's function behind `member` of the table, with a stand-in while it blocks.
@@ -153,7 +162,7 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
   return nearfield::mpi::bind_host(library);
 }
 
-// The shim's version of MPI_`name`; nullptr where the host's own serves.
+// The shim's version of MPI_`name`, of MPIX_`name` for "X_`name`"; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
 #define F(function) \
   if (!std::strcmp(name, #function)) return reinterpret_cast<void*>(&nearfield::mpi::function);
@@ -164,6 +173,11 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
     return reinterpret_cast<void*>(                                   \
         &nearfield::mpi::Blocking<&nearfield::mpi::Host::function, decltype(nearfield::mpi::Host::function)>::call);
 #include "mpi/preload/blocking.def"
+#undef F
+#define F(function)                                                        \
+  if (!std::strcmp(name, "X_" #function) && nearfield::mpi::host.function) \
+    return reinterpret_cast<void*>(&nearfield::mpi::function);
+#include "mpi/preload/extensions.def"
 #undef F
   return nullptr;
 }
