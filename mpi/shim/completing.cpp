@@ -60,6 +60,8 @@ class Mixed {
 // A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
 int finish(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
+  if (user->receive_stage) [[unlikely]]
+    store(*user);
   set_status(status, *user);
   const int code = outcome(*user);
   if (user->common) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "mpi/shim/requests.hpp"
+
 namespace nearfield::mpi {
 
 void Packed::inspect() {
@@ -22,9 +24,14 @@ void Packed::inspect() {
 }
 
 int Packed::move(bool pack, std::size_t first, std::size_t count) {
+  const std::size_t at = first * element_, bytes = count * element_;
+  if (device_) {
+    const bool moved = pack ? devices::gather(temporary_->data() + at, data(), at, bytes)
+                            : devices::scatter(data(), at, temporary_->data() + at, bytes);
+    return moved ? MPI_SUCCESS : raise_code(comm_, MPI_ERR_BUFFER);
+  }
   if (layout_) {
-    const layout::Data data{static_cast<std::byte*>(buffer_), bytes_, layout_->view};
-    const std::size_t at = first * element_, bytes = count * element_;
+    const layout::Data data = this->data();
     if (pack) layout::gather(temporary_->data() + at, data, at, bytes);
     else layout::scatter(data, at, temporary_->data() + at, bytes);
     return MPI_SUCCESS;

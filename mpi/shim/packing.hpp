@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/memory/temporaries.hpp"
+#include "mpi/shim/devices.hpp"
 #include "mpi/shim/layouts.hpp"
 
 namespace nearfield::mpi {
@@ -32,6 +33,10 @@ class Packed {
       inspect();
     }
     if (dense_ && bytes_ && !buffer) error_ = -1;
+    if (!error_ && devices::possible() && bytes_ && (dense_ || layout_) && devices::is_device(data())) [[unlikely]] {
+      device_ = true;
+      dense_ = false;
+    }
   }
   int error() const { return error_; }
   std::size_t bytes() const { return bytes_; }  // of the type signature: equal on all ranks that take part
@@ -45,12 +50,16 @@ class Packed {
 
  private:
   void inspect();
+  layout::Data data() const {
+    return {static_cast<std::byte*>(buffer_), bytes_, layout_ ? layout_->view : layout::View{}};
+  }
   int move(bool pack, std::size_t first, std::size_t count);
   void* buffer_;
   std::size_t count_, bytes_ = 0, element_ = 0;
   MPI_Datatype type_;
   MPI_Comm comm_;
   bool dense_ = false;
+  bool device_ = false;  // memory that only its run-time can copy
   int error_ = 0;
   std::shared_ptr<const TypeLayout> layout_;  // where it is known; else the host packs
   std::optional<memory::Temporary> temporary_;

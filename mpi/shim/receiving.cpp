@@ -13,17 +13,19 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
             MPI_Status* status, HostCall host_call) {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
-  const TypedData typed(buffer, count, type);
+  TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
     set_nowhere_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
+    const auto stage = devices::stage(typed.data, false);
     messages::Request request;
     prepare_receive(request, *c, source, tag, typed.data);
     the_messenger->start(request);
     wait_for(request);
+    if (stage) store(*stage, request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
     return report(comm, outcome(request));
   });
@@ -40,6 +42,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     UserRequest* const user = new_request(comm);
     user->persistent = persistent;
     user->nowhere = source == MPI_PROC_NULL;
+    user->receive_stage = devices::stage(typed.data, false);
     user->layout = std::move(typed.layout);
     if (user->nowhere) user->request.is_send = false;
     else prepare_receive(user->request, *c, source, tag, typed.data);
@@ -143,8 +146,10 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
   const Matched matched = take_matched(*message);
   *message = host.message_null;
   return guarded(matched.comm, function, [&]() -> int {
+    auto stage = devices::stage(typed.data, false);
     if (request) {
       UserRequest* const user = new_request(matched.comm);
+      user->receive_stage = std::move(stage);
       user->layout = std::move(typed.layout);
       user->active = true;
       user->request.is_send = false;
@@ -159,6 +164,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     r.member = matched.early->member;
     the_messenger->start_matched(r, *matched.early);
     wait_for(r);
+    if (stage) store(*stage, r);
     mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
     return report(matched.comm, outcome(r));
   });
@@ -177,6 +183,8 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
   TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
   if (!out.good || !in.good) return blocking_host(host_call);
   return guarded(comm, function, [&]() -> int {
+    auto send_stage = devices::stage(out.data, dest != MPI_PROC_NULL);
+    auto receive_stage = devices::stage(in.data, false);
     layout::Data data = out.data;
     std::unique_ptr<std::byte[]> packed;
     std::optional<memory::Temporary> temporary;
@@ -199,6 +207,8 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       user->layout = std::move(in.layout);
       user->other_layout = std::move(out.layout);
       user->copy = std::move(packed);
+      user->send_stage = std::move(send_stage);
+      user->receive_stage = std::move(receive_stage);
       user->request.is_send = false;
       if (source == MPI_PROC_NULL) {
         // Its status says so; completion is the send's alone.
@@ -241,6 +251,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       set_nowhere_status(status);
       return MPI_SUCCESS;
     }
+    if (receive_stage) store(*receive_stage, receiving);
     mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
     return report(comm, outcome(receiving));
   });

@@ -1,5 +1,6 @@
 #include "mpi/shim/requests.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -51,7 +52,7 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free.back();
   table.free.pop_back();
   request->comm = comm;
-  request->persistent = request->active = request->nowhere = false;
+  request->persistent = request->active = request->nowhere = request->stored = false;
   request->mode = SendMode::standard;
   request->in_use = true;
   return request;
@@ -74,6 +75,8 @@ void free_request(UserRequest* request) {
   request->layout.reset();
   request->other_layout.reset();
   request->copy.reset();
+  request->send_stage.reset();
+  request->receive_stage.reset();
   request->in_use = false;
   const Lock lock;
   table.free.push_back(request);
@@ -167,6 +170,16 @@ void set_status(MPI_Status* status, const UserRequest& request) {
   const messages::Request& r = request.request;
   if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
   set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+}
+
+void store(devices::Stage& stage, messages::Request& request) {
+  if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
+    request.trouble = messages::Trouble::broken;
+}
+
+void store(UserRequest& request) {
+  if (!request.active || request.nowhere || std::exchange(request.stored, true)) return;
+  store(*request.receive_stage, request.request);
 }
 
 int outcome(const messages::Request& request) {

@@ -7,6 +7,7 @@
 
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/communicator.hpp"
+#include "mpi/shim/devices.hpp"
 #include "mpi/shim/layouts.hpp"
 
 namespace nearfield::mpi {
@@ -27,6 +28,8 @@ struct alignas(64) UserRequest {
   messages::Request request;                 // its status is the status of all
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
+  std::unique_ptr<devices::Stage> send_stage, receive_stage;
+  bool stored = false;                // what came is on the device
   std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
   // Persistent: what each start begins with.
   messages::Envelope envelope{};
@@ -86,6 +89,10 @@ void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bo
 void set_empty_status(MPI_Status* status);
 void set_nowhere_status(MPI_Status* status);
 void set_status(MPI_Status* status, const UserRequest& request);
+// What a receive has brought, to the device that its buffer lies on.
+void store(devices::Stage& stage, messages::Request& request);
+void store(UserRequest& request);  // once, when it is complete
+
 // MPI_SUCCESS or the class of what went wrong with a complete request.
 int outcome(const UserRequest& request);
 int outcome(const messages::Request& request);

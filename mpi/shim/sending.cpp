@@ -12,10 +12,11 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
          MPI_Comm comm, HostCall host_call) {
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
-  const TypedData typed(buffer, count, type);
+  TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
   return guarded(comm, function, [&]() -> int {
+    const auto stage = devices::stage(typed.data, true);
     const messages::Envelope envelope{c->context, c->rank, tag};
     if (mode == SendMode::buffered) {
       return report(comm, send_buffered(*c, envelope, c->members[dest], typed.data));
@@ -39,6 +40,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
   TypedData typed(buffer, count, type);
   if (!typed.good) return passing_host(host_call);
   return guarded(comm, function, [&]() -> int {
+    auto stage = devices::stage(typed.data, !persistent);
     const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
     if (plain && dest != MPI_PROC_NULL &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
@@ -50,6 +52,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     user->mode = mode;
     user->nowhere = dest == MPI_PROC_NULL;
     user->layout = std::move(typed.layout);
+    user->send_stage = std::move(stage);
     if (user->nowhere) user->request.is_send = true;
     else prepare_send(user->request, *c, dest, tag, mode, typed.data);
     user->envelope = user->request.envelope;
@@ -69,7 +72,12 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 
 int begin(UserRequest& user) {
   user.active = true;
+  user.stored = false;
   if (user.nowhere) return MPI_SUCCESS;
+  if (user.persistent && user.send_stage && !user.send_stage->fetch()) {
+    user.active = false;
+    return MPI_ERR_BUFFER;
+  }
   user.request.envelope = user.envelope;
   user.request.member = user.member;
   user.request.data = user.data;

@@ -6,8 +6,9 @@ namespace nearfield::mpi {
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (the_messenger) the_messenger->poll();
   if (!the_messenger || !is_own(request)) return host.Request_get_status(request, flag, status);
-  const UserRequest& user = *own(request);
+  UserRequest& user = *own(request);
   *flag = user.complete();
+  if (*flag && user.receive_stage) store(user);
   if (*flag) set_status(status, user);
   else look_elsewhere();
   return MPI_SUCCESS;
