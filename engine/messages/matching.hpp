@@ -85,6 +85,12 @@ class Posted {
   void push(Entry& receive);
   Entry* match(const Envelope& message);  // the oldest receive for it, taken out
   void remove(Entry& receive);
+  template <class Test>
+  Entry* find_if(Test test) const {
+    for (Link* link = all_.next; link != &all_; link = link->next)
+      if (auto* const entry = static_cast<Entry*>(link->owner); test(*entry)) return entry;
+    return nullptr;
+  }
   std::size_t size() const { return size_; }
 
  private:

@@ -56,16 +56,20 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
 
 void Messenger::cancel(Request& request) {
   Guard guard(*this);
-  if (request.complete()) return;
+  cancel_locked(request);
+}
+
+bool Messenger::cancel_locked(Request& request) {
+  if (request.complete()) return true;
   if (!request.is_send) {
-    if (!request.posted) return;
+    if (!request.posted) return true;
     posted_.remove(request);
     request.posted = false;
     request.cancelled = true;
     complete(request);
-    return;
+    return true;
   }
-  if (!request.under_way.linked() || request.busy || request.way != State::waiting) return;
+  if (!request.under_way.linked() || request.busy || request.way != State::waiting) return true;
   if (request.waits) {  // nobody has heard of it yet
     request.under_way.remove();
     --waiting_for_room_;
@@ -74,11 +78,16 @@ void Messenger::cancel(Request& request) {
       free_transfers_.push_back(request.transfer_offset);
     }
     request.cancelled = true;
-    return complete(request);
+    complete(request);
+    return true;
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  if (request.transfer && out_[request.member].waiting.empty())
-    if (push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {})) summon(request.member);
+  if (!request.transfer) return true;
+  if (!out_[request.member].waiting.empty() ||
+      !push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {}))
+    return false;
+  summon(request.member);
+  return true;
 }
 
 void Messenger::withdraw(int member, std::uint64_t transfer) {

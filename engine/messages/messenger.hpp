@@ -77,6 +77,13 @@ class Messenger final : public waiting::Messages {
   // Runs of a layout where peers can read them.
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
 
+  // closing.cpp: a context in which nothing is sent or matched any more, here and at all members (a communicator that
+  // was revoked). Requests in it end by Trouble::closed.
+  void close(std::uint64_t context);
+  // Takes in what others have closed; whether there was anything. One load where there is nothing.
+  bool look_for_closed();
+  bool is_closed(std::uint64_t context);
+
   const Counts& counts() const { return counts_; }
   // The program's threads call at the same time, from now on.
   void set_threaded() {
@@ -111,6 +118,9 @@ class Messenger final : public waiting::Messages {
   Cell* free_cell();
   bool dispatch(Request& request);
   void withdraw(int member, std::uint64_t transfer);
+  bool cancel_locked(Request& request);  // false: it must be tried again, since there was no room for the question
+  bool end_context(std::uint64_t context);
+  team::ProcessHeader& header(int member) const { return *reinterpret_cast<team::ProcessHeader*>(base_[member]); }
   bool poll_locked(Guard& guard);
   bool poll_box(int member);
   bool poll_queue();
@@ -186,6 +196,9 @@ class Messenger final : public waiting::Messages {
   unsigned stages_in_use_ = 0;
   std::size_t transfers_ = 0, own_stages_ = 0;  // allocated so far
   bool spare_stage_used_ = false;
+  std::vector<std::uint64_t> closed_;       // contexts
+  std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
+  std::atomic<std::uint32_t> closed_by_anyone_{0};
   // Per member: the heap generation that is mapped here.
   struct Heap {
     std::uint64_t generation = 0;

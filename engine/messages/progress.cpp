@@ -170,8 +170,8 @@ struct Messenger::SleepHost : waiting::Waiter {
   void inspect(std::uint64_t elapsed) {
     for (int r = 0; r < messenger.members_; ++r) {
       if (r == messenger.me_ || !awaited(r) || !messenger.peer_[r]->gone() || messenger.peer_[r]->left()) continue;
-      throw team::Broken("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
-                         " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
+      throw team::Died("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
+                       " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
     }
     const double limit = messenger.node_.settings().stall_seconds;
     if (limit <= 0 || reported || double(elapsed) < limit * 1e9) return;

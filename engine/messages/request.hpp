@@ -10,7 +10,7 @@
 namespace nearfield::messages {
 
 enum class Mode : std::uint8_t { standard, synchronous };
-enum class Trouble : std::uint8_t { none, truncated, no_memory, broken };
+enum class Trouble : std::uint8_t { none, truncated, no_memory, broken, closed };
 
 // Written under the messenger's lock, read without it by the thread that waits.
 class Member {

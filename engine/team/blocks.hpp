@@ -92,6 +92,7 @@ struct MemberBlock {
   // `heap_offered`: generation << 32 | its descriptor, 0: none. `heaps_complete`: the exposure (Team::exposures_) up to
   // which it has mapped all heaps. The first and the last also end the others' attempts to send to it.
   alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
+  Atomic<std::uint32_t> revoked;                          // owner: 1 once it has revoked the team
   Atomic<std::uint64_t> heap_offered, heaps_complete;     // pair with Team::fetch_heap and Team::swap_heaps
   alignas(line) Atomic<std::uint32_t> closed;             // every other member adds one when it has closed the team
   alignas(line) Atomic<std::uint32_t> watched;            // members asleep that await the owner; each its own

@@ -28,7 +28,14 @@ struct Plan;
 struct ProcessHeader {
   std::uint64_t probe;              // owner, before the segment is passed on: what a CMA probe must read
   std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
+
+  // Contexts that processes have closed (messages/closing.cpp).
+  static constexpr std::uint32_t most_closed = 448;
+  std::atomic<std::uint32_t> closed;            // owner: how many of the next; pairs with Messenger::look_for_closed
+  std::uint64_t closed_context[most_closed];    // owner, published by `closed`
+  std::atomic<std::uint32_t> closed_by_anyone;  // in the first member's: everybody adds one after its own `closed`
 };
+static_assert(sizeof(ProcessHeader) <= 4096);
 
 // Told with a descriptor (Exchange::send): the shared heap of that generation is gone, the descriptor is any.
 inline constexpr std::uint64_t heap_gone = std::uint64_t{1} << 63;

@@ -339,6 +339,10 @@ void Team::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports and checks
 
+bool Team::revoked() const {
+  return std::ranges::any_of(member_, [](const MemberBlock* m) { return m->revoked.load(std::memory_order_acquire); });
+}
+
 void Team::break_off(const char* why) {
   broken_off = true;
   mine_->broken_off.store(1, std::memory_order_release);  // pairs with inspect
@@ -346,6 +350,7 @@ void Team::break_off(const char* why) {
 }
 
 void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
     broken_off = true;
@@ -353,14 +358,13 @@ void Team::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* con
                  " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " +
                  describe_call(mine_->doing.load(std::memory_order_relaxed)));
   }
-  if (abandoned && abandoned(abandoned_context)) throw Broken("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI in good order is missed only if it still owes us something.
     if (peer_[r]->left() && !lacking(context, r)) continue;
-    throw Broken("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
-                 ") of a communicator of " + std::to_string(size_) + " has died; rank " + std::to_string(rank_) +
-                 " was waiting for it " + describe_call(mine_->doing.load(std::memory_order_relaxed)));
+    throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
+               std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
+               describe_call(mine_->doing.load(std::memory_order_relaxed)));
   }
   const double limit = node_.settings().stall_seconds;
   if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;

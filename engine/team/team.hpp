@@ -23,6 +23,14 @@ namespace nearfield::team {
 struct Broken : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// A member has died.
+struct Died : Broken {
+  using Broken::Broken;
+};
+// A member has revoked the team.
+struct Revoked : Broken {
+  using Broken::Broken;
+};
 // A member has more data for us than we have room for; the team is in order.
 struct Truncated : Broken {
   using Broken::Broken;
@@ -168,6 +176,9 @@ class Team {
   [[noreturn]] void break_off(const char* why);
   // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
   bool exact_bcast = true;
+  // Ends all waits in this team, of every member, by Revoked. Local; others notice within some 50 ms.
+  void revoke() { mine_->revoked.store(1, std::memory_order_release); }  // pairs with revoked()
+  bool revoked() const;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;

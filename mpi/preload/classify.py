@@ -53,7 +53,7 @@ LOCAL = (
     r"X_Comm_(ack|failure|get|iagree|ishrink|is|revoke|test)\w*|X_Stream_(create|free|i\w+|progress)",
 )
 # Extensions that Nearfield has a version of.
-OWN_EXTENSIONS = ("X_Request_is_complete",)
+OWN_EXTENSIONS = ("X_Comm_revoke", "X_Request_is_complete")
 # Types that not every header has. Handles of extensions are integers where there are any.
 SINCE_4 = ("MPI_Session",)
 PARAMETER = re.compile(r"^(.*?)\s*(\**)\s*(\w+)?\s*((?:\[\w*\])*)$")

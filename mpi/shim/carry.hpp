@@ -13,6 +13,9 @@
 
 namespace nearfield::mpi {
 
+// What a wait of ours has thrown, as an error of `comm`.
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken);
+
 extern thread_local const char* last_algorithm;
 
 // What a call needs to go on inside Nearfield; team is null when the host has to take it.
@@ -83,8 +86,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
     team.leave();
-    if (revoked(comm)) return to_host(call.collective, Reason::communicator, host_call);
-    return raise(comm, function, broken.what());
+    return raise(comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.leave();
     team.enabled = false;

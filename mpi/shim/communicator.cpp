@@ -44,6 +44,12 @@ void progress_host() {
   host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
+// What waits of ours do for the host, and look for what only the host is told.
+void step_of_host() {
+  progress_host();
+  look_for_revoked();
+}
+
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
@@ -143,6 +149,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 
 void watch(Communicator& state) {
   if (!host.Comm_is_revoked) return;
+  may_be_revoked.store(true, std::memory_order_relaxed);
   state.team->abandoned_context = &state;
   state.team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
 }
@@ -267,7 +274,7 @@ void start_node(int thread_level, bool collectively) {
     auto created = team::Node::create(settings);
     if (created) {
       the_node = created->release();
-      the_node->progress.host = progress_host;
+      the_node->progress.host = step_of_host;
       if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
       the_node->progress.host_needs_us = host_needs_us;
     } else {

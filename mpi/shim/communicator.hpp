@@ -45,11 +45,12 @@ extern thread_local CachedCommunicator communicator_cache[cached_communicators];
 // Raised whenever a communicator's state goes; pairs with the load in communicator_of.
 extern std::atomic<std::uint64_t> communicator_epoch;
 
-// A revoked communicator belongs to the host, whose calls give the error that the program waits for.
-inline bool revoked(MPI_Comm comm) {
-  int flag = 0;
-  return host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag;
-}
+// A revoked communicator belongs to the host, whose calls give the error that the program waits for (revoking.cpp).
+extern std::atomic<bool> may_be_revoked;  // any: the host can tell, or one has been
+bool revoked_slowly(MPI_Comm comm);
+inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
+void look_for_revoked();  // by other ranks
+void note_revoked();
 
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, where that is possible.

@@ -68,6 +68,8 @@ class Mixed {
 // A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
 int finish(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
+  if (user->receive_stage) [[unlikely]]
+    store(*user);
   set_status(status, *user);
   const int landed = land(*user), trouble = outcome(*user), code = trouble == MPI_SUCCESS ? landed : trouble;
   if (user->common) {
@@ -105,7 +107,7 @@ int with_both(int count, MPI_Request* requests, const char* function, Body body)
       return body(mixed);
     } catch (const team::Broken& broken) {
       mixed.abandon_all();
-      return raise(comm, function, broken.what());
+      return raise(comm, function, broken);
     }
   });
 }
@@ -143,7 +145,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   } catch (const team::Broken& broken) {
     abandon(user);
     finish(request, status);
-    return raise(comm, "MPI_Wait", broken.what());
+    return raise(comm, "MPI_Wait", broken);
   }
   return report(comm, finish(request, status));
 }

@@ -52,6 +52,7 @@ struct Part {
   layout::Data data;
   std::shared_ptr<const TypeLayout> layout;
   std::unique_ptr<Packed> packed;
+  std::unique_ptr<devices::Stage> stage;
   std::size_t count = 0;
 
   // False: arguments that the host must judge.
@@ -64,7 +65,10 @@ struct Part {
     if (!typed.good) return false;
     data = typed.data;
     layout = std::move(typed.layout);
-    if (!layout || layout->described) return true;
+    if (!layout || layout->described) {
+      stage = devices::stage(data, sends);
+      return true;
+    }
     packed = std::make_unique<Packed>(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
     data = packed->data();
     return !sends || packed->pack_all() == MPI_SUCCESS;
@@ -95,6 +99,7 @@ class Exchange {
     for (int r = 0; r < p_; ++r) {
       Part& part = recv_[std::size_t(r)];
       if (part.packed && part.packed->pack(0, part.count) != MPI_SUCCESS) throw std::bad_alloc();
+      if (part.stage && !part.stage->fetch()) throw std::bad_alloc();
       layout::gather(at, part.data, 0, part.data.bytes);
       send_[std::size_t(r)].data = {at, part.data.bytes, {}};
       at += part.data.bytes;
@@ -178,8 +183,10 @@ class Exchange {
     });
   }
   int finish(int code) {
-    for (Part& part : recv_)
+    for (Part& part : recv_) {
       if (part.packed && code == MPI_SUCCESS) code = part.packed->unpack(0, part.count);
+      if (part.stage && code == MPI_SUCCESS && !part.stage->store(part.data.bytes)) code = MPI_ERR_BUFFER;
+    }
     return code;
   }
   const Communicator& c_;

@@ -182,6 +182,7 @@ int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degre
 int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights, int out,
                                const int* destinations, const int* weights, MPI_Info info, int reorder,
                                MPI_Comm* child);
+int Comm_revoke(MPI_Comm comm);
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child);
 int Request_c2f(MPI_Request request);
 MPI_Request Request_f2c(int number);

@@ -66,6 +66,7 @@ bool bind_host(void* library) {
   host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol(library, "Session_get_info"));
 #endif
   host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
+  host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
     return false;

@@ -140,7 +140,9 @@ struct Host {
 #if MPI_VERSION >= 4
   int (*Session_get_info)(MPI_Session, MPI_Info*);
 #endif
-  int (*Comm_is_revoked)(MPI_Comm, int*);  // fault-tolerant hosts only
+  // Fault-tolerant hosts only (MPIX_).
+  int (*Comm_is_revoked)(MPI_Comm, int*);
+  int (*Comm_revoke)(MPI_Comm);
   MPI_Comm world, self;
   MPI_Comm comm_null;
   MPI_Datatype type_null, byte;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/requests.hpp"
 
 namespace nearfield::mpi {
 
@@ -19,9 +20,14 @@ void Packed::inspect() {
 }
 
 int Packed::move(bool pack, std::size_t first, std::size_t count) {
-  if (layout_->described) {
-    const layout::Data data{static_cast<std::byte*>(buffer_), bytes_, layout_->view};
-    const std::size_t at = first * element_, bytes = count * element_;
+  const std::size_t at = first * element_, bytes = count * element_;
+  if (device_) {
+    const bool moved = pack ? devices::gather(temporary_->data() + at, user_data(), at, bytes)
+                            : devices::scatter(user_data(), at, temporary_->data() + at, bytes);
+    return moved ? MPI_SUCCESS : raise_code(comm_, MPI_ERR_BUFFER);
+  }
+  if (!layout_ || layout_->described) {
+    const layout::Data data = user_data();
     if (pack) layout::gather(temporary_->data() + at, data, at, bytes);
     else layout::scatter(data, at, temporary_->data() + at, bytes);
     return MPI_SUCCESS;
@@ -57,8 +63,11 @@ int Packed::move_by_host(bool pack, std::size_t first, std::size_t count) {
 
 int Packed::unpack_bytes(std::size_t bytes) {
   if (dense_ || bytes == 0) return MPI_SUCCESS;
+  if (device_)
+    return devices::scatter(user_data(), 0, temporary_->data(), bytes) ? MPI_SUCCESS
+                                                                       : raise_code(comm_, MPI_ERR_BUFFER);
   if (layout_->described) {
-    layout::scatter({static_cast<std::byte*>(buffer_), bytes_, layout_->view}, 0, temporary_->data(), bytes);
+    layout::scatter(user_data(), 0, temporary_->data(), bytes);
     return MPI_SUCCESS;
   }
   const std::size_t whole = bytes / element_, rest = bytes % element_;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/memory/temporaries.hpp"
+#include "mpi/shim/devices.hpp"
 #include "mpi/shim/layouts.hpp"
 
 namespace nearfield::mpi {
@@ -34,6 +35,11 @@ class Packed {
     }
     if (__builtin_mul_overflow(count_, element_, &bytes_)) error_ = -1;
     if (dense_ && bytes_ && !buffer) error_ = -1;
+    if (!error_ && devices::possible() && bytes_ && (dense_ || layout_->described) && devices::is_device(user_data()))
+        [[unlikely]] {
+      device_ = true;
+      dense_ = false;
+    }
   }
   int error() const { return error_; }
   std::size_t bytes() const { return bytes_; }  // of the type signature: equal on all ranks that take part
@@ -52,6 +58,10 @@ class Packed {
 
  private:
   void inspect();
+  // Where it lies; of dense and described types.
+  layout::Data user_data() const {
+    return {static_cast<std::byte*>(buffer_), bytes_, layout_ ? layout_->view : layout::View{}};
+  }
   int move(bool pack, std::size_t first, std::size_t count);
   int move_by_host(bool pack, std::size_t first, std::size_t count);
   void* buffer_;
@@ -59,6 +69,7 @@ class Packed {
   MPI_Datatype type_;
   MPI_Comm comm_;
   bool dense_ = false;
+  bool device_ = false;  // memory that only its run-time can copy
   int error_ = 0;
   std::shared_ptr<const TypeLayout> layout_;  // of derived types
   std::optional<memory::Temporary> temporary_;

@@ -69,7 +69,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   try {
     return body();
   } catch (const team::Broken& broken) {
-    return raise(comm, function, broken.what());
+    return raise(comm, function, broken);
   } catch (const std::bad_alloc&) {
     return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
   }

@@ -32,10 +32,12 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
       packed = std::make_unique<Packed>(buffer, count, type, comm);
       typed.data = packed->data();
     }
+    const auto stage = devices::stage(typed.data, false);
     messages::Request request;
     prepare_receive(request, *c, source, tag, typed.data);
     the_messenger->start(request);
     wait_for(request);
+    if (stage) store(*stage, request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
     return report(comm, packed ? land(*packed, request) : outcome(request));
   });
@@ -58,6 +60,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     user->persistent = persistent;
     user->packed = std::move(packed);
     user->nowhere = source == MPI_PROC_NULL;
+    user->receive_stage = devices::stage(typed.data, false);
     user->layout = std::move(typed.layout);
     if (user->nowhere) user->request.is_send = false;
     else prepare_receive(user->request, *c, source, tag, typed.data);
@@ -144,8 +147,12 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   bool there = probe_once(c, source, tag, take, found);
   if (there) return;
   const int member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
-  the_messenger->wait_until([&] { return there || (there = probe_once(c, source, tag, take, found)); },
-                            [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
+  auto probe = [&] {
+    if (there || (there = probe_once(c, source, tag, take, found))) return true;
+    if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
+    return false;
+  };
+  the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
 template <class N, class HostCall>
@@ -162,9 +169,11 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
       packed = std::make_unique<Packed>(buffer, count, type, matched.comm);
       typed.data = packed->data();
     }
+    auto stage = devices::stage(typed.data, false);
     if (request) {
       UserRequest* const user = new_request(matched.comm);
       user->packed = std::move(packed);
+      user->receive_stage = std::move(stage);
       user->layout = std::move(typed.layout);
       user->active = true;
       user->request.is_send = false;
@@ -179,6 +188,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     r.member = matched.early->member;
     the_messenger->start_matched(r, *matched.early);
     wait_for(r);
+    if (stage) store(*stage, r);
     mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
     return report(matched.comm, packed ? land(*packed, r) : outcome(r));
   });
@@ -197,6 +207,8 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
   TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
   if (!out.good || !in.good) return blocking_host(host_call);
   return guarded(comm, function, [&]() -> int {
+    auto send_stage = devices::stage(out.data, dest != MPI_PROC_NULL);
+    auto receive_stage = devices::stage(in.data, false);
     layout::Data data = out.data;
     std::unique_ptr<std::byte[]> kept;
     std::optional<memory::Temporary> temporary;
@@ -230,6 +242,8 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       user->copy = std::move(kept);
       user->packed = std::move(packed_in);
       user->other_packed = std::move(packed_out);
+      user->send_stage = std::move(send_stage);
+      user->receive_stage = std::move(receive_stage);
       user->request.is_send = false;
       if (source == MPI_PROC_NULL) {
         // Its status says so; completion is the send's alone.
@@ -272,6 +286,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       set_nowhere_status(status);
       return MPI_SUCCESS;
     }
+    if (receive_stage) store(*receive_stage, receiving);
     mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
     return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
   });

@@ -1,7 +1,9 @@
 // Reduce, Allreduce and Reduce_scatter_block. Type and operator must be the same on all ranks, so that unknown ones
 // (derived types, user-defined operators) can go to the host.
 #include "mpi/shim/carry.hpp"
+#include "mpi/shim/devices.hpp"
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -42,6 +44,28 @@ bool wrong_buffers(const void* send, const void* recv) {
   return !send || !recv || (host_rejects_aliases && send == recv);
 }
 
+// Operands and result may lie on a device. In place they are one buffer, which is longer than the result where that is
+// a block of it.
+template <class HostCall>
+int carry_staged(team::Team& team, MPI_Comm comm, Call call, std::size_t send_bytes, std::size_t recv_bytes,
+                 const char* function, HostCall host_call) {
+  if (!devices::possible()) [[likely]]
+    return carry(team, comm, call, function, host_call);
+  return guarded(comm, function, [&]() -> int {
+    const bool in_place = call.send == call.recv;
+    layout::Data send{static_cast<std::byte*>(const_cast<void*>(call.send)), send_bytes, {}};
+    layout::Data recv{static_cast<std::byte*>(call.recv), recv_bytes, {}};
+    const auto operands = devices::stage(send, true);
+    const auto result = in_place ? nullptr : devices::stage(recv, false);
+    call.send = send.address;
+    call.recv = in_place ? send.address : recv.address;
+    const int code = carry(team, comm, call, function, host_call);
+    devices::Stage* const to = in_place ? operands.get() : result.get();
+    if (code == MPI_SUCCESS && to && !to->store(recv_bytes)) return raise_code(comm, MPI_ERR_BUFFER);
+    return code;
+  });
+}
+
 template <class N, class HostCall>
 int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
            HostCall host_call) {
@@ -58,7 +82,7 @@ int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, 
     return to_host(Collective::reduce, Reason::argument, host_call);
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry(team, comm, call, "MPI_Reduce", host_call);
+  return carry_staged(team, comm, call, call.bytes, is_root ? call.bytes : 0, "MPI_Reduce", host_call);
 }
 
 template <class N, class HostCall>
@@ -75,7 +99,8 @@ int reduce_all(Collective collective, const char* function, const void* send, vo
     return to_host(collective, Reason::argument, host_call);
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry(team, comm, call, function, host_call);
+  const std::size_t blocks = collective == Collective::reduce_scatter_block ? std::size_t(team.size()) : 1;
+  return carry_staged(team, comm, call, blocks * call.bytes, call.bytes, function, host_call);
 }
 
 }  // namespace
@@ -84,7 +109,7 @@ int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const c
   try {
     team.compare_calls(call);
   } catch (const team::Broken& broken) {
-    return raise(comm, function, broken.what());
+    return raise(comm, function, broken);
   }
   return MPI_SUCCESS;
 }

@@ -52,7 +52,7 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free.back();
   table.free.pop_back();
   request->comm = comm;
-  request->persistent = request->active = request->nowhere = request->flush = request->landed = false;
+  request->persistent = request->active = request->nowhere = request->flush = request->landed = request->stored = false;
   request->mode = SendMode::standard;
   request->in_use = true;
   return request;
@@ -84,6 +84,8 @@ void free_request(UserRequest* request) {
   request->layout.reset();
   request->other_layout.reset();
   request->copy.reset();
+  request->send_stage.reset();
+  request->receive_stage.reset();
   request->in_use = false;
   const Lock lock;
   table.free.push_back(request);
@@ -179,11 +181,22 @@ void set_status(MPI_Status* status, const UserRequest& request) {
   set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
 }
 
+void store(devices::Stage& stage, messages::Request& request) {
+  if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
+    request.trouble = messages::Trouble::broken;
+}
+
+void store(UserRequest& request) {
+  if (!request.active || request.nowhere || std::exchange(request.stored, true)) return;
+  store(*request.receive_stage, request.request);
+}
+
 int outcome(const messages::Request& request) {
   switch (request.trouble) {
     case messages::Trouble::none: return MPI_SUCCESS;
     case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
     case messages::Trouble::no_memory: return MPI_ERR_NO_MEM;
+    case messages::Trouble::closed: return revoked_class();
     default: return MPI_ERR_OTHER;
   }
 }

@@ -31,6 +31,8 @@ struct alignas(64) UserRequest {
   messages::Request request;                 // its status is the status of all
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
+  std::unique_ptr<devices::Stage> send_stage, receive_stage;
+  bool stored = false;                // what came is on the device
   std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
   // Flushes: which messages, and the host's own flush.
   std::uint64_t flush_key = 0, flush_serial = 0;
@@ -99,9 +101,17 @@ void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bo
 void set_empty_status(MPI_Status* status);
 void set_nowhere_status(MPI_Status* status);
 void set_status(MPI_Status* status, const UserRequest& request);
+// What a receive has brought, to the device that its buffer lies on.
+void store(devices::Stage& stage, messages::Request& request);
+void store(UserRequest& request);  // once, when it is complete
+
 // MPI_SUCCESS or the class of what went wrong with a complete request.
 int outcome(const UserRequest& request);
 int outcome(const messages::Request& request);
+
+// Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
+int revoked_class();
+int died_class();
 
 // Reports `code` through the error handler of `comm`, or of the world where that has gone.
 int raise_code(MPI_Comm comm, int code);

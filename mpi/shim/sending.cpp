@@ -15,12 +15,13 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
          MPI_Comm comm, HostCall host_call) {
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
-  const TypedData typed(buffer, count, type);
+  TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
   if (typed.packs()) [[unlikely]]
     return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), dest, tag, comm);
   return guarded(comm, function, [&]() -> int {
+    const auto stage = devices::stage(typed.data, true);
     const messages::Envelope envelope{c->context, c->rank, tag};
     if (mode == SendMode::buffered) {
       return report(comm, send_buffered(*c, envelope, c->members[dest], typed.data));
@@ -53,6 +54,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
   TypedData typed(buffer, count, type);
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
+    auto stage = devices::stage(typed.data, !persistent);
     const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
     if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
@@ -70,6 +72,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     user->packed = std::move(packed);
     user->nowhere = dest == MPI_PROC_NULL;
     user->layout = std::move(typed.layout);
+    user->send_stage = std::move(stage);
     if (user->nowhere) user->request.is_send = true;
     else prepare_send(user->request, *c, dest, tag, mode, typed.data);
     user->envelope = user->request.envelope;
@@ -89,6 +92,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 
 int begin(UserRequest& user) {
   user.active = true;
+  user.stored = false;
   if (user.nowhere) return MPI_SUCCESS;
   if (user.packed) [[unlikely]] {
     user.landed = false;
@@ -97,6 +101,10 @@ int begin(UserRequest& user) {
       user.active = false;
       return code;
     }
+  }
+  if (user.persistent && user.send_stage && !user.send_stage->fetch()) {
+    user.active = false;
+    return MPI_ERR_BUFFER;
   }
   user.request.envelope = user.envelope;
   user.request.member = user.member;

@@ -23,6 +23,15 @@ int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   return code;
 }
 
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
+  if (dynamic_cast<const team::Revoked*>(&broken)) {
+    note_revoked();
+    return raise_code(comm, revoked_class());
+  }
+  const bool died = dynamic_cast<const team::Died*>(&broken);
+  return raise(comm, function, broken.what(), died ? died_class() : MPI_ERR_OTHER);
+}
+
 namespace {
 
 // A session with threads beside a world without: both share the messenger.
@@ -191,6 +200,8 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
 #undef F
   if (!std::strcmp(name, "X_Request_is_complete"))
     return reinterpret_cast<void*>(&nearfield::mpi::X_Request_is_complete);
+  if (!std::strcmp(name, "X_Comm_revoke") && nearfield::mpi::host.Comm_revoke)
+    return reinterpret_cast<void*>(&nearfield::mpi::Comm_revoke);
   return nearfield::mpi::blocking_function(name);
 }
 

@@ -15,6 +15,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
     look_elsewhere();
     return MPI_SUCCESS;
   }
+  if (user.receive_stage) store(user);
   set_status(status, user);
   return land(user);
 }

@@ -165,3 +165,23 @@ def test_different_calls_are_named(what: str, names: list[str]) -> None:
     assert not job.timed_out and job.returncode != 0, job.text
     for name in ["rank 0", "rank 1", *names]:
         assert name in job.stderr, job.stderr
+
+
+# Open MPI serves fault-tolerant programs where it is asked to; MPICH's build does not.
+TOLERANT = ("--with-ft", "ulfm")
+WAITS = ["barrier", "bcast", "recv", "any", "probe", "mprobe", "send", "ssend", "test", "waitall"]
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+@pytest.mark.parametrize("wait", WAITS)
+def test_revoking_ends_waits(host: str, wait: str) -> None:
+    job = launch(host, 3, [compile_c(host, "revokes.c"), wait], options=TOLERANT, timeout=30)
+    assert not job.timed_out and "good" in job.stdout, job.text
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+@pytest.mark.parametrize("wait", ["barrier", "recv", "waitall", "probe"])
+def test_a_dead_rank_is_an_error_that_programs_survive(host: str, wait: str) -> None:
+    program = [compile_c(host, "revokes.c"), "dead", wait]
+    job = launch(host, 3, program, options=TOLERANT, timeout=30)
+    assert not job.timed_out and "good" in job.stdout, job.text

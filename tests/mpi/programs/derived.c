@@ -12,10 +12,10 @@ static int size, rank, wrong;
 static const struct {
   int blocks, offset[3], length[3], extent;
 } shape[kinds] = {
-    {1, {0}, {10}, 10},                    /* five shorts */
-    {3, {0, 16, 32}, {8, 8, 8}, 40},       /* vector of pairs of ints */
-    {2, {24, 0}, {8, 8}, 32},              /* two doubles, the second first */
-    {2, {1, 8}, {1, 8}, 48},               /* a character and a double */
+    {1, {0}, {10}, 10},              /* five shorts */
+    {3, {0, 16, 32}, {8, 8, 8}, 40}, /* vector of pairs of ints */
+    {2, {24, 0}, {8, 8}, 32},        /* two doubles, the second first */
+    {2, {1, 8}, {1, 8}, 48},         /* a character and a double */
 };
 static MPI_Datatype type[kinds];
 
@@ -90,7 +90,8 @@ static void finish(const char* what, struct Side* s, int kind, int n, int blocks
   for (int b = 0; b < blocks; ++b) visit(s, kind, n, b, owners[b], numbers[b], 1, seen);
   for (long i = 0; i < s->bytes; ++i)
     if (!seen[i] && s->memory[i] != untouched) ++wrong;
-  if (wrong != before) printf("%s, kind %d, %d elements: %d bytes wrong on rank %d\n", what, kind, n, wrong - before, rank);
+  if (wrong != before)
+    printf("%s, kind %d, %d elements: %d bytes wrong on rank %d\n", what, kind, n, wrong - before, rank);
   free(seen);
 }
 

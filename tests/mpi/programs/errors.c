@@ -49,7 +49,8 @@ int main(int argc, char** argv) {
     nulls[r] = MPI_DATATYPE_NULL;
   }
   report("alltoallv count", MPI_Alltoallv(a, bad, zeros, MPI_DOUBLE, b, bad, zeros, MPI_DOUBLE, comm));
-  report("alltoallv datatype", MPI_Alltoallv(a, ones, zeros, MPI_DATATYPE_NULL, b, ones, zeros, MPI_DATATYPE_NULL, comm));
+  report("alltoallv datatype",
+         MPI_Alltoallv(a, ones, zeros, MPI_DATATYPE_NULL, b, ones, zeros, MPI_DATATYPE_NULL, comm));
   report("alltoallw count", MPI_Alltoallw(a, bad, zeros, doubles, b, bad, zeros, doubles, comm));
   report("alltoallw datatype", MPI_Alltoallw(a, ones, zeros, nulls, b, ones, zeros, nulls, comm));
   report("null communicator", MPI_Barrier(MPI_COMM_NULL));
@@ -69,7 +70,7 @@ int main(int argc, char** argv) {
   report("aliased reduce_scatter_block", MPI_Reduce_scatter_block(b, b, 1, MPI_DOUBLE, MPI_SUM, comm));
   MPI_Barrier(comm);
 #ifdef MPICH_VERSION /* the others do not look */
-  if (rank == 0) { /* the error is the root's alone: it is raised before anybody is waited for */
+  if (rank == 0) {   /* the error is the root's alone: it is raised before anybody is waited for */
     report("aliased gather", MPI_Gather(b, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, comm));
     report("aliased scatter", MPI_Scatter(b, 1, MPI_DOUBLE, b, 1, MPI_DOUBLE, 0, comm));
     report("aliased reduce", MPI_Reduce(b, b, 1, MPI_DOUBLE, MPI_SUM, 0, comm));

@@ -14,11 +14,11 @@ static int rank, size, bad, threads;
 static double *send_buffer, *recv_buffer, *kept;
 static volatile int stop;
 
-static void check(int condition, const char *what) {
+static void check(int condition, const char* what) {
   if (!condition && !bad++) fprintf(stderr, "rank %d: %s\n", rank, what);
 }
 
-static void fill(double *at, int round) {
+static void fill(double* at, int round) {
   for (int i = 0; i < count; ++i) at[i] = rank * 1000 + round + i % 7;
 }
 
@@ -26,8 +26,7 @@ static void collectives(int round) {
   fill(send_buffer, round);
   MPI_Allreduce(send_buffer, recv_buffer, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   const double ranks = size * (size - 1) / 2.0 * 1000;
-  for (int i = 0; i < count; i += 97)
-    check(recv_buffer[i] == ranks + size * (round + i % 7), "an allreduce is wrong");
+  for (int i = 0; i < count; i += 97) check(recv_buffer[i] == ranks + size * (round + i % 7), "an allreduce is wrong");
   const int root = round % size;
   if (rank == root) fill(recv_buffer, round);
   MPI_Bcast(recv_buffer, count, MPI_DOUBLE, root, MPI_COMM_WORLD);
@@ -59,7 +58,7 @@ static void fork_once(int round) {
   check(kept[5] == -1 && kept[6] == rank * 1000 + round + 6, "the parent saw the child's writes");
 }
 
-static void *forker(void *unused) {
+static void* forker(void* unused) {
   for (int i = 0; !stop; ++i) {
     fork_once(i);
     usleep(500);
@@ -67,14 +66,14 @@ static void *forker(void *unused) {
   return unused;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   threads = argc > 1 && !strcmp(argv[1], "threads");
   int provided;
   MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  const char *(*last)(void);
-  *(void **)&last = dlsym(RTLD_DEFAULT, "nearfield_last_algorithm");
+  const char* (*last)(void);
+  *(void**)&last = dlsym(RTLD_DEFAULT, "nearfield_last_algorithm");
   send_buffer = malloc(count * sizeof *send_buffer);
   recv_buffer = malloc(count * sizeof *recv_buffer);
   kept = malloc(count * sizeof *kept);

@@ -313,8 +313,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     int (*run)(void);
-  } scenarios[] = {{"errors", errors},     {"host-blocks", host_blocks}, {"mixed", mixed},     {"contexts", contexts},
-                   {"threads", threads},   {"unattended", unattended},   {"forever", forever}, {"never-received", never_received}};
+  } scenarios[] = {
+      {"errors", errors},   {"host-blocks", host_blocks}, {"mixed", mixed},     {"contexts", contexts},
+      {"threads", threads}, {"unattended", unattended},   {"forever", forever}, {"never-received", never_received}};
   int good = 0, all = 0;
   for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; ++i)
     if (!strcmp(what, scenarios[i].name)) good = scenarios[i].run();

@@ -53,22 +53,59 @@ int main(int argc, char** argv) {
     const char* name;
     MPI_Datatype type;
     int kind, pair;
-  } types[] = {T(MPI_CHAR, 0, 0), T(MPI_SIGNED_CHAR, 0, 0), T(MPI_UNSIGNED_CHAR, 0, 0), T(MPI_BYTE, 0, 0), T(MPI_WCHAR, 0, 0),
-               T(MPI_SHORT, 0, 0), T(MPI_UNSIGNED_SHORT, 0, 0), T(MPI_INT, 0, 0), T(MPI_UNSIGNED, 0, 0), T(MPI_LONG, 0, 0),
-               T(MPI_UNSIGNED_LONG, 0, 0), T(MPI_LONG_LONG, 0, 0), T(MPI_UNSIGNED_LONG_LONG, 0, 0), T(MPI_FLOAT, 1, 0),
-               T(MPI_DOUBLE, 1, 0), T(MPI_LONG_DOUBLE, 1, 0), T(MPI_INT8_T, 0, 0), T(MPI_INT16_T, 0, 0), T(MPI_INT32_T, 0, 0),
-               T(MPI_INT64_T, 0, 0), T(MPI_UINT8_T, 0, 0), T(MPI_UINT16_T, 0, 0), T(MPI_UINT32_T, 0, 0), T(MPI_UINT64_T, 0, 0),
-               T(MPI_C_BOOL, 3, 0), T(MPI_AINT, 0, 0), T(MPI_OFFSET, 0, 0), T(MPI_COUNT, 0, 0), T(MPI_C_FLOAT_COMPLEX, 1, 0),
-               T(MPI_C_DOUBLE_COMPLEX, 1, 0), T(MPI_C_LONG_DOUBLE_COMPLEX, 1, 0), T(MPI_FLOAT_INT, 2, 4), T(MPI_DOUBLE_INT, 2, 8),
-               T(MPI_LONG_DOUBLE_INT, 2, 16), T(MPI_2INT, 2, -4), T(MPI_SHORT_INT, 2, -2), T(MPI_LONG_INT, 2, -8),
-               T(MPI_CHARACTER, 0, 0), T(MPI_INTEGER, 0, 0), T(MPI_REAL, 1, 0), T(MPI_DOUBLE_PRECISION, 1, 0), T(MPI_COMPLEX, 1, 0),
-               T(MPI_DOUBLE_COMPLEX, 1, 0), T(MPI_LOGICAL, 0, 0), T(MPI_2INTEGER, 2, -4), T(MPI_2REAL, 1, 0),
+  } types[] = {T(MPI_CHAR, 0, 0),
+               T(MPI_SIGNED_CHAR, 0, 0),
+               T(MPI_UNSIGNED_CHAR, 0, 0),
+               T(MPI_BYTE, 0, 0),
+               T(MPI_WCHAR, 0, 0),
+               T(MPI_SHORT, 0, 0),
+               T(MPI_UNSIGNED_SHORT, 0, 0),
+               T(MPI_INT, 0, 0),
+               T(MPI_UNSIGNED, 0, 0),
+               T(MPI_LONG, 0, 0),
+               T(MPI_UNSIGNED_LONG, 0, 0),
+               T(MPI_LONG_LONG, 0, 0),
+               T(MPI_UNSIGNED_LONG_LONG, 0, 0),
+               T(MPI_FLOAT, 1, 0),
+               T(MPI_DOUBLE, 1, 0),
+               T(MPI_LONG_DOUBLE, 1, 0),
+               T(MPI_INT8_T, 0, 0),
+               T(MPI_INT16_T, 0, 0),
+               T(MPI_INT32_T, 0, 0),
+               T(MPI_INT64_T, 0, 0),
+               T(MPI_UINT8_T, 0, 0),
+               T(MPI_UINT16_T, 0, 0),
+               T(MPI_UINT32_T, 0, 0),
+               T(MPI_UINT64_T, 0, 0),
+               T(MPI_C_BOOL, 3, 0),
+               T(MPI_AINT, 0, 0),
+               T(MPI_OFFSET, 0, 0),
+               T(MPI_COUNT, 0, 0),
+               T(MPI_C_FLOAT_COMPLEX, 1, 0),
+               T(MPI_C_DOUBLE_COMPLEX, 1, 0),
+               T(MPI_C_LONG_DOUBLE_COMPLEX, 1, 0),
+               T(MPI_FLOAT_INT, 2, 4),
+               T(MPI_DOUBLE_INT, 2, 8),
+               T(MPI_LONG_DOUBLE_INT, 2, 16),
+               T(MPI_2INT, 2, -4),
+               T(MPI_SHORT_INT, 2, -2),
+               T(MPI_LONG_INT, 2, -8),
+               T(MPI_CHARACTER, 0, 0),
+               T(MPI_INTEGER, 0, 0),
+               T(MPI_REAL, 1, 0),
+               T(MPI_DOUBLE_PRECISION, 1, 0),
+               T(MPI_COMPLEX, 1, 0),
+               T(MPI_DOUBLE_COMPLEX, 1, 0),
+               T(MPI_LOGICAL, 0, 0),
+               T(MPI_2INTEGER, 2, -4),
+               T(MPI_2REAL, 1, 0),
                T(MPI_2DOUBLE_PRECISION, 1, 0)};
   struct {
     const char* name;
     MPI_Op op;
-  } ops[] = {{"SUM", MPI_SUM}, {"PROD", MPI_PROD}, {"MIN", MPI_MIN}, {"MAX", MPI_MAX}, {"LAND", MPI_LAND}, {"LOR", MPI_LOR},
-             {"LXOR", MPI_LXOR}, {"BAND", MPI_BAND}, {"BOR", MPI_BOR}, {"BXOR", MPI_BXOR}, {"MINLOC", MPI_MINLOC}, {"MAXLOC", MPI_MAXLOC}};
+  } ops[] = {{"SUM", MPI_SUM},   {"PROD", MPI_PROD}, {"MIN", MPI_MIN},       {"MAX", MPI_MAX},
+             {"LAND", MPI_LAND}, {"LOR", MPI_LOR},   {"LXOR", MPI_LXOR},     {"BAND", MPI_BAND},
+             {"BOR", MPI_BOR},   {"BXOR", MPI_BXOR}, {"MINLOC", MPI_MINLOC}, {"MAXLOC", MPI_MAXLOC}};
   size_t room = (size_t)count * size * longest * 2;
   char *send = malloc(room), *results[2] = {malloc(room), malloc(room)};
   int compared = 0, wrong = 0;
@@ -88,7 +125,8 @@ int main(int argc, char** argv) {
           switch_nearfield(nearfield ? "on" : "off");
           int code;
           if (which == 0) code = MPI_Allreduce(send, results[nearfield], count, types[t].type, ops[o].op, comm);
-          else if (which == 1) code = MPI_Reduce(send, results[nearfield], count, types[t].type, ops[o].op, size - 1, comm);
+          else if (which == 1)
+            code = MPI_Reduce(send, results[nearfield], count, types[t].type, ops[o].op, size - 1, comm);
           else code = MPI_Reduce_scatter_block(send, results[nearfield], count, types[t].type, ops[o].op, comm);
           MPI_Error_class(code, &class[nearfield]);
         }
@@ -104,8 +142,8 @@ int main(int argc, char** argv) {
           if (types[t].kind == 2) differs |= memcmp(x + (value < 4 ? 4 : value), y + (value < 4 ? 4 : value), 4);
         }
         if (differs) {
-          printf("%s %s, call %d: error classes %d and %d, or other results (rank %d)\n", types[t].name, ops[o].name, which, class[0],
-                 class[1], rank);
+          printf("%s %s, call %d: error classes %d and %d, or other results (rank %d)\n", types[t].name, ops[o].name,
+                 which, class[0], class[1], rank);
           ++wrong;
         }
         ++compared;

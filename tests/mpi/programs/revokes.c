@@ -1,0 +1,102 @@
+/* Revoked communicators and dead ranks (MPIX_Comm_revoke). The last argument names what rank 1 waits in; rank 0 prints
+   "good" when every survivor got the right error class and time. */
+#include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int class_of(int code) {
+  int class = MPI_SUCCESS;
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  return class;
+}
+
+/* A call that nobody answers. */
+static int wait_in(const char* what, MPI_Comm comm) {
+  static char big[1 << 20];
+  int value = 0, flag = 0, code = MPI_SUCCESS;
+  MPI_Request requests[2];
+  MPI_Message message;
+  MPI_Status status;
+  if (!strcmp(what, "barrier")) return MPI_Barrier(comm);
+  if (!strcmp(what, "bcast")) return MPI_Bcast(&value, 1, MPI_INT, 0, comm);
+  if (!strcmp(what, "recv")) return MPI_Recv(&value, 1, MPI_INT, 0, 7, comm, MPI_STATUS_IGNORE);
+  if (!strcmp(what, "any")) return MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, comm, MPI_STATUS_IGNORE);
+  if (!strcmp(what, "probe")) return MPI_Probe(0, 7, comm, &status);
+  if (!strcmp(what, "mprobe")) return MPI_Mprobe(0, 7, comm, &message, &status);
+  if (!strcmp(what, "send")) return MPI_Send(big, sizeof big, MPI_CHAR, 0, 8, comm);
+  if (!strcmp(what, "ssend")) return MPI_Ssend(&value, 1, MPI_INT, 0, 8, comm);
+  if (!strcmp(what, "test")) {
+    MPI_Irecv(&value, 1, MPI_INT, 0, 7, comm, &requests[0]);
+    while (!flag && code == MPI_SUCCESS) code = MPI_Test(&requests[0], &flag, MPI_STATUS_IGNORE);
+    return code;
+  }
+  MPI_Status statuses[2];
+  MPI_Irecv(&value, 1, MPI_INT, 0, 7, comm, &requests[0]);
+  MPI_Irecv(&flag, 1, MPI_INT, 0, 9, comm, &requests[1]);
+  code = MPI_Waitall(2, requests, statuses);
+  return class_of(code) == MPI_ERR_IN_STATUS ? statuses[0].MPI_ERROR : code;
+}
+
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Comm comm, rest;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int warm = 1, sum = 0;
+  MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, comm);
+  MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 1, &sum, 1, MPI_INT, (rank + size - 1) % size, 1, comm,
+               MPI_STATUS_IGNORE);
+  const int dies = argc > 2 && !strcmp(argv[1], "dead");
+  if (dies) {
+    /* Rank 0 dies; the others wait for it, revoke and go on without it. */
+    if (rank == 0) raise(SIGKILL);
+    const int code = wait_in(argv[2], comm);
+    const int seen = class_of(code);
+    if (seen != MPIX_ERR_PROC_FAILED && seen != MPIX_ERR_REVOKED) {
+      fprintf(stderr, "rank %d: class %d where a failed process was expected\n", rank, seen);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPIX_Comm_revoke(comm);
+    MPIX_Comm_shrink(comm, &rest);
+    MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, rest);
+    MPI_Comm_rank(rest, &rank);
+    if (rank == 0) printf(sum == size - 1 ? "good\n" : "wrong\n");
+    fflush(stdout);
+    MPI_Barrier(rest);
+    _exit(0);
+  }
+  if (rank == 0) {
+    usleep(300000);
+    MPIX_Comm_revoke(comm);
+  } else {
+    const double start = MPI_Wtime();
+    const int code = wait_in(argv[1], comm), seen = class_of(code);
+    if (seen != MPIX_ERR_REVOKED || MPI_Wtime() - start > 5) {
+      fprintf(stderr, "rank %d: class %d after %.1f s where %d was expected\n", rank, seen, MPI_Wtime() - start,
+              MPIX_ERR_REVOKED);
+      MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+  /* Later calls fail at once, other communicators work. */
+  if (class_of(MPI_Barrier(comm)) != MPIX_ERR_REVOKED ||
+      class_of(MPI_Send(&rank, 1, MPI_INT, 0, 5, comm)) != MPIX_ERR_REVOKED) {
+    fprintf(stderr, "rank %d: the communicator works again\n", rank);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  MPI_Allreduce(&warm, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  if (rank == 0) printf(sum == size ? "good\n" : "wrong\n");
+  fflush(stdout);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}
