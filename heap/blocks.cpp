@@ -202,7 +202,9 @@ std::size_t Blocks::length(const void* p) const {
 
 bool Blocks::punch(std::size_t begin, std::size_t bytes) {
   const int fd = file_.get();
-  return fd >= 0 && fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
+  // The mapping can do it as well, as long as it is shared and may be written.
+  if (fd < 0) return advise(base_ + begin, bytes, MADV_REMOVE) == 0;
+  return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
 }
 
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {

@@ -14,6 +14,7 @@
 // Remapping goes through the C library's mmap, so that caches of registered memory, which hook it, notice.
 // vfork, posix_spawn and system never come here: their children share or replace all memory anyway.
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -122,11 +123,17 @@ void snapshot(Blocks& blocks, std::byte* end) {
 bool interrupted;  // the fork under way has interrupted a call that holds the lock
 bool retiring;     // it takes a snapshot of the current region
 
+sigset_t signals_before;  // the fork is over before another one begins in a handler
+
 void prepare() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   interrupted = heap.mutex.mine();
   if (!interrupted) heap.mutex.lock();
   // An interrupted call may be about to hand out the first block.
   retiring = interrupted ? heap.blocks.exists() && heap.retire == Heap::no : heap.blocks.used_bytes() != 0;
+  signals_before = before;
   heap.copies.clear();
   heap.in_flight.clear();
   bool left = false;
@@ -146,13 +153,15 @@ void prepare() {
 }
 
 void finish(bool in_child) {
+  const sigset_t before = signals_before;
   if (interrupted) {
     if (retiring) heap.retire = Heap::yes;
     if (in_child && heap.retire != Heap::no) heap.retire = Heap::in_child;
-    return;
+  } else {
+    if (retiring) retire(in_child);
+    heap.mutex.unlock();
   }
-  if (retiring) retire(in_child);
-  heap.mutex.unlock();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void parent() {
@@ -183,6 +192,7 @@ void child() {
 
 void retire(bool in_child) {
   heap.retire = Heap::no;
+  if (!heap.blocks.exists()) return;
   heap.blocks.unmap_beyond_top();
   heap.blocks.retired.since = heap.forks;
   heap.blocks.retired.inherited = in_child;

@@ -154,6 +154,7 @@ void give_back_freed(Blocks& blocks, std::size_t begin, std::size_t bytes) {
 
 void give_back_retired(std::size_t bytes, bool all) {
   if (!heap.unsettled.load(std::memory_order_relaxed) || (!all && now() < heap.next_look)) return;
+  const NoSignals none;
   const std::uint64_t fork = latest_with_children();
   const int pagemap = all ? -1 : open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   bool any = false, given = false;

@@ -73,9 +73,13 @@ Blocks* owner(const void* p) {
 }
 
 void Lock::release() {
-  if (heap.retire != Heap::no) [[unlikely]]
+  if (heap.retire != Heap::no) [[unlikely]] {
+    const NoSignals none;
     retire(heap.retire == Heap::in_child);
-  heap.mutex.unlock();
+    heap.mutex.unlock();
+  } else {
+    heap.mutex.unlock();  // a fork in between leaves the rest to the next one that lets go
+  }
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool zero) {
@@ -112,6 +116,7 @@ bool free(void* p) {
     give_back_retired(copied_on_the_way, false);
     return true;
   }
+  const NoSignals none;
   const std::size_t bytes = blocks->length(p);
   blocks->drop(p);
   if (bytes >= extent / 2) give_back_freed(*blocks, std::size_t(static_cast<std::byte*>(p) - blocks->base()), bytes);

@@ -1,5 +1,6 @@
 // What the heap asks of the system, without anything that allocates or that this library itself interposes.
 #pragma once
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,6 +49,21 @@ class File {
   int fd_;
   dev_t device_;
   ino_t inode_;
+};
+
+// While it lives no signal handler runs in this thread: for what a fork in one must not meet half done.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~NoSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  NoSignals(const NoSignals&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 // A table that grows by mapping memory, and never shrinks.

@@ -26,6 +26,14 @@ def test_forks_during_collectives(host: str) -> None:
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
 
 
+@pytest.mark.parametrize("protocol", ["auto", "mapped"])
+@pytest.mark.parametrize("host", BOTH)
+def test_forks_during_many_messages(host: str, protocol: str) -> None:
+    env = {"NEARFIELD_PROTOCOL": protocol}
+    job = launch(host, 2, [compile_c(host, "forks_in_flight.c")], env=env, timeout=100)
+    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+
+
 @pytest.mark.parametrize("heap", ["shared", "off"])
 def test_it_decides_whether_ordinary_arrays_are_reached(heap: str) -> None:
     program = (
@@ -94,7 +102,8 @@ def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", ["NEARFIELD_HEAP=xyz", "NEARFIELD_HEAP_KEEP=abc", "NEARFIELD_HEAP_KEEP=-1", "NEARFIELD_HEAP_KEEP=1x"]
+    "setting",
+    ["NEARFIELD_HEAP=xyz", "NEARFIELD_HEAP_KEEP=abc", "NEARFIELD_HEAP_KEEP=-1", "NEARFIELD_HEAP_KEEP=1x"],
 )
 def test_settings_that_cannot_be_understood_end_the_job(setting: str) -> None:
     name, value = setting.split("=")
