@@ -26,9 +26,9 @@ namespace {
 enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
-std::mutex first_use;   // of a communicator, by several threads
-team::Node* the_node;   // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;  // of the world
+std::recursive_mutex first_use;  // of a communicator, by several threads; an error handler may call us again
+team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Team* base_team;           // of the world
 int keyval;
 int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
 thread_local bool creating;  // inside of the host on our own behalf
@@ -368,14 +368,17 @@ Communicator* communicator_slowly(MPI_Comm comm) {
   void* value = nullptr;
   int found = 0;
   const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);
-  const std::lock_guard lock(first_use);
   if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
-  auto* state = found ? static_cast<Communicator*>(value) : nullptr;
-  if (!state) {
-    auto created = describe(comm);
-    if (host.Comm_set_attr(comm, keyval, created.get()) != MPI_SUCCESS) return nullptr;
-    state = created.release();
+  if (!found) {
+    const std::lock_guard lock(first_use);
+    if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+    if (!found) {
+      auto created = describe(comm);
+      if (host.Comm_set_attr(comm, keyval, created.get()) != MPI_SUCCESS) return nullptr;
+      value = created.release();
+    }
   }
+  auto* const state = static_cast<Communicator*>(value);
   const auto bits = (std::uint64_t)comm;
   communicator_cache[(bits ^ bits >> 8) % cached_communicators] = {comm, epoch, state};
   return state;

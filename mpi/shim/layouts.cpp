@@ -346,22 +346,23 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   const std::uint64_t epoch = layout_epoch.load(std::memory_order_acquire);
   if (cached.layout && cached.type == type && cached.epoch == epoch) [[likely]]
     return cached.layout;
-  // Threads that meet a type for the first time: one describes it. Recursive, since a host may call the program back
-  // when it gives back a type.
-  static std::recursive_mutex first_use;
-  const std::lock_guard lock(first_use);
   void* value = nullptr;
   int found = 0;
   if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<const TypeLayout> layout;
-  if (found) {
-    layout = *static_cast<std::shared_ptr<const TypeLayout>*>(value);
-  } else {
-    layout = make_layout(type);
-    if (!layout) return nullptr;
-    auto* const kept = new std::shared_ptr<const TypeLayout>(layout);
-    if (host.Type_set_attr(type, type_keyval, kept) != MPI_SUCCESS) delete kept;
+  if (!found) {
+    // Of threads that meet a type for the first time, one describes it. An error handler may call us again.
+    static std::recursive_mutex first_use;
+    const std::lock_guard lock(first_use);
+    if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+    if (!found) {
+      layout = make_layout(type);
+      if (!layout) return nullptr;
+      auto* const kept = new std::shared_ptr<const TypeLayout>(layout);
+      if (host.Type_set_attr(type, type_keyval, kept) != MPI_SUCCESS) delete kept;
+    }
   }
+  if (!layout) layout = *static_cast<std::shared_ptr<const TypeLayout>*>(value);
   cached = {type, epoch, layout};
   return layout;
 }
