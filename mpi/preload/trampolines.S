@@ -1,5 +1,5 @@
-/* MPI_X and PMPI_X (MPIX_X and PMPIX_X) as jumps through a slot each. All arguments of MPI functions are integers or pointers, so a jump
-   serves every ABI. A slot first leads to bind_X, which binds all slots and tries again. x86-64 only. */
+/* MPI_X and PMPI_X (MPIX_X and PMPIX_X) as jumps through a slot each. All arguments of MPI functions are integers or
+   pointers, so a jump serves every ABI. A slot first leads to bind_X, which binds all slots and tries again. x86-64 only. */
 #define TRAMPOLINE(prefix, name)                             \
   .text;                                                     \
   .p2align 4;                                                \
