@@ -1,0 +1,122 @@
+"""One rank lacks memory, a descriptor or a mapping, at every call of Nearfield's libraries in turn.
+
+Nobody may hang, crash, or be told of success where the data is wrong. NEARFIELD_TEST_WALK=all walks through all places
+in the code, NEARFIELD_TEST_WALK=0x..,17 through some places or numbers of calls; otherwise some, spread evenly.
+"""
+
+import os
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+
+RANKS = 3
+SECONDS = 20  # far more than a run takes
+
+
+def injector() -> str:
+    """The library that lets calls fail."""
+    SCRATCH.mkdir(exist_ok=True)
+    source, library = PROGRAMS / "inject.c", SCRATCH / "inject.so"
+    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
+        built = library.with_suffix(f".{os.getpid()}")
+        options = ["-O1", "-g1", "-shared", "-fPIC", "-fno-builtin"]
+        subprocess.run(["gcc", *options, str(source), "-o", str(built), "-ldl"], check=True)
+        built.rename(library)
+    return str(library)
+
+
+def run_lacking(host: str, rank: int, at: str, mode: str) -> Completed:
+    """A run in which a call of `rank` fails, by its number or its place; 0: none."""
+    env = {
+        "LD_PRELOAD": f"{injector()}:{LIBRARY}:{HEAP}",
+        "NEARFIELD_TEST_FAIL_RANK": str(rank),
+        "NEARFIELD_TEST_FAIL_AT": at,
+        "NEARFIELD_TEST_FAIL_STACK": "1",
+        "NEARFIELD_CHOOSE": "model",  # the same calls in every run
+        "NEARFIELD_LOG": "off",
+    }
+    return launch(host, RANKS, [compile_c(host, "lacking.c"), mode], env=env, timeout=SECONDS)
+
+
+def trouble(job: Completed) -> str:
+    """What is wrong with a run; nothing: empty."""
+    if job.timed_out:
+        return "hangs"
+    for sign in ("crashed", "wrong data", "terminate called", "Segmentation fault"):
+        if sign in job.text:
+            return sign
+    through = len(re.findall(r"through", job.stdout))
+    if through < RANKS and "error" not in job.text.lower() and job.returncode == 0:
+        return "ends early without an error"
+    return ""
+
+
+def where(job: Completed) -> str:
+    """The failing call, and Nearfield's functions above it."""
+    lines = job.stderr.splitlines()
+    begin = next((i for i, line in enumerate(lines) if line.startswith("inject: call")), None)
+    if begin is None:
+        return "?"
+    frames = []
+    for line in lines[begin + 1 :]:
+        if not (found := re.match(r"(\S*/(lib[^/(]+))\(.*?\+?(0x[0-9a-f]+)?\)\[(0x[0-9a-f]+)\]", line)):
+            if line.startswith("/"):
+                continue
+            break
+        if "libnearfield" in found[2] and found[3]:
+            frames.append((found[1], found[3]))
+    named = []
+    for library, offset in frames[:8]:
+        text = subprocess.run(
+            ["addr2line", "-Cfse", library, offset], capture_output=True, text=True
+        ).stdout.splitlines()
+        if len(text) == 2 and not re.match(r"operator new|std::|\?\?", text[0]):
+            named.append(f"{text[0].split('(')[0]} {text[1].split(' ')[0]}")
+    return lines[begin] + "  " + " < ".join(named)
+
+
+def some(places: list[str], most: int) -> list[str]:
+    """The calls to let fail."""
+    chosen = os.environ.get("NEARFIELD_TEST_WALK", "")
+    if chosen and chosen != "all":
+        return chosen.split(",")
+    if chosen or len(places) <= most:
+        return places
+    return [places[k * (len(places) - 1) // (most - 1)] for k in range(most)]
+
+
+def walk(host: str, rank: int, mode: str, most: int) -> list[str]:
+    """All runs; a line for each that went wrong."""
+    plain = run_lacking(host, rank, "0", mode)
+    assert plain.stdout.count("through, 0 errors") == RANKS, plain.text
+    places = re.findall(r"inject: place (0x\w+)", plain.stderr)
+    assert len(places) > 100
+
+    def one(place: str) -> str:
+        job = run_lacking(host, rank, place, mode)
+        what = trouble(job)
+        return f"{place}: {what}; {where(job)}" if what else ""
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [line for line in pool.map(one, some(places, most)) if line]
+    if log := os.environ.get("NEARFIELD_TEST_WALK_LOG"):
+        Path(log).write_text("\n".join([f"{len(places)} places", *found, ""]))
+    return found
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("host", hosts("mpich"))
+def test_every_call_may_fail(host: str, rank: int) -> None:
+    found = walk(host, rank, "abort", 120 if rank else 60)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+def test_calls_may_fail_elsewhere(host: str) -> None:
+    found = walk(host, 1, "abort", 40)
+    assert not found, "\n".join(found)
