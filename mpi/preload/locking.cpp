@@ -5,12 +5,13 @@
 // of its own heap what it has allocated. Later mappings of ours get their access after they are made, which keeps
 // MCL_FUTURE from filling them (engine/memory/segment.cpp).
 #include <dlfcn.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstring>
-#include <mutex>
 
 #include "heap/heap.h"
 #include "heap/system.hpp"
@@ -26,13 +27,24 @@ using nearfield::heap::Table;
 
 int lock_all(int flags) { return int(syscall(SYS_mlockall, flags)); }
 
+// Of the C library, which is all that this library needs.
+class Lock {
+ public:
+  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~Lock() { pthread_mutex_unlock(&mutex_); }
+  Lock(const Lock&) = delete;
+
+ private:
+  pthread_mutex_t& mutex_;
+};
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int mlockall(int flags) noexcept {
-  static std::mutex mutex;
+  static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static Table<Piece> pieces;
   if (!(flags & MCL_CURRENT) || flags & MCL_ONFAULT) return lock_all(flags);
-  const std::lock_guard lock(mutex);
+  const Lock lock(mutex);
   pieces.clear();
   bool sparse = false;
   if (nearfield::heap::pieces_of(nullptr, reinterpret_cast<std::byte*>(~std::uintptr_t{0}), pieces))

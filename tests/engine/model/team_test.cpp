@@ -138,6 +138,7 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
 // Everybody stages and reads (root -1), or chunks go from a root to all.
 void use_ring(Team& team, int me, int root, unsigned rounds, bool waits = true) {
   if (root < 0) {
+    team.begin_rounds();  // the first call takes a tick
     const std::uint64_t first = team.tick() + 1;
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
     auto read = [&](std::size_t, std::uint64_t tick) {
