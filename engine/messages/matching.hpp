@@ -96,7 +96,7 @@ class Posted {
  private:
   void take_out(Entry& receive);
   void add_to_index(Entry& receive);
-  void build_index();
+  [[gnu::noinline]] void build_index();
   void drop_index();
   List all_;
   Index index_;
@@ -120,7 +120,7 @@ class Unexpected {
 
  private:
   void add_to_index(UnexpectedEntry& message);
-  void build_index();
+  [[gnu::noinline]] void build_index();
   void drop_index();
   List all_;
   Index index_;

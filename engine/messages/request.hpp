@@ -28,6 +28,7 @@ class Member {
 
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
+  [[gnu::always_inline]] Request() {}
   bool is_send = false;
   Mode mode = Mode::standard;
   Trouble trouble = Trouble::none;

@@ -367,4 +367,17 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   return layout;
 }
 
+bool TypedData::describe(std::byte* address, std::uint64_t count, MPI_Datatype type) {
+  layout = find_layout(type);
+  if (!layout) return false;
+  data = {address, count * layout->size, layout->view};
+  // Absolute addresses begin at MPI_BOTTOM, a null pointer in every ABI.
+  if (data.dense() && !address && data.bytes && !packs()) return false;
+  if (data.bytes == 0) {
+    data.view = {};
+    layout.reset();
+  }
+  return true;
+}
+
 }  // namespace nearfield::mpi

@@ -30,30 +30,18 @@ struct TypedData {
   bool packs() const { return layout && !layout->described; }
 
   template <class Count>
-  TypedData(const void* buffer, Count count, MPI_Datatype type) {
+  [[gnu::always_inline]] TypedData(const void* buffer, Count count, MPI_Datatype type) {
     auto* const address = static_cast<std::byte*>(const_cast<void*>(buffer));
-    if (count < 0) {
-      good = false;
-      return;
-    }
-    if (const TypeInfo* info = find_type(type); info && info->dense) [[likely]] {
+    if (const TypeInfo* info = find_type(type); info && info->dense && count >= 0) [[likely]] {
       data = {address, std::uint64_t(count) * info->bytes, {}};
       good = buffer || data.bytes == 0;
-      return;
-    }
-    layout = find_layout(type);
-    if (!layout) {
-      good = false;
-      return;
-    }
-    data = {address, std::uint64_t(count) * layout->size, layout->view};
-    // Absolute addresses begin at MPI_BOTTOM, a null pointer in every ABI.
-    if (data.dense() && !buffer && data.bytes && !packs()) good = false;
-    if (data.bytes == 0) {
-      data.view = {};
-      layout.reset();
+    } else {
+      good = count >= 0 && describe(address, std::uint64_t(count), type);
     }
   }
+
+ private:
+  bool describe(std::byte* address, std::uint64_t count, MPI_Datatype type);
 };
 
 }  // namespace nearfield::mpi

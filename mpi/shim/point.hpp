@@ -22,8 +22,8 @@ inline bool good_source(const Communicator& c, int source, int tag) {
          ((source >= 0 && source < c.size) || source == MPI_ANY_SOURCE || source == MPI_PROC_NULL);
 }
 
-inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag, SendMode mode,
-                         const layout::Data& data) {
+[[gnu::always_inline]] inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag,
+                                                SendMode mode, const layout::Data& data) {
   r.is_send = true;
   r.mode = mode == SendMode::synchronous ? messages::Mode::synchronous : messages::Mode::standard;
   r.member = c.members[dest];
@@ -31,8 +31,8 @@ inline void prepare_send(messages::Request& r, const Communicator& c, int dest, 
   r.data = data;
 }
 
-inline void prepare_receive(messages::Request& r, const Communicator& c, int source, int tag,
-                            const layout::Data& data) {
+[[gnu::always_inline]] inline void prepare_receive(messages::Request& r, const Communicator& c, int source, int tag,
+                                                   const layout::Data& data) {
   r.is_send = false;
   r.member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
   r.envelope = {c.context, wildcard_source(source), wildcard_tag(tag)};
@@ -76,7 +76,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 }
 
 // Waits for a request on the stack, and takes it out of everything if that goes wrong.
-inline void wait_for(messages::Request& request) {
+[[gnu::always_inline]] inline void wait_for(messages::Request& request) {
   try {
     the_messenger->wait(request);
   } catch (...) {

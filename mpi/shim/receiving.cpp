@@ -15,6 +15,25 @@ int land(Packed& packed, const messages::Request& request) {
   return code == MPI_SUCCESS ? outcome(request) : code;
 }
 
+// Data that is not received where it belongs: of a type that is not described, or on a device.
+template <class N>
+[[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
+                                    int source, int tag, MPI_Status* status) {
+  std::unique_ptr<Packed> packed;
+  if (typed.packs()) {
+    packed = std::make_unique<Packed>(buffer, count, type, c.comm);
+    typed.data = packed->data();
+  }
+  const auto stage = devices::stage(typed.data, false);
+  messages::Request request;
+  prepare_receive(request, c, source, tag, typed.data);
+  the_messenger->start(request);
+  wait_for(request);
+  if (stage) store(*stage, request);
+  set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+  return report(c.comm, packed ? land(*packed, request) : outcome(request));
+}
+
 template <class N, class HostCall>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
             MPI_Status* status, HostCall host_call) {
@@ -27,19 +46,14 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
-    std::unique_ptr<Packed> packed;
-    if (typed.packs()) [[unlikely]] {
-      packed = std::make_unique<Packed>(buffer, count, type, comm);
-      typed.data = packed->data();
-    }
-    const auto stage = devices::stage(typed.data, false);
+    if (typed.packs() || devices::possible()) [[unlikely]]
+      return receive_apart(typed, *c, buffer, count, type, source, tag, status);
     messages::Request request;
     prepare_receive(request, *c, source, tag, typed.data);
     the_messenger->start(request);
     wait_for(request);
-    if (stage) store(*stage, request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
-    return report(comm, packed ? land(*packed, request) : outcome(request));
+    return report(comm, outcome(request));
   });
 }
 

@@ -10,6 +10,18 @@ namespace {
 // Data of a type that is not described.
 int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm);
 
+[[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
+                                            int tag) {
+  const messages::Envelope envelope{c.context, c.rank, tag};
+  if (mode == SendMode::buffered) return report(c.comm, send_buffered(c, envelope, c.members[dest], data));
+  if (mode != SendMode::synchronous && the_messenger->send_at_once(c.members[dest], envelope, data)) return MPI_SUCCESS;
+  messages::Request request;
+  prepare_send(request, c, dest, tag, mode, data);
+  the_messenger->start(request);
+  wait_for(request);
+  return report(c.comm, outcome(request));
+}
+
 template <class N, class HostCall>
 int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
          MPI_Comm comm, HostCall host_call) {
@@ -21,18 +33,11 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
   if (typed.packs()) [[unlikely]]
     return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), dest, tag, comm);
   return guarded(comm, function, [&]() -> int {
-    const auto stage = devices::stage(typed.data, true);
-    const messages::Envelope envelope{c->context, c->rank, tag};
-    if (mode == SendMode::buffered) {
-      return report(comm, send_buffered(*c, envelope, c->members[dest], typed.data));
+    if (devices::possible()) [[unlikely]] {
+      const auto stage = devices::stage(typed.data, true);
+      return send_data(mode, typed.data, *c, dest, tag);
     }
-    if (mode != SendMode::synchronous && the_messenger->send_at_once(c->members[dest], envelope, typed.data))
-      return MPI_SUCCESS;
-    messages::Request request;
-    prepare_send(request, *c, dest, tag, mode, typed.data);
-    the_messenger->start(request);
-    wait_for(request);
-    return report(comm, outcome(request));
+    return send_data(mode, typed.data, *c, dest, tag);
   });
 }
 
