@@ -66,6 +66,16 @@ inline int give_up(team::Team& team, MPI_Comm comm, const char* function, const 
   }
 }
 
+// Runs `body`, our part of a collective call, which may need memory of its own.
+template <class Body>
+int with_memory(team::Team& team, MPI_Comm comm, const char* function, Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return give_up(team, comm, function, "out of memory");
+  }
+}
+
 template <class HostCall>
 int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;

@@ -111,59 +111,95 @@ class Exchange {
                            [](std::uint64_t sum, const Part& part) { return sum + part.data.bytes; });
   }
 
+  // What run() needs of memory: from the first message on nothing may be missing.
+  void prepare() {
+    later_.reserve(std::size_t(p_));
+    if (!short_ones()) requests_ = std::make_unique<messages::Request[]>(2 * std::size_t(p_));
+  }
+
   int run() {
     const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
     int code = own.bytes > place.bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     layout::copy(place, own, 0, std::min(own.bytes, place.bytes));
-    std::vector<int> later;  // whom we could not send to at once
-    if (short_ones()) {
+    if (!requests_) {
       each_send([&](int to, const layout::Data& data) {
         if (!the_messenger->send_at_once(c_.members[std::size_t(to)], {context_, c_.rank, tag}, data))
-          later.push_back(to);
+          later_.push_back(to);
       });
-      if (later.empty()) {
-        each_receive([&](int from, const layout::Data& data) {
-          messages::Request r;
-          prepare_receive(r, c_, from, tag, data);
-          r.envelope.context = context_;
-          the_messenger->start(r);
-          wait_for(r);
-          if (code == MPI_SUCCESS) code = outcome(r);
-        });
+      if (!later_.empty()) requests_.reset(new (std::nothrow) messages::Request[2 * std::size_t(p_)]);
+      if (!requests_) {
+        // One after the other; peers take in what they are not waiting for.
+        for (const int to : later_) transfer(true, to, send_[std::size_t(to)].data, code);
+        each_receive([&](int from, const layout::Data& data) { transfer(false, from, data, code); });
         return finish(code);
       }
     } else {
-      each_send([&](int to, const layout::Data&) { later.push_back(to); });
+      each_send([&](int to, const layout::Data&) { later_.push_back(to); });
     }
-    const auto requests = std::make_unique<messages::Request[]>(std::size_t(p_) + later.size());
     std::size_t used = 0;
     try {
       each_receive([&](int from, const layout::Data& data) {
-        messages::Request& r = requests[used++];
+        messages::Request& r = requests_[used++];
         prepare_receive(r, c_, from, tag, data);
         r.envelope.context = context_;
         the_messenger->start(r);
       });
-      for (const int to : later) {
-        messages::Request& r = requests[used++];
+      for (const int to : later_) {
+        messages::Request& r = requests_[used++];
         prepare_send(r, c_, to, tag, SendMode::standard, send_[std::size_t(to)].data);
         r.envelope.context = context_;
         the_messenger->start(r);
       }
       for (std::size_t i = 0; i < used; ++i) {
-        the_messenger->wait(requests[i]);
-        if (code == MPI_SUCCESS) code = outcome(requests[i]);
+        the_messenger->wait(requests_[i]);
+        judge(requests_[i], code);
       }
     } catch (...) {
       for (std::size_t i = 0; i < used; ++i)
-        if (!requests[i].complete()) the_messenger->abandon(requests[i]);
+        if (!requests_[i].complete()) the_messenger->abandon(requests_[i]);
       throw;
     }
     return finish(code);
   }
 
+  // For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what
+  // they send to it is let in and dropped.
+  template <class P>
+  static void refuse(const Communicator& c, const P& send, const P& recv, bool in_place) {
+    const std::uint64_t context = context_of(c);
+    auto any = [](const P& parts, int partner) {
+      MPI_Count size = 0;
+      return parts.counts[partner] > 0 && host.Type_size_x(parts.type_of(partner), &size) == MPI_SUCCESS && size > 0;
+    };
+    for (const bool sends : {true, false})
+      for (int r = 0; r < c.size; ++r) {
+        if (r == c.rank || !any(sends && !in_place ? send : recv, r)) continue;
+        int code = MPI_SUCCESS;
+        transfer(c, context, sends, r, {}, code);
+      }
+  }
+
  private:
   static constexpr int tag = 0;
+  static std::uint64_t context_of(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{0}); }
+  static void transfer(const Communicator& c, std::uint64_t context, bool sends, int partner, const layout::Data& data,
+                       int& code) {
+    messages::Request r;
+    if (sends) prepare_send(r, c, partner, tag, SendMode::standard, data);
+    else prepare_receive(r, c, partner, tag, data);
+    r.envelope.context = context;
+    the_messenger->start(r);
+    wait_for(r);
+    judge(r, code);
+  }
+  void transfer(bool sends, int partner, const layout::Data& data, int& code) const {
+    transfer(c_, context_, sends, partner, data, code);
+  }
+  // Nothing where something was expected: the partner has refused.
+  static void judge(const messages::Request& r, int& code) {
+    if (code == MPI_SUCCESS) code = outcome(r);
+    if (code == MPI_SUCCESS && !r.is_send && r.received == 0 && r.data.bytes) code = MPI_ERR_OTHER;
+  }
   // Short messages leave at once, as a rule: then no request is under way while we receive.
   bool short_ones() const {
     constexpr std::uint64_t short_bytes = 4096;
@@ -191,8 +227,10 @@ class Exchange {
   }
   const Communicator& c_;
   const int p_;
-  const std::uint64_t context_ = mix_context(c_.context, ~std::uint64_t{0});
+  const std::uint64_t context_ = context_of(c_);
   std::vector<Part> send_, recv_;
+  std::vector<int> later_;                         // whom we could not send to at once
+  std::unique_ptr<messages::Request[]> requests_;  // of long messages
   std::optional<memory::Temporary> aside_;
 };
 
@@ -230,9 +268,17 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
   }
   if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare())) return to_the_host(Reason::argument);
   return guarded(comm, function, [&]() -> int {
-    Exchange all(*c);
-    if (!all.describe(send, recv, in_place)) return to_the_host(Reason::argument);
-    if (in_place) all.copy_aside();
+    std::optional<Exchange> ready;
+    try {
+      ready.emplace(*c);
+      if (!ready->describe(send, recv, in_place)) return to_the_host(Reason::argument);
+      if (in_place) ready->copy_aside();
+      ready->prepare();
+    } catch (const std::bad_alloc&) {
+      Exchange::refuse(*c, send, recv, in_place);
+      throw;
+    }
+    Exchange& all = *ready;
     const int code = report(comm, all.run());
     if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.host();
     last_algorithm = "messages";

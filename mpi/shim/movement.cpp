@@ -24,10 +24,12 @@ int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* functio
   for (Packed* const data : {send.data, recv.data}) {
     if (!data) continue;
     if (data->error()) return to_host(call.collective, Reason::argument, host_call);
-    if (!data->room() && data->bytes()) return raise(comm, function, "out of memory for a packed copy of the buffer");
+    if (!data->room() && data->bytes())
+      return give_up(team, comm, function, "out of memory for a packed copy of the buffer");
   }
   if (send.data) {
-    if (const int code = send.data->pack(send.first, send.count); code != MPI_SUCCESS) return code;
+    if (send.data->pack(send.first, send.count) != MPI_SUCCESS)
+      return give_up(team, comm, function, "the buffer cannot be packed");
     call.send = send.data->room() + send.displacement;
   }
   if (recv.data) call.recv = recv.data->room() + recv.displacement;
@@ -55,13 +57,15 @@ int bcast(void* buffer, N count, MPI_Datatype type, int root, MPI_Comm comm, Hos
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::bcast, admitted.reason, host_call);
   team::Team& team = *admitted.team;
-  if (root < 0 || root >= team.size()) return to_host(Collective::bcast, Reason::argument, host_call);
-  Packed data(buffer, count, type, comm);
-  Call call{Collective::bcast, data.bytes()};
-  call.root = root;
-  const Side side{&data, 0, std::size_t(count)};
-  return team.rank() == root ? carry_packed(team, comm, call, "MPI_Bcast", side, {}, host_call)
-                             : carry_packed(team, comm, call, "MPI_Bcast", {}, side, host_call);
+  return with_memory(team, comm, "MPI_Bcast", [&]() -> int {
+    if (root < 0 || root >= team.size()) return to_host(Collective::bcast, Reason::argument, host_call);
+    Packed data(buffer, count, type, comm);
+    Call call{Collective::bcast, data.bytes()};
+    call.root = root;
+    const Side side{&data, 0, std::size_t(count)};
+    return team.rank() == root ? carry_packed(team, comm, call, "MPI_Bcast", side, {}, host_call)
+                               : carry_packed(team, comm, call, "MPI_Bcast", {}, side, host_call);
+  });
 }
 
 template <class N, class HostCall>
@@ -70,19 +74,21 @@ int allgather(const void* send, N send_count, MPI_Datatype send_type, void* recv
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::allgather, admitted.reason, host_call);
   team::Team& team = *admitted.team;
-  const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count);
-  Packed out(recv, all_of(recv_count, p), recv_type, comm);
-  Call call{Collective::allgather, out.bytes() / p};
-  const Side all{&out, 0, each * p};
-  if (send == MPI_IN_PLACE) {
-    return carry_packed(team, comm, call, "MPI_Allgather", {&out, me * each, each, me * call.bytes}, all, host_call);
-  }
-  Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  const void* const own = offset_by(recv, me * call.bytes);
-  if (in.error() || out.error() || in.bytes() != call.bytes ||
-      aliased(send, send_count, send_type, own, recv_count, recv_type))
-    return to_host(Collective::allgather, Reason::argument, host_call);
-  return carry_packed(team, comm, call, "MPI_Allgather", {&in, 0, std::size_t(send_count)}, all, host_call);
+  return with_memory(team, comm, "MPI_Allgather", [&]() -> int {
+    const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count);
+    Packed out(recv, all_of(recv_count, p), recv_type, comm);
+    Call call{Collective::allgather, out.bytes() / p};
+    const Side all{&out, 0, each * p};
+    if (send == MPI_IN_PLACE) {
+      return carry_packed(team, comm, call, "MPI_Allgather", {&out, me * each, each, me * call.bytes}, all, host_call);
+    }
+    Packed in(const_cast<void*>(send), send_count, send_type, comm);
+    const void* const own = offset_by(recv, me * call.bytes);
+    if (in.error() || out.error() || in.bytes() != call.bytes ||
+        aliased(send, send_count, send_type, own, recv_count, recv_type))
+      return to_host(Collective::allgather, Reason::argument, host_call);
+    return carry_packed(team, comm, call, "MPI_Allgather", {&in, 0, std::size_t(send_count)}, all, host_call);
+  });
 }
 
 template <class N, class HostCall>
@@ -91,16 +97,18 @@ int alltoall(const void* send, N send_count, MPI_Datatype send_type, void* recv,
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::alltoall, admitted.reason, host_call);
   team::Team& team = *admitted.team;
-  const std::size_t p = team.size();
-  Packed out(recv, all_of(recv_count, p), recv_type, comm);
-  Call call{Collective::alltoall, out.bytes() / p};
-  const Side all{&out, 0, std::size_t(recv_count) * p};
-  if (send == MPI_IN_PLACE) return carry_packed(team, comm, call, "MPI_Alltoall", all, all, host_call);
-  Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
-  if (in.error() || out.error() || in.bytes() != out.bytes() ||
-      aliased(send, send_count, send_type, recv, recv_count, recv_type))
-    return to_host(Collective::alltoall, Reason::argument, host_call);
-  return carry_packed(team, comm, call, "MPI_Alltoall", {&in, 0, std::size_t(send_count) * p}, all, host_call);
+  return with_memory(team, comm, "MPI_Alltoall", [&]() -> int {
+    const std::size_t p = team.size();
+    Packed out(recv, all_of(recv_count, p), recv_type, comm);
+    Call call{Collective::alltoall, out.bytes() / p};
+    const Side all{&out, 0, std::size_t(recv_count) * p};
+    if (send == MPI_IN_PLACE) return carry_packed(team, comm, call, "MPI_Alltoall", all, all, host_call);
+    Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
+    if (in.error() || out.error() || in.bytes() != out.bytes() ||
+        aliased(send, send_count, send_type, recv, recv_count, recv_type))
+      return to_host(Collective::alltoall, Reason::argument, host_call);
+    return carry_packed(team, comm, call, "MPI_Alltoall", {&in, 0, std::size_t(send_count) * p}, all, host_call);
+  });
 }
 
 template <class N, class HostCall>
@@ -109,28 +117,30 @@ int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::gather, admitted.reason, host_call);
   team::Team& team = *admitted.team;
-  if (root < 0 || root >= team.size()) return to_host(Collective::gather, Reason::argument, host_call);
-  const std::size_t p = team.size(), each = std::size_t(recv_count);
-  if (team.rank() != root) {
-    if (send == MPI_IN_PLACE) return to_host(Collective::gather, Reason::argument, host_call);
-    Packed in(const_cast<void*>(send), send_count, send_type, comm);
-    Call call{Collective::gather, in.bytes()};
+  return with_memory(team, comm, "MPI_Gather", [&]() -> int {
+    if (root < 0 || root >= team.size()) return to_host(Collective::gather, Reason::argument, host_call);
+    const std::size_t p = team.size(), each = std::size_t(recv_count);
+    if (team.rank() != root) {
+      if (send == MPI_IN_PLACE) return to_host(Collective::gather, Reason::argument, host_call);
+      Packed in(const_cast<void*>(send), send_count, send_type, comm);
+      Call call{Collective::gather, in.bytes()};
+      call.root = root;
+      return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, {}, host_call);
+    }
+    Packed out(recv, all_of(recv_count, p), recv_type, comm);
+    Call call{Collective::gather, out.bytes() / p};
     call.root = root;
-    return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, {}, host_call);
-  }
-  Packed out(recv, all_of(recv_count, p), recv_type, comm);
-  Call call{Collective::gather, out.bytes() / p};
-  call.root = root;
-  const Side all{&out, 0, each * p};
-  if (send == MPI_IN_PLACE) {
-    return carry_packed(team, comm, call, "MPI_Gather", {&out, root * each, each, root * call.bytes}, all, host_call);
-  }
-  Packed in(const_cast<void*>(send), send_count, send_type, comm);
-  const void* const own = offset_by(recv, root * call.bytes);
-  if (in.error() || out.error() || in.bytes() != call.bytes ||
-      aliased(send, send_count, send_type, own, recv_count, recv_type))
-    return to_host(Collective::gather, Reason::argument, host_call);
-  return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, all, host_call);
+    const Side all{&out, 0, each * p};
+    if (send == MPI_IN_PLACE) {
+      return carry_packed(team, comm, call, "MPI_Gather", {&out, root * each, each, root * call.bytes}, all, host_call);
+    }
+    Packed in(const_cast<void*>(send), send_count, send_type, comm);
+    const void* const own = offset_by(recv, root * call.bytes);
+    if (in.error() || out.error() || in.bytes() != call.bytes ||
+        aliased(send, send_count, send_type, own, recv_count, recv_type))
+      return to_host(Collective::gather, Reason::argument, host_call);
+    return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, all, host_call);
+  });
 }
 
 template <class N, class HostCall>
@@ -139,28 +149,30 @@ int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, 
   const Admission admitted = admit(comm);
   if (!admitted.team) return to_host(Collective::scatter, admitted.reason, host_call);
   team::Team& team = *admitted.team;
-  if (root < 0 || root >= team.size()) return to_host(Collective::scatter, Reason::argument, host_call);
-  const std::size_t p = team.size(), each = std::size_t(send_count);
-  if (team.rank() != root) {
-    if (recv == MPI_IN_PLACE) return to_host(Collective::scatter, Reason::argument, host_call);
-    Packed out(recv, recv_count, recv_type, comm);
-    Call call{Collective::scatter, out.bytes()};
+  return with_memory(team, comm, "MPI_Scatter", [&]() -> int {
+    if (root < 0 || root >= team.size()) return to_host(Collective::scatter, Reason::argument, host_call);
+    const std::size_t p = team.size(), each = std::size_t(send_count);
+    if (team.rank() != root) {
+      if (recv == MPI_IN_PLACE) return to_host(Collective::scatter, Reason::argument, host_call);
+      Packed out(recv, recv_count, recv_type, comm);
+      Call call{Collective::scatter, out.bytes()};
+      call.root = root;
+      return carry_packed(team, comm, call, "MPI_Scatter", {}, {&out, 0, std::size_t(recv_count)}, host_call);
+    }
+    Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
+    Call call{Collective::scatter, in.bytes() / p};
     call.root = root;
-    return carry_packed(team, comm, call, "MPI_Scatter", {}, {&out, 0, std::size_t(recv_count)}, host_call);
-  }
-  Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
-  Call call{Collective::scatter, in.bytes() / p};
-  call.root = root;
-  const Side all{&in, 0, each * p};
-  // In place the root's own block stays where it is; nothing of the send buffer is written.
-  if (recv == MPI_IN_PLACE)
-    return carry_packed(team, comm, call, "MPI_Scatter", all, {&in, 0, 0, root * call.bytes}, host_call);
-  Packed out(recv, recv_count, recv_type, comm);
-  const void* const own = offset_by(send, root * call.bytes);
-  if (in.error() || out.error() || out.bytes() != call.bytes ||
-      aliased(own, send_count, send_type, recv, recv_count, recv_type))
-    return to_host(Collective::scatter, Reason::argument, host_call);
-  return carry_packed(team, comm, call, "MPI_Scatter", all, {&out, 0, std::size_t(recv_count)}, host_call);
+    const Side all{&in, 0, each * p};
+    // In place the root's own block stays where it is; nothing of the send buffer is written.
+    if (recv == MPI_IN_PLACE)
+      return carry_packed(team, comm, call, "MPI_Scatter", all, {&in, 0, 0, root * call.bytes}, host_call);
+    Packed out(recv, recv_count, recv_type, comm);
+    const void* const own = offset_by(send, root * call.bytes);
+    if (in.error() || out.error() || out.bytes() != call.bytes ||
+        aliased(own, send_count, send_type, recv, recv_count, recv_type))
+      return to_host(Collective::scatter, Reason::argument, host_call);
+    return carry_packed(team, comm, call, "MPI_Scatter", all, {&out, 0, std::size_t(recv_count)}, host_call);
+  });
 }
 
 }  // namespace
