@@ -11,14 +11,23 @@ bash scripts/lint.sh
 stage "build"
 [ -e build/release/build.ninja ] || cmake --preset release > /dev/null
 ninja -C build/release --quiet
+stage "clang"
+python3 scripts/clang.py build/release
 for sanitizer in asan tsan; do
   stage "engine tests, $sanitizer"
   [ -e build/$sanitizer/build.ninja ] || cmake --preset $sanitizer > /dev/null
   ninja -C build/$sanitizer --quiet
   ctest --test-dir build/$sanitizer --output-on-failure -Q || { ctest --test-dir build/$sanitizer --rerun-failed --output-on-failure; exit 1; }
 done
+stage "heap tests, undefined behaviour"
+[ -e build/ubsan/build.ninja ] || cmake --preset ubsan > /dev/null
+ninja -C build/ubsan --quiet heap_test
+build/ubsan/bin/heap_test > build/ubsan/heap_test.log || { cat build/ubsan/heap_test.log; exit 1; }
 stage "engine tests, release"
 ctest --test-dir build/release --output-on-failure
 stage "tests under real MPIs"
 .venv/bin/python -m pytest tests
+stage "tests under real MPIs, asan"
+NEARFIELD_TEST_BUILD=asan .venv/bin/python -m pytest tests/mpi/test_{types,faults,messages,exchanging}.py \
+  -k "(types or scenarios or wrong_arguments or exchanging) and (mpich or openmpi) and not debian"
 stage "done"

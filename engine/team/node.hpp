@@ -42,6 +42,7 @@ inline constexpr std::uint64_t heap_gone = std::uint64_t{1} << 63;
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
 struct Peer {
+  Peer(memory::PeerSegment mapped, pid_t process) : segment(std::move(mapped)), pid(process) {}
   memory::PeerSegment segment;
   pid_t pid = 0;  // 0: not visible from our pid namespace
   int pidfd = -1;

@@ -17,7 +17,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "build" / "release" / "lib" / "libnearfield.so"
+# The build that is tested: "release", or "asan", whose runtimes come first; they replace malloc, so the heap is out.
+BUILD = os.environ.get("NEARFIELD_TEST_BUILD", "release")
+SANITIZED = BUILD != "release"
+LIBRARY = ROOT / "build" / BUILD / "lib" / "libnearfield.so"
 HEAP = LIBRARY.parent / "libnearfield-heap.so"
 PROGRAMS = Path(__file__).parent / "programs"
 SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
@@ -108,9 +111,21 @@ def environment(host: str, nearfield: bool, extra: dict[str, str] | None = None)
     env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if host == "impi":
         env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(ROOT / ".hosts/impi")}
-    if nearfield:
+    if nearfield and SANITIZED:
+        env["LD_PRELOAD"] = f"{runtime('libasan.so')}:{runtime('libubsan.so')}:{LIBRARY}"
+        # What hosts and launchers do is theirs.
+        env["ASAN_OPTIONS"] = "detect_leaks=0:abort_on_error=0:exitcode=99:verify_asan_link_order=0"
+        env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
+    elif nearfield:
         env["LD_PRELOAD"] = f"{LIBRARY}:{HEAP}"  # NEARFIELD_HEAP=off in `extra` switches the heap off
     return env | (extra or {})
+
+
+@functools.cache
+def runtime(library: str) -> str:
+    """Where the compiler keeps a sanitizer's runtime."""
+    found = subprocess.run(["g++", f"-print-file-name={library}"], capture_output=True, text=True, check=True)
+    return os.path.realpath(found.stdout.strip())
 
 
 def command(host: str, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> list[str]:

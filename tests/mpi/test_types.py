@@ -39,3 +39,13 @@ def test_derived_types_and_files(host: str, heap: str, tmp_path: Path) -> None:
         job = launch(host, ranks, program, env=env, timeout=60)
         assert "32 kinds of calls, 0 bytes wrong" in job.stdout, job.text[-4000:]
         assert carried(job, "alltoall") >= 64
+
+
+@pytest.mark.parametrize("heap", ["shared", "off"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_nested_types_of_all_constructors(host: str, heap: str) -> None:
+    program = [compile_c(host, "nested.c"), "1", "400"]
+    job = launch(host, 2, program, env={"NEARFIELD_STATS": "1", "NEARFIELD_HEAP": heap})
+    results = re.findall(r"rank \d: (\d+) types, (\d+) received, 0 wrong", job.stdout)
+    assert len(results) == 2 and all(int(t) > 300 and int(r) > 150 for t, r in results), job.text[-4000:]
+    assert carried(job, "allgather") > 300 and carried(job, "bcast") > 150

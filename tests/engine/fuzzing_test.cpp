@@ -1,0 +1,151 @@
+// Texts that people write: settings, overrides, machine files, tuned files. Valid ones are changed at random; whatever
+// comes of it is understood or complained about, and what was understood can be used. Bounded, the same in every run.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/choosing/choose.hpp"
+#include "engine/choosing/tuned.hpp"
+#include "engine/memory/reach.hpp"
+#include "engine/settings.hpp"
+
+namespace nearfield {
+namespace {
+
+class Changing {
+ public:
+  explicit Changing(unsigned seed) : random_(seed) {}
+  std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
+
+  // Some changes of a valid text: pieces of it and words of the grammar, put in, put elsewhere, or left out.
+  std::string change(std::string text, const std::vector<std::string>& words) {
+    for (std::size_t n = below(5); n > 0; --n) {
+      const std::size_t at = below(text.size() + 1);
+      const std::size_t length = std::min(below(8), text.size() - at);
+      switch (below(5)) {
+        case 0: text.erase(at, length); break;
+        case 1: text.insert(at, text.substr(below(text.size() + 1), below(12))); break;
+        case 2: text.insert(at, 1, char(below(255) + 1)); break;
+        case 3: text.replace(at, length, words[below(words.size())]); break;
+        default: text.insert(at, words[below(words.size())]); break;
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+const std::vector<std::string> numbers{
+    "0",   "-1", "1",  "1e309", "nan", "inf", "-0.0", "1e30", "0x10", "99999999999999999999",
+    "0.5", "=",  "\n", "\"",    "[",   "]"};
+
+team::Shape shape_of(const Machine& machine, int size) {
+  team::Shape shape = team::shape_for(size, machine);
+  return shape;
+}
+
+// Every call has an algorithm, whatever the machine and the override.
+void choose_all(const Machine& machine, const std::string& text) {
+  for (const int size : {2, 5, 32}) {
+    const team::Shape shape = shape_of(machine, size);
+    for (std::size_t c = 0; c < collectives::collective_count; ++c)
+      for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{4096}, std::size_t{1} << 22}) {
+        collectives::Call call{};
+        call.collective = collectives::Collective(c);
+        call.bytes = bytes;
+        const choosing::Chosen chosen = choosing::choose(shape, text, call);
+        for (const auto* row : chosen.promising) ASSERT_TRUE(row->applies(shape, call));
+        ASSERT_TRUE(!chosen.best || chosen.best->applies(shape, call));
+      }
+  }
+}
+
+TEST(Fuzzing, Settings) {
+  Changing changing(1);
+  const std::vector<std::string> words{"on", "off", "^", "cma", "xpmem", ",", ";", ":", "all", "mapped", "auto", "1"};
+  for (int round = 0; round < 300; ++round) {
+    for (const SettingRow& row : settings_table()) {
+      const std::string seed = *row.fallback ? row.fallback : words[changing.below(words.size())];
+      setenv(row.variable, changing.change(seed, round % 2 ? words : numbers).c_str(), 1);
+    }
+    unsetenv("NEARFIELD_MACHINE");
+    std::string complaints;
+    const Settings settings = read_settings(complaints);
+    EXPECT_GE(settings.stall_seconds, 0);
+  }
+  for (const SettingRow& row : settings_table()) unsetenv(row.variable);
+  std::string complaints;
+  read_settings(complaints);
+  EXPECT_EQ(complaints, "");
+}
+
+TEST(Fuzzing, Overrides) {
+  Changing changing(2);
+  std::vector<std::string> words{":", ";", ",", "^", " ", "::", "^^"};
+  for (std::size_t c = 0; c < collectives::collective_count; ++c) {
+    words.emplace_back(collectives::name(collectives::Collective(c)));
+    for (const auto& row : collectives::algorithms(collectives::Collective(c))) words.emplace_back(row.name);
+  }
+  int understood = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const std::string text = changing.change("allreduce:partitioned,slots;alltoall:^slots;bcast:pipeline", words);
+    if (!choosing::complain_about(text).empty()) continue;
+    ++understood;
+    if (understood < 100) choose_all({}, text);
+  }
+  EXPECT_GT(understood, 100);
+}
+
+class Files : public ::testing::Test {
+ protected:
+  void TearDown() override { unlink(path_.c_str()); }
+  void write(const std::string& text) { std::ofstream(path_) << text; }
+  const std::string path_ = ::testing::TempDir() + "nearfield-fuzzing-" + std::to_string(getpid()) + ".toml";
+};
+
+TEST_F(Files, Machines) {
+  Changing changing(3);
+  const std::string seed = describe(Machine{});
+  std::vector<std::string> words = numbers;
+  for (const MachineField& field : machine_fields()) words.push_back(std::string(field.name) + " = ");
+  int understood = 0;
+  for (int round = 0; round < 1500; ++round) {
+    write(changing.change(seed, words));
+    auto machine = read_machine(path_);
+    if (!machine) {
+      EXPECT_FALSE(machine.error().text.empty());
+      continue;
+    }
+    if (++understood < 200) choose_all(*machine, "");
+  }
+  EXPECT_GT(understood, 100);
+}
+
+TEST_F(Files, Tuned) {
+  Changing changing(4);
+  const std::string seed =
+      "[[cell]]\nop = \"allreduce\"\nranks = 8\nbytes = 1024\nalgorithm = \"slots\"\nstaged = \"slots\"\n";
+  std::vector<std::string> words = numbers;
+  for (const char* word : {"[[cell]]", "op = ", "ranks = ", "bytes = ", "\"alltoall\"", "{", "}", "true"})
+    words.emplace_back(word);
+  for (int round = 0; round < 2000; ++round) {
+    write(changing.change(seed, words));
+    auto tuned = choosing::Tuned::read(path_);
+    if (!tuned) continue;
+    std::uint8_t rows[collectives::collective_count][64][2] = {};
+    for (const int size : {1, 2, 8, 1 << 20}) tuned->tell(size, rows);
+    for (std::size_t c = 0; c < collectives::collective_count; ++c)
+      for (const auto& row : rows[c])
+        for (const std::uint8_t each : row) EXPECT_LE(each, collectives::algorithms(collectives::Collective(c)).size());
+  }
+}
+
+}  // namespace
+}  // namespace nearfield
