@@ -64,8 +64,8 @@ class Node {
   memory::Exchange& exchange() { return exchange_; }
   const memory::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  int shared_cache() const { return shared_cache_; }      // memory::shared_cache of our CPUs
-  int shared_package() const { return shared_package_; }  // memory::shared_package
+  int shared_cache() const { return shared_cache_; }          // memory::shared_cache of our CPUs
+  int shared_package() const { return shared_package_; }      // memory::shared_package
   int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
   const Machine& machine() const { return machine_; }
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
