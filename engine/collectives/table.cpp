@@ -76,10 +76,12 @@ bool run(team::Team& team, const Algorithm& algorithm, const Call& call) {
   } exposed{team};
   if (algorithm.share) {
     const std::size_t parts = parts_of(team, call);
-    return team.work_exposed(send, recv, in_place_at_root(team, call), parts, [&](std::size_t part) {
+    const auto work = [&](std::size_t part) {
       const Range ranks = share(std::size_t(team.size()), parts, part);
       algorithm.share(team, call, int(ranks.begin), int(ranks.end));
-    });
+    };
+    // By reference: nothing is allocated, which could fail here alone.
+    return team.work_exposed(send, recv, in_place_at_root(team, call), parts, std::ref(work));
   }
   if (!team.meet_exposed(send, recv, in_place_at_root(team, call))) return false;
   algorithm.run(team, call);

@@ -70,12 +70,13 @@ bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_
     bool looked = false;
     Verdict verdict = Verdict::good;
     // Only those who do a part look at everybody's exposures, and tell the others if they cannot.
-    work_together(parts, [&](std::size_t part) {
+    const auto part_of_it = [&](std::size_t part) {
       if (!looked) verdict = look();
       looked = true;
       if (verdict == Verdict::good) work(part);
       else leader_->verdict.store(rounds_together_ << 2 | std::uint64_t(verdict), std::memory_order_relaxed);
-    });
+    };
+    work_together(parts, std::ref(part_of_it));  // nothing is allocated
     ticks_safe_ = tick_;
     last_rounds_rooted_ = false;
     const std::uint64_t told = leader_->verdict.load(std::memory_order_relaxed);  // ordered by `done`

@@ -30,7 +30,10 @@ static int good(const char* what, int code) {
   MPI_Error_class(code, &class);
   fprintf(stderr, "rank %d: %s: error %d\n", rank, what, class);
   ++errors;
-  if (aborts) MPI_Abort(MPI_COMM_WORLD, 3);
+  if (aborts) {
+    MPI_Abort(MPI_COMM_WORLD, 3);
+    for (;;) pause(); /* some hosts return before the launcher acts */
+  }
   return 0;
 }
 static void check(const char* what, int right) {
