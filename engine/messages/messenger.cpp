@@ -17,8 +17,16 @@ Messenger::Messenger(team::Team& base)
 
 Messenger::~Messenger() { node_.progress.messages = nullptr; }
 
-Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
+// Local. Nothing may be missing once the members have agreed. nullptr without memory.
+std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) try {
   std::unique_ptr<Messenger> m(new Messenger(base));
+  const auto members = std::size_t(m->members_);
+  m->base_.reserve(members);
+  m->peer_.reserve(members);
+  m->box_.reserve(members);
+  m->heap_.resize(members);
+  m->talking_.reserve(members);
+  m->silent_.reserve(members);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
@@ -27,10 +35,8 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
       settings.choosing == Choosing::trial && settings.protocol == Protocol::automatic && !m->node_.policy().crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);
-  std::uint64_t mine = 0;
   if (offset && m->node_.settings().messages) {
-    mine = *offset;
-    m->mine_ = reinterpret_cast<Mailbox*>(m->node_.segment().base() + mine);
+    m->mine_ = reinterpret_cast<Mailbox*>(m->node_.segment().base() + *offset);
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
     m->mine_->asleep.store(0, std::memory_order_relaxed);
@@ -38,7 +44,16 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->mine_->summons.store(0, std::memory_order_relaxed);
     for (Cell& cell : m->mine_->cell) cell.busy.store(0, std::memory_order_relaxed);
   }
-  std::vector<std::uint64_t> offsets(m->members_);
+  return m;
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
+  auto m = prepare(base, threaded);
+  const std::uint64_t mine =
+      m && m->mine_ ? std::uint64_t(reinterpret_cast<std::byte*>(m->mine_) - m->node_.segment().base()) : 0;
+  auto offsets = team::room_for<std::uint64_t>(base.size());
   if (!bootstrap.allgather(&mine, offsets.data(), sizeof mine)) return Error{"the host's allgather failed"};
   for (const std::uint64_t each : offsets)
     if (!each) return Error{"messages are switched off, or a member has no shared memory for its mailbox"};
@@ -47,9 +62,6 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->peer_.push_back(base.peer(r));
     m->box_.push_back(reinterpret_cast<Mailbox*>(m->base_[r] + offsets[r]));
   }
-  m->heap_.resize(m->members_);
-  m->talking_.reserve(m->members_);
-  m->silent_.reserve(m->members_);
   m->node_.progress.messages = m.get();
   return m;
 }

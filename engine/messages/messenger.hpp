@@ -94,6 +94,7 @@ class Messenger final : public waiting::Messages {
 
  private:
   explicit Messenger(team::Team& base);
+  static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
   struct Out {
     FastboxWriter box;

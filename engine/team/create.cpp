@@ -41,7 +41,7 @@ struct Hello {
   std::uint64_t cpus[16];  // affinity mask
 };
 
-int sharing(const std::vector<Hello>& hellos, int rank) {
+int sharing(std::span<const Hello> hellos, int rank) {
   int members = 0;
   for (const auto& h : hellos) {
     bool shared = false;
@@ -52,7 +52,7 @@ int sharing(const std::vector<Hello>& hellos, int rank) {
 }
 
 // How many consecutive members share a cache or package, where all have as many, but for the last; 0: not so.
-std::uint32_t stretch(const std::vector<Hello>& hellos, std::int64_t Hello::*what) {
+std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) {
   const std::size_t p = hellos.size();
   std::size_t first = 1;
   while (first < p && hellos[first].*what == hellos[0].*what) ++first;
@@ -64,7 +64,7 @@ std::uint32_t stretch(const std::vector<Hello>& hellos, std::int64_t Hello::*wha
 }
 
 // The shape of a team, by its first member.
-void plan_shape(Plan& plan, Node& node, const std::vector<Hello>& hellos, int sharing_cpus, bool one_group) {
+void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int sharing_cpus, bool one_group) {
   const Machine& machine = node.machine();
   const bool crowded = node.policy().crowded;
   plan.one_group = one_group;
@@ -168,29 +168,29 @@ void probe_cma(Node& node, const Hello& hello, Peer& peer) {
 
 void Team::decline(int size, Bootstrap& bootstrap) {
   const Hello absent{};
-  std::vector<Hello> hellos(size);
+  auto hellos = room_for<Hello>(size);
   bootstrap.allgather(&absent, hellos.data(), sizeof absent);
 }
 
-Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
+// Local: our part of step 1.
+std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t& leader_offset, std::string& trouble) {
   std::unique_ptr<Team> team(new Team(node, rank, size));
-  std::string trouble;
-
+  // Nothing may be missing once the members have agreed.
+  team->children_.reserve(std::size_t(size));
+  team->algorithm_text.reserve(sizeof Plan::algorithm);
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
   const std::size_t shift = std::size_t(rank % 32) * line;
-  const std::size_t leader_offset = (sizeof(MemberBlock) + line - 1) / line * line;
+  leader_offset = (sizeof(MemberBlock) + line - 1) / line * line;
   const std::size_t bytes = 32 * line + leader_offset + (rank == 0 ? sizeof(LeaderBlock) : 0);
   auto allocation = node.arena().allocate_zeroed(bytes, 4096);
-  Hello mine{};
-  if (allocation) {
-    team->block_allocation_ = *allocation;
-    team->block_offset_ = *allocation + shift;
-    team->mine_ = new (node.segment().base() + team->block_offset_) MemberBlock{};
-    mine.block = team->block_offset_;
-  } else {
+  if (!allocation) {
     trouble = allocation.error().text;
+    return team;
   }
-  if (rank == 0 && allocation) {
+  team->block_allocation_ = *allocation;
+  team->block_offset_ = *allocation + shift;
+  team->mine_ = new (node.segment().base() + team->block_offset_) MemberBlock{};
+  if (rank == 0) {
     auto* leader = new (node.segment().base() + team->block_offset_ + leader_offset) LeaderBlock{};
     leader->plan.check = node.settings().check;
     const std::string& text = node.settings().algorithm;
@@ -198,6 +198,43 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
     leader->plan.machine = node.machine();
     leader->plan.choosing = node.settings().choosing;
     if (node.amend_plan) node.amend_plan(leader->plan, size);
+  }
+  return team;
+}
+
+// Local: what the others have told, once their segments are mapped. `told`: a Hello of each.
+void Team::join(const void* told, std::size_t leader_offset) {
+  const std::span<const Hello> hellos(static_cast<const Hello*>(told), std::size_t(size_));
+  const std::lock_guard lock(node_.peers_mutex);
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) {
+      base_[r] = node_.segment().base();
+    } else {
+      Peer& peer = *node_.peers.at(hellos[r].address.identity());
+      peer.address = hellos[r].address;
+      probe_cma(node_, hellos[r], peer);
+      peer_[r] = &peer;
+      base_[r] = peer.segment.base();
+    }
+    member_[r] = reinterpret_cast<MemberBlock*>(base_[r] + hellos[r].block);
+  }
+  leader_ = reinterpret_cast<LeaderBlock*>(base_[0] + hellos[0].block + leader_offset);
+  const int shared = sharing(hellos, rank_);
+  const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+  node_.tune(shared, one_group);
+  if (rank_ == 0) plan_shape(leader_->plan, node_, hellos, shared, one_group);
+}
+
+Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
+  std::string trouble;
+  std::unique_ptr<Team> team;
+  std::size_t leader_offset = 0;
+  Hello mine{};
+  try {
+    team = prepare(node, rank, size, leader_offset, trouble);
+    mine.block = team->block_offset_;
+  } catch (const std::bad_alloc&) {
+    trouble = "out of memory";
   }
   mine.address = node.exchange().address();
   mine.pid = getpid();
@@ -213,7 +250,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
     if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 
-  std::vector<Hello> hellos(size);
+  auto hellos = room_for<Hello>(size);
   if (!bootstrap.allgather(&mine, hellos.data(), sizeof mine)) return Error{"the host's allgather failed"};
 
   // Everything that decides whether we go on must be the same on all members, hence come from the hellos alone.
@@ -231,26 +268,11 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
       if (!std::memcmp(hellos[r].address.name, hellos[s].address.name, sizeof mine.address.name))
         return Error{"two members are one process"};
 
-  trouble = swap_segments(node, hellos, rank, *team->mine_, bootstrap);
-  if (trouble.empty()) {
-    const std::lock_guard lock(node.peers_mutex);
-    for (int r = 0; r < size; ++r) {
-      if (r == rank) {
-        team->base_[r] = node.segment().base();
-      } else {
-        Peer& peer = *node.peers.at(hellos[r].address.identity());
-        peer.address = hellos[r].address;
-        probe_cma(node, hellos[r], peer);
-        team->peer_[r] = &peer;
-        team->base_[r] = peer.segment.base();
-      }
-      team->member_[r] = reinterpret_cast<MemberBlock*>(team->base_[r] + hellos[r].block);
-    }
-    team->leader_ = reinterpret_cast<LeaderBlock*>(team->base_[0] + hellos[0].block + leader_offset);
-    const int shared = sharing(hellos, rank);
-    const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
-    node.tune(shared, one_group);
-    if (rank == 0) plan_shape(team->leader_->plan, node, hellos, shared, one_group);
+  try {
+    trouble = swap_segments(node, hellos, rank, *team->mine_, bootstrap);
+    if (trouble.empty()) team->join(hellos.data(), leader_offset);
+  } catch (const std::bad_alloc&) {
+    trouble = "out of memory";
   }
   constexpr std::uint32_t complete = 1;
   const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);

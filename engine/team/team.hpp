@@ -50,6 +50,14 @@ struct Bootstrap {
   virtual void idle() = 0;                                // called while others are waited for
 };
 
+// What the members' answers need: without it we could not even say that we cannot take part, so it is asked for twice.
+template <class T>
+std::vector<T> room_for(int size) try {
+  return std::vector<T>(std::size_t(size));
+} catch (const std::bad_alloc&) {
+  return std::vector<T>(std::size_t(size));
+}
+
 class Team {
  public:
   // Collective. An Error means that these members cannot share memory, agreed by all of them.
@@ -185,6 +193,10 @@ class Team {
 
  private:
   Team(Node& node, int rank, int size);
+  // create.cpp
+  static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
+                                       std::string& trouble);
+  void join(const void* told, std::size_t leader_offset);
   void settle_staging();
   struct Awaited {
     std::uint32_t whom;  // rank + 1, or `everybody`

@@ -192,14 +192,17 @@ void make_team(Communicator& state) {
   }
   HostBootstrap bootstrap(state.comm);
   const bool nested = std::exchange(creating, true);
-  if (!the_node) {
-    team::Team::decline(state.size, bootstrap);
-  } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
-    state.team = std::move(*team);
-    state.team->exact_bcast = host_compares_lengths;
-    watch(state);
-  } else {
-    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+  try {
+    if (!the_node) {
+      team::Team::decline(state.size, bootstrap);
+    } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
+      state.team = std::move(*team);
+      state.team->exact_bcast = host_compares_lengths;
+      watch(state);
+    } else {
+      log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+    }
+  } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
   creating = nested;
 }
@@ -251,7 +254,12 @@ void start_node(int thread_level, bool collectively) {
   int initialized = 0;
   if (host.Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
   std::string complaints;
-  const Settings settings = read_settings(complaints);
+  Settings settings;
+  try {
+    settings = read_settings(complaints);
+  } catch (const std::bad_alloc&) {
+    settings.enabled = false;
+  }
   if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
   std::shared_ptr<const choosing::Tuned> tuned;
@@ -270,17 +278,19 @@ void start_node(int thread_level, bool collectively) {
   host.Comm_size(host.world, &size);
   if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
-  if (settings.enabled) {
-    auto created = team::Node::create(settings);
-    if (created) {
-      the_node = created->release();
-      the_node->progress.host = step_of_host;
-      if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
-      the_node->progress.host_needs_us = host_needs_us;
-    } else {
-      log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
+  if (settings.enabled) try {
+      auto created = team::Node::create(settings);
+      if (created) {
+        the_node = created->release();
+        the_node->progress.host = step_of_host;
+        if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
+        the_node->progress.host_needs_us = host_needs_us;
+      } else {
+        log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
+      }
+    } catch (const std::bad_alloc&) {
+      log_line(LogLevel::info, "out of memory, the host serves every call");
     }
-  }
   int* upper_bound = nullptr;
   int known = 0;
   const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &upper_bound, &known) == MPI_SUCCESS && known;

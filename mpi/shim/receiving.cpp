@@ -36,7 +36,7 @@ template <class N>
 
 template <class N, class HostCall>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-            MPI_Status* status, HostCall host_call) {
+            MPI_Status* status, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
   TypedData typed(buffer, count, type);
@@ -55,11 +55,13 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
     return report(comm, outcome(request));
   });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
 template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
-                 MPI_Comm comm, MPI_Request* request, HostCall host_call) {
+                 MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag) || !request) return making_host(persistent, request, host_call);
   TypedData typed(buffer, count, type);
@@ -84,6 +86,8 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     *request = handle_of(user);
     return persistent ? MPI_SUCCESS : begin(*user);
   });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
 // ---------------------------------------------------------------- probes
@@ -214,7 +218,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
 template <class N, class HostCall>
 int exchange(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
-             MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) {
+             MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag))
     return blocking_host(host_call);
@@ -304,6 +308,8 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
     mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
     return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
   });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
 }  // namespace

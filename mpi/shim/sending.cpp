@@ -24,7 +24,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
 
 template <class N, class HostCall>
 int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
-         MPI_Comm comm, HostCall host_call) {
+         MPI_Comm comm, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
   TypedData typed(buffer, count, type);
@@ -39,6 +39,8 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
     }
     return send_data(mode, typed.data, *c, dest, tag);
   });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
 int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm) {
@@ -53,7 +55,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
 template <class N, class HostCall>
 int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
-              int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) {
+              int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag) || !request) return making_host(persistent, request, host_call);
   TypedData typed(buffer, count, type);
@@ -91,6 +93,8 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     free_request(user);
     return raise_code(comm, code);
   });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
 }  // namespace

@@ -82,7 +82,48 @@ void finish_messages() {
 
 bool lent_at_the_end = false;
 
+// What the program calls: no exception may leave it, since the frames above are C's. Those of messages that are called
+// most end what they throw by themselves (never_throws).
+template <auto function, class Type = decltype(function)>
+struct Entry;
+template <auto function, class Result, class... Arguments>
+struct Entry<function, Result (*)(Arguments...)> {
+  static inline const char* name = nullptr;
+  static Result call(Arguments... arguments) {
+    if constexpr (std::is_same_v<Result, int>) {
+      try {
+        return function(arguments...);
+      } catch (const std::bad_alloc&) {
+        return raise(host.world, name, "out of memory", MPI_ERR_NO_MEM);
+      } catch (const team::Broken& broken) {
+        return raise(host.world, name, broken);
+      }
+    } else {
+      return function(arguments...);
+    }
+  }
+};
+template <auto function>
+constexpr bool never_throws = false;
+template <>
+constexpr bool never_throws<&Send> = true;
+template <>
+constexpr bool never_throws<&Recv> = true;
+template <>
+constexpr bool never_throws<&Isend> = true;
+template <>
+constexpr bool never_throws<&Irecv> = true;
+template <>
+constexpr bool never_throws<&Sendrecv> = true;
+
 }  // namespace
+
+template <auto function>
+void* entry(const char* name) {
+  if constexpr (never_throws<function>) return reinterpret_cast<void*>(function);
+  Entry<function>::name = name;
+  return reinterpret_cast<void*>(&Entry<function>::call);
+}
 
 void end_of_program() {
   team::Node* const n = node();
@@ -195,7 +236,7 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
 // The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
 #define F(function) \
-  if (!std::strcmp(name, #function)) return reinterpret_cast<void*>(&nearfield::mpi::function);
+  if (!std::strcmp(name, #function)) return nearfield::mpi::entry<&nearfield::mpi::function>(#function);
 #include "mpi/preload/functions.def"
 #undef F
   if (!std::strcmp(name, "X_Request_is_complete"))
