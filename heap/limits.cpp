@@ -38,7 +38,7 @@ std::size_t least(const char* root, const char* mount, const char* path, const c
   for (std::size_t length = std::strlen(path);; --length) {
     if (length && (path[length - 1] == '/' || (path[length] != '/' && path[length] != 0))) continue;
     const int used = std::snprintf(path_text + begin, longest - std::size_t(begin), "%.*s/%s", int(length), path, file);
-    if (std::size_t(begin + used) < longest) {
+    if (std::size_t(begin) + std::size_t(used) < longest) {
       const std::size_t bytes = std::strtoull(read_file(path_text, text), nullptr, 10);  // 0: "max", or no such file
       if (bytes) limit = std::min(limit, bytes);
     }
