@@ -27,7 +27,4 @@ stage "engine tests, release"
 ctest --test-dir build/release --output-on-failure
 stage "tests under real MPIs"
 .venv/bin/python -m pytest tests
-stage "tests under real MPIs, asan"
-NEARFIELD_TEST_BUILD=asan .venv/bin/python -m pytest tests/mpi/test_{types,faults,messages,exchanging}.py \
-  -k "(types or scenarios or wrong_arguments or exchanging) and (mpich or openmpi) and not debian"
 stage "done"

@@ -69,7 +69,7 @@ class Messenger final : public waiting::Messages {
   void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
                   const std::function<void()>& also, const char* doing);
   // Whether something of ours needs us to poll.
-  bool busy() const override { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
+  bool busy() override;
   void asleep_on(Atomic<std::uint32_t>* word) override;
   // Whether a member that is still there has not got all that was sent to it.
   bool sends_pending();
@@ -94,6 +94,7 @@ class Messenger final : public waiting::Messages {
 
  private:
   explicit Messenger(team::Team& base);
+  bool busy_locked() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
   struct Out {

@@ -119,9 +119,15 @@ Messenger::Did Messenger::stand_in(bool (*back)()) {
   if (back()) return Did::nothing_to_do;
   Guard guard(*this, Guard::held);
   if (poll_locked(guard)) return Did::moved;
-  if (busy()) return Did::waits;
+  if (busy_locked()) return Did::waits;
   asleep_on(&mine_->summons);
   return poll_locked(guard) ? Did::moved : Did::nothing_to_do;  // what came before we could be rung
+}
+
+// Who finds another thread at work need not sleep long.
+bool Messenger::busy() {
+  Guard guard(*this, std::try_to_lock);
+  return !guard.owns() || busy_locked();
 }
 
 bool Messenger::sends_pending() {

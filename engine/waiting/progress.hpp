@@ -16,7 +16,7 @@ struct Messages {
   // Takes in what has come and does what can be done now; whether anything was.
   virtual bool poll() = 0;
   // Whether something of ours is under way, so that peers may wait for our next step without telling us.
-  virtual bool busy() const = 0;
+  virtual bool busy() = 0;
   // This thread is about to sleep on that futex word, nullptr: awake again. Who is blocked on us rings there.
   virtual void asleep_on(Atomic<std::uint32_t>* word) = 0;
 
