@@ -21,9 +21,10 @@ bool rank_is_back() { return lent.load(std::memory_order_relaxed) == 0; }  // or
 void* stand_in(void*) {
   while (messages::Messenger* const messenger = the_messenger) {
     auto& word = messenger->summons();
-    const std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
+    std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
     // Awake for a while, then now and then: the host may block for long.
     for (int idle = 0; !rank_is_back(); ++idle) {
+      rung = word.load(std::memory_order_acquire);  // or else one more ring would end every nap at once
       const auto did = messenger->stand_in(rank_is_back);
       if (did == messages::Messenger::Did::nothing_to_do) break;
       if (did == messages::Messenger::Did::moved) idle = 0;
