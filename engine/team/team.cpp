@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <list>
 
 namespace nearfield::team {
 namespace {
@@ -84,16 +83,23 @@ Team::~Team() {
 }
 
 void Team::close(std::unique_ptr<Team> team) {
-  static auto& closing = *new std::list<std::unique_ptr<Team>>;  // never destroyed: may be used by exit handlers
+  static Team* closing;  // chained by a member: that the host frees a communicator must not need memory
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)
     if (r != team->rank_)
       team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // pairs with the load below
-  closing.push_back(std::move(team));
+  team->next_closing_ = closing;
+  closing = team.release();
   // Freeing needs no peer's block: only our own count of members that are through with us.
-  closing.remove_if([](const std::unique_ptr<Team>& t) {
-    return t->mine_->closed.load(std::memory_order_acquire) == std::uint32_t(t->size_ - 1);
-  });
+  for (Team** each = &closing; *each;) {
+    Team* const one = *each;
+    if (one->mine_->closed.load(std::memory_order_acquire) == std::uint32_t(one->size_ - 1)) {
+      *each = one->next_closing_;
+      delete one;
+    } else {
+      each = &one->next_closing_;
+    }
+  }
 }
 
 // ---------------------------------------------------------------- waking

@@ -246,6 +246,7 @@ class Team {
   int parent_ = -1;  // in the tree whose root is the first member
   std::vector<int> children_;
   std::uint64_t meetings_ = 0;  // along the tree
+  Team* next_closing_ = nullptr;
   bool last_rounds_rooted_ = false;
 
   // What a fork must leave shared.
