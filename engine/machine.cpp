@@ -18,6 +18,8 @@ constexpr MachineField fields[] = {
     {"all_memory", &Machine::all_memory, "ns per byte of the node: all cores copy out of cache"},
     {"cache", &Machine::cache, "bytes of one last-level cache; 0: as the system says"},
     {"cores", &Machine::cores, "cores that share one last-level cache; 0: all of them"},
+    {"own", &Machine::own, "bytes of the largest cache that a core has alone; 0: as the system says"},
+    {"span", &Machine::span, "bytes over which copy buffers rotate; 0: from the caches"},
     {"l1", &Machine::l1, "bytes of a core's first-level cache (simulator)"},
     {"l1_ways", &Machine::l1_ways, "its ways (simulator)"},
     {"l2", &Machine::l2, "bytes of a core's second-level cache (simulator)"},

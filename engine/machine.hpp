@@ -19,6 +19,8 @@ struct Machine {
   double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
   double cache = 0;           // one last-level cache; 0: as the system says
   double cores = 0;           // cores that share one; 0: all of them
+  double own = 0;             // the largest cache of a core alone; 0: as the system says
+  double span = 0;            // over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
   // For the simulator alone (simulation/caches.hpp): caches of a core, the ways of all, sockets.
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;

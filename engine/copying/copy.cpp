@@ -11,10 +11,10 @@ namespace {
 
 std::atomic<std::uint64_t> lines_streamed{0};
 constexpr std::size_t line = 64;
-constexpr std::size_t streaming_pays = 4096;  // shorter copies are over before the fence is
+constexpr std::size_t streaming_pays = 1024;  // shorter copies are over before the fence is
 constexpr std::size_t claiming_pays = 2048;   // rep movsb needs some time to begin
 
-using StreamLines = void (*)(std::byte* to, const std::byte* from, std::size_t lines);
+using CopyLines = void (*)(std::byte* to, const std::byte* from, std::size_t lines);
 
 __attribute__((target("avx512f"))) void stream_avx512(std::byte* to, const std::byte* from, std::size_t lines) {
   for (std::size_t i = 0; i < lines; ++i)
@@ -36,6 +36,22 @@ void stream_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
                      _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 16)));
 }
 
+__attribute__((target("avx512f"))) void copy_avx512(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < lines; ++i) _mm512_storeu_si512(to + i * line, _mm512_loadu_si512(from + i * line));
+}
+
+__attribute__((target("avx2"))) void copy_avx2(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < 2 * lines; ++i)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * 32),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i * 32)));
+}
+
+void copy_sse2(std::byte* to, const std::byte* from, std::size_t lines) {
+  for (std::size_t i = 0; i < 4 * lines; ++i)
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * 16),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 16)));
+}
+
 // Enhanced rep movsb writes whole lines without a read for ownership. Sanitizers do not see what it touches.
 bool can_claim() {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -46,16 +62,24 @@ bool can_claim() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & enhanced);
 }
 
-StreamLines best() {
+CopyLines best() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f")) return stream_avx512;
   if (__builtin_cpu_supports("avx2")) return stream_avx2;
   return stream_sse2;
 }
 
-StreamLines streaming() {
-  static const StreamLines stream = best();
+CopyLines streaming() {
+  static const CopyLines stream = best();
   return stream;
+}
+
+CopyLines vector() {
+  static const CopyLines copy = [] {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx512f") ? copy_avx512 : __builtin_cpu_supports("avx2") ? copy_avx2 : copy_sse2;
+  }();
+  return copy;
 }
 
 }  // namespace
@@ -68,7 +92,7 @@ void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) n
   const auto [head, lines, of_eight] = parts_of(reinterpret_cast<std::uintptr_t>(d), bytes, stores);
   if (!lines) return copy(to, from, bytes);
   copy(d, s, head);
-  const StreamLines stream = streaming();
+  const CopyLines stream = streaming();
   std::size_t streamed = 0;
   if (of_eight >= 8) {
     stream(d + head, s + head, streamed = lines);
@@ -91,11 +115,18 @@ void copy_large(void* to, const void* from, std::size_t bytes, Store store) noex
     else std::memcpy(to, from, bytes);
     return;
   }
+  if (store == Store::vector) {
+    const std::size_t lines = bytes / line;
+    vector()(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), lines);
+    std::memcpy(static_cast<std::byte*>(to) + lines * line, static_cast<const std::byte*>(from) + lines * line,
+                bytes - lines * line);
+    return;
+  }
   if (store == Store::temporal || bytes < streaming_pays) {
     std::memcpy(to, from, bytes);
     return;
   }
-  const StreamLines stream = streaming();
+  const CopyLines stream = streaming();
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
   const std::size_t head = (line - reinterpret_cast<std::uintptr_t>(d) % line) % line;

@@ -3,7 +3,8 @@
 // temporal   what is written stays in the cache: someone will read it soon
 // claiming   as temporal, for lines that another core holds: whole lines are taken over without being fetched first
 //            (rep movsb, whose stores are ordered before later ones like any others). 64 KiB through a copy buffer took
-//            0.42 of the time of vector stores with the cores far apart, 0.7 near
+//            0.42 of the time of vector stores with the cores far apart on one CPU, three times as much on another
+// vector     as temporal, never by other means than vector loads and stores, whatever the C library thinks best
 // streaming  non-temporal stores: out of the cache a copy then costs two memory transfers per byte instead of three
 // hybrid     a part of either kind (Stores)
 #pragma once
@@ -13,7 +14,7 @@
 
 namespace nearfield::copying {
 
-enum class Store : std::uint8_t { temporal, claiming, streaming };
+enum class Store : std::uint8_t { temporal, claiming, streaming, vector };
 
 void copy_large(void* to, const void* from, std::size_t bytes, Store store) noexcept;
 

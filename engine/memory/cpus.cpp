@@ -110,15 +110,21 @@ std::string last_list(const Cpus& cpus, const std::string& root, std::initialize
   return list;
 }
 
-// The first CPU of a list such as "0-3,8", where all of ours are in it; else -1.
-int first_of_all(const Cpus& cpus, const std::string& list) {
-  CpuSet shared;
+// A list such as "0-3,8".
+CpuSet read_list(const std::string& list) {
+  CpuSet all;
   std::istringstream ranges(list);
   for (std::string range; std::getline(ranges, range, ',');) {
     const std::size_t first = std::strtoul(range.c_str(), nullptr, 10), dash = range.find('-');
     const std::size_t last = dash == std::string::npos ? first : std::strtoul(range.c_str() + dash + 1, nullptr, 10);
-    for (std::size_t cpu = first; cpu <= last && cpu < shared.bits.size(); ++cpu) shared.bits.set(cpu);
+    for (std::size_t cpu = first; cpu <= last && cpu < all.bits.size(); ++cpu) all.bits.set(cpu);
   }
+  return all;
+}
+
+// The first CPU of a list, where all of ours are in it; else -1.
+int first_of_all(const Cpus& cpus, const std::string& list) {
+  const CpuSet shared = read_list(list);
   if (shared.bits.none() || (cpus.allowed.bits & ~shared.bits).any()) return -1;
   return int(shared.bits._Find_first());
 }
@@ -130,6 +136,30 @@ int shared_cache(const Cpus& cpus, const std::string& root) {
       cpus, last_list(cpus, root,
                       {"cache/index0/shared_cpu_list", "cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
                        "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}));
+}
+
+std::size_t private_cache(const Cpus& cpus, const std::string& root) {
+  const int siblings = read_list(last_list(cpus, root, {"topology/thread_siblings_list"})).count();
+  std::size_t largest = 0;
+  for (int index = 0; index < 8; ++index) {
+    const std::string name = "cache/index" + std::to_string(index) + "/";
+    const std::string text = last_list(cpus, root, {(name + "size").c_str()});
+    if (text.empty()) break;
+    if (last_list(cpus, root, {(name + "type").c_str()}) == "Instruction" ||
+        read_list(last_list(cpus, root, {(name + "shared_cpu_list").c_str()})).count() > std::max(siblings, 1))
+      continue;
+    largest = std::max<std::size_t>(largest, std::strtoul(text.c_str(), nullptr, 10) << (text.back() == 'K'   ? 10
+                                                                                         : text.back() == 'M' ? 20
+                                                                                                              : 0));
+  }
+  return largest;
+}
+
+std::size_t cache_sharers(const Cpus& cpus, const std::string& root) {
+  return std::size_t(read_list(last_list(cpus, root,
+                                         {"cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
+                                          "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}))
+                         .count());
 }
 
 int shared_package(const Cpus& cpus, const std::string& root) {

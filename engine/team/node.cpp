@@ -88,6 +88,12 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   node->node_id_ = identify_node(settings);
   node->machine_ = settings.machine;
   if (node->machine_.cache == 0) node->machine_.cache = double(memory::last_level_cache());
+  Machine& machine = node->machine_;
+  if (machine.own == 0) machine.own = double(memory::private_cache(node->cpus_));
+  if (machine.own == 0) machine.own = machine.l2;
+  if (machine.span == 0)
+    machine.span = double(
+        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(node->cpus_)));
   if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
   node->watch_forks();
   node->tune(1, true);
@@ -140,6 +146,12 @@ std::uint64_t Node::place_of(const void* buffer, std::size_t bytes) const {
   if (view.generation == 0 || view.generation > 0xffff || at < view.base || at + bytes > view.base + view.size)
     return out_of_reach;
   return view.generation << 48 | std::uint64_t(at - view.base);
+}
+
+memory::CopyBuffers& Node::copy_buffers() {
+  const std::lock_guard lock(copy_buffers_mutex_);
+  if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
+  return *copy_buffers_;
 }
 
 Node::~Node() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/memory/arena.hpp"
+#include "engine/memory/copy_buffers.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
 #include "engine/memory/noticeboard.hpp"
@@ -99,6 +100,9 @@ class Node {
   std::uint64_t place_of(const void* buffer, std::size_t bytes) const;
   const memory::SharedHeap* heap() const { return heap_; }
 
+  // What others read and we write again; made when it is first asked for. Throws std::bad_alloc.
+  memory::CopyBuffers& copy_buffers();
+
   // Buffers that a fork must look at.
   memory::Noticeboard noticeboard;
 
@@ -121,6 +125,8 @@ class Node {
   Machine machine_;
   waiting::Policy policy_;
   int sharing_ranks_ = 0;
+  std::mutex copy_buffers_mutex_;
+  std::optional<memory::CopyBuffers> copy_buffers_;
 };
 
 }  // namespace nearfield::team

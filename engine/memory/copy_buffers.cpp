@@ -1,0 +1,110 @@
+#include "engine/memory/copy_buffers.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <bit>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+namespace nearfield::memory {
+namespace {
+
+constexpr std::size_t bits = 64;
+
+// The bits [first, first + count) of a word.
+constexpr std::uint64_t mask(std::size_t first, std::size_t count) {
+  return (count == bits ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << first;
+}
+
+}  // namespace
+
+// Held for some tens of nanoseconds.
+struct CopyBuffers::Lock {
+  explicit Lock(CopyBuffers& buffers) noexcept : locked(buffers.locked_) {
+    for (int i = 0; locked.test_and_set(std::memory_order_acquire);)  // pairs with the destructor
+      if (++i % 64 == 0) sched_yield();
+  }
+  ~Lock() { locked.clear(std::memory_order_release); }  // pairs with the constructor
+  Lock(const Lock&) = delete;
+  std::atomic_flag& locked;
+};
+
+CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span) : segment_(segment), arena_(arena) {
+  const std::size_t units = span / unit;
+  held_.resize((units + bits - 1) / bits);
+  auto offset = arena.allocate(units * unit, span >= huge_page ? huge_page : 4096);
+  if (!offset) return;
+  begin_ = *offset;
+  units_ = units;
+  free_.store(units, std::memory_order_relaxed);
+  std::byte* const base = segment.base() + begin_;
+  // What remains of a range that could not be collapsed gets small pages.
+  for (std::size_t at = 0; at + huge_page <= span; at += huge_page) {
+    base[at] = std::byte{0};
+    madvise(base + at, huge_page, MADV_COLLAPSE);
+  }
+  madvise(base, units * unit, MADV_POPULATE_WRITE);
+}
+
+CopyBuffers::~CopyBuffers() {
+  if (units_) arena_.free(begin_);
+}
+
+std::size_t CopyBuffers::last_held(std::size_t begin, std::size_t count) const {
+  for (std::size_t end = begin + count; end > begin;) {
+    const std::size_t word = (end - 1) / bits, first = word * bits < begin ? begin : word * bits;
+    if (const std::uint64_t held = held_[word] & mask(first % bits, end - first))
+      return word * bits + bits - 1 - std::size_t(std::countl_zero(held)) - begin;
+    end = first;
+  }
+  return count;
+}
+
+void CopyBuffers::mark(std::size_t begin, std::size_t count, bool held) {
+  for (const std::size_t end = begin + count; begin < end;) {
+    const std::size_t word = begin / bits, until = end < (word + 1) * bits ? end : (word + 1) * bits;
+    const std::uint64_t changed = mask(begin % bits, until - begin);
+    if (held) held_[word] |= changed;
+    else held_[word] &= ~changed;
+    begin = until;
+  }
+}
+
+std::size_t CopyBuffers::take(std::size_t bytes, std::size_t spared) noexcept {
+  const std::size_t count = (bytes + unit - 1) / unit;
+  const Lock lock(*this);
+  const std::size_t free = free_.load(std::memory_order_relaxed);
+  if (count == 0 || count > units_ || free < count + spared / unit) return 0;
+  std::size_t begin = cursor_;
+  for (bool wrapped = false;;) {
+    if (begin + count > units_) {
+      if (wrapped) return 0;
+      wrapped = true;
+      begin = 0;
+      continue;
+    }
+    const std::size_t last = last_held(begin, count);
+    if (last == count) break;
+    begin += last + 1;
+    if (wrapped && begin > cursor_) return 0;
+  }
+  mark(begin, count, true);
+  cursor_ = begin + count;
+  free_.store(free - count, std::memory_order_relaxed);
+  return begin_ + begin * unit;
+}
+
+void CopyBuffers::put_back(std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t count = (bytes + unit - 1) / unit;
+  const Lock lock(*this);
+  mark((offset - begin_) / unit, count, false);
+  free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
+}  // namespace nearfield::memory

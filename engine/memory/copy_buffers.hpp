@@ -1,0 +1,58 @@
+// Copy buffers by age.
+//
+// A store to a line that another core's private cache holds waits for that core; once the line has moved to the shared
+// cache it costs a sixth (docs/decisions.md). So whatever one core writes after others have read it is taken here:
+// buffers are handed out in turn over a span of about twice the private cache, so that each rests as long as possible
+// before it is written again. One span per process, whatever it sends to whomever.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/memory/arena.hpp"
+
+namespace nearfield::memory {
+
+class CopyBuffers {
+ public:
+  static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
+  static constexpr std::size_t huge_page = 2 << 20;
+
+  // `span` bytes of the arena, which must outlive this; mapped at once, by huge pages where the kernel grants them.
+  // Without memory for it there are no buffers.
+  CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
+  ~CopyBuffers();
+  CopyBuffers(const CopyBuffers&) = delete;
+
+  std::size_t span() const { return units_ * unit; }
+  // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
+  // bytes would be left. Any thread.
+  std::size_t take(std::size_t bytes, std::size_t spared = 0) noexcept;
+  void put_back(std::size_t offset, std::size_t bytes) noexcept;
+  std::size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * unit; }
+
+ private:
+  struct Lock;
+  // The last unit held of [begin, begin + count), `count` when none is.
+  std::size_t last_held(std::size_t begin, std::size_t count) const;
+  void mark(std::size_t begin, std::size_t count, bool held);
+
+  Segment& segment_;
+  Arena& arena_;
+  std::size_t begin_ = 0, units_ = 0, cursor_ = 0;
+  std::atomic<std::size_t> free_{0};
+  std::atomic_flag locked_;
+  std::vector<std::uint64_t> held_;  // a bit for each unit
+};
+
+// Over how many bytes buffers should rotate: twice the private cache of a core, as long as all cores of a shared cache
+// leave half of it to the program. `sharing`: cores of one shared cache; 0: unknown.
+constexpr std::size_t span_for(std::size_t private_cache, std::size_t shared_cache, std::size_t sharing) {
+  constexpr std::size_t least = 256 << 10;
+  const std::size_t wanted = 2 * private_cache, most = shared_cache / 2 / (sharing ? sharing : 1);
+  const std::size_t span = wanted < most ? wanted : most;
+  return span > least ? span : least;
+}
+
+}  // namespace nearfield::memory
