@@ -8,6 +8,8 @@
 //   fastbox   Then the sender makes a ring for the pair and announces it by a last cell. All later records of the pair
 //             go through the ring (fastbox.hpp): one writer, one reader, header and payload in the same lines. The
 //             receiver learns of the ring behind everything that came before it, so messages never overtake.
+//   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
+//             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender writes.
 //   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
@@ -34,9 +36,9 @@ struct Envelope {
 };
 
 // eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
-// receiver marks as matched. transfer, withdraw: the payload is the offset of a Transfer that is offered, or that the
-// sender would like to take back. fastbox: of a ring, and its capacity.
-enum class Kind : std::uint32_t { none, eager, eager_synchronous, transfer, withdraw, fastbox, skip };
+// receiver marks as matched. buffers: the payload is a Handed. transfer: it is the offset of a Transfer that is offered.
+// withdraw: what the sender would like to take back, a Transfer or the first buffer. fastbox: of a ring, and its capacity.
+enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
   Atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet; pairs with the reader
@@ -63,9 +65,30 @@ struct alignas(64) Cell {
 static_assert(sizeof(Cell) == 2048);
 inline constexpr unsigned cells = 64;
 
-// A ring of copy buffers for a message that is matched when there is no memory for a better one.
-inline constexpr unsigned stages = 8;
-inline constexpr std::size_t spare_stage_bytes = 1024;
+// A message that goes through copy buffers.
+struct Handed {
+  std::uint64_t first;  // offset of the first buffer in the sender's segment
+  std::uint64_t bytes;  // of the message
+  std::uint64_t tell;   // 1: the sender wants to know when it is matched
+};
+
+enum class Match : std::uint32_t { none, matched, cancelled };
+
+// One copy buffer. A message has one, or a chain of them.
+struct alignas(64) Buffer {
+  Atomic<std::uint32_t> filled;    // sender: bytes of data that are there; pairs with drain_buffers
+  std::uint32_t capacity;          // sender, before the buffer is told: bytes of data
+  Atomic<std::uint64_t> next;      // sender: offset of the buffer behind this one, 0: not yet; pairs with drain_buffers
+  std::uint32_t drain;             // sender, before it is told: by which kind of loads (copying::Store)
+  std::uint32_t sample;            // sender, before it is told: 1: the receiver tells what emptying it has cost
+  Atomic<Match> match;             // receiver, in the first one, of messages whose sender wants to know
+  Atomic<std::uint32_t> released;  // receiver: 1 when it has read all; pairs with reclaim_buffers
+  alignas(64) std::byte data[];    // sender, published by filled
+};
+static_assert(sizeof(Buffer) == 64);
+
+// The last buffer, for messages that are matched when there is no other: one after the other.
+inline constexpr std::size_t spare_buffer_bytes = 8192;
 
 struct Mailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
@@ -78,12 +101,12 @@ struct Mailbox {
   alignas(line) Atomic<Reference> elsewhere;
   Atomic<std::uint32_t> summons;
   alignas(line) Cell cell[cells];
-  alignas(line) std::byte spare_stage[stages * spare_stage_bytes];
+  alignas(line) std::byte spare_buffer[spare_buffer_bytes];
 };
 
 struct alignas(line) Ring {
-  Atomic<std::uint64_t> read;       // receiver: bytes it has taken; pairs with the sender's look for room
-  Atomic<std::uint32_t> saturated;  // receiver: it keeps too much unexpected data of this sender
+  Atomic<std::uint64_t> read;      // receiver: bytes it has taken; pairs with the sender's look for room
+  Atomic<std::uint64_t> sample;    // receiver: how many samples it has told << 32 | ticks that the last one took
   alignas(line) std::byte data[];   // sender: records, each a multiple of 64 bytes
 };
 
@@ -100,21 +123,20 @@ struct Whereabouts {
 enum class State : std::uint32_t { waiting, direct, cma, staged, done, cancelled };
 
 struct Transfer {
-  // Sender, before the record; the stage before the first back.
+  // Sender, before the record.
   alignas(line) std::uint64_t bytes;
   Whereabouts from;
-  std::uint64_t stage;  // offset of stages * stage_bytes in the sender's segment, 0: none
-  std::uint64_t stage_bytes;
+  Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
   // Receiver, published by state.
   alignas(line) Whereabouts to;
   std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;                   // what one claim is worth
-  std::uint64_t advised;                       // 1: the next ones of this length may be staged without asking
+  std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
   Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with the sender's look
-  Atomic<std::uint32_t> front;                 // receiver: blocks it has copied; staged: stages it has emptied
+  Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
   Atomic<std::uint32_t> released;              // receiver: it will not look again; pairs with the sender's reuse
   alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
-  alignas(line) Atomic<std::uint32_t> back;    // sender: blocks it has copied; staged: stages it has filled
+  alignas(line) Atomic<std::uint32_t> back;    // sender: blocks it has copied
 };
 
 }  // namespace nearfield::messages

@@ -26,12 +26,12 @@ class FastboxWriter {
   // `ring` with `capacity` bytes (a power of two) of data behind it, not yet known to the reader.
   FastboxWriter(Ring* ring, std::uint64_t capacity) : ring_(ring), capacity_(capacity) {
     ring->read.store(0, std::memory_order_relaxed);
-    ring->saturated.store(0, std::memory_order_relaxed);
+    ring->sample.store(0, std::memory_order_relaxed);
     at(0).word.store(0, std::memory_order_relaxed);
   }
   explicit operator bool() const { return ring_ != nullptr; }
   std::uint64_t capacity() const { return capacity_; }
-  bool saturated() const { return ring_->saturated.load(std::memory_order_relaxed); }
+  std::uint64_t sample() const { return ring_->sample.load(std::memory_order_relaxed); }
 
   // A record for `payload` bytes to fill and publish; nullptr while there is no room.
   Record* reserve(std::size_t payload) {
@@ -92,7 +92,10 @@ class FastboxReader {
     told_ = read_;
     ring_->read.store(read_, std::memory_order_release);  // pairs with FastboxWriter::reserve
   }
-  void saturate(bool on) { ring_->saturated.store(on, std::memory_order_relaxed); }
+  void tell_sample(std::uint32_t ticks) {
+    const std::uint64_t told = (ring_->sample.load(std::memory_order_relaxed) >> 32) + 1;
+    ring_->sample.store(told << 32 | ticks, std::memory_order_relaxed);
+  }
 
  private:
   const Record* at(std::uint64_t position) const {

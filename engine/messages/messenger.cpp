@@ -29,13 +29,24 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->silent_.reserve(members);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
+  m->buffers_ = &m->node_.copy_buffers();
+  m->lent_.resize(std::max<std::size_t>(m->buffers_->span() / memory::CopyBuffers::unit, 1));
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
   const Settings& settings = m->node_.settings();
-  m->tries_ways_ =
-      settings.choosing == Choosing::trial && settings.protocol == Protocol::automatic && !m->node_.policy().crowded;
+  const bool crowded = m->node_.policy().crowded, automatic = settings.protocol == Protocol::automatic;
+  // What fits its private cache beside other data loses more when the program writes it again than a second copy costs.
+  m->copied_always_ = settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
+                      : !automatic                                ? 0
+                      : crowded                                   ? settings.eager_bytes
+                                                                  : std::uint64_t(m->node_.machine().own / 4);
+  constexpr std::uint64_t short_copy = 1024;  // costs less than a second line to look at
+  m->in_record_ = automatic || settings.protocol == Protocol::copy_buffers ? std::min(settings.eager_bytes, short_copy)
+                                                                           : settings.eager_bytes;
+  m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);
-  if (offset && m->node_.settings().messages) {
+  // Some transfers from the beginning: whoever has one can always go on, if only through the spare buffer.
+  if (offset && m->node_.settings().messages && m->add_transfers()) {
     m->mine_ = reinterpret_cast<Mailbox*>(m->node_.segment().base() + *offset);
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
@@ -81,7 +92,8 @@ bool Messenger::cancel_locked(Request& request) {
     complete(request);
     return true;
   }
-  if (!request.under_way.linked() || request.busy || request.way != State::waiting) return true;
+  const bool in_buffers = request.chain.first && !request.transfer;
+  if (!request.under_way.linked() || request.busy || (request.way != State::waiting && !in_buffers)) return true;
   if (request.waits) {  // nobody has heard of it yet
     request.under_way.remove();
     --waiting_for_room_;
@@ -94,10 +106,12 @@ bool Messenger::cancel_locked(Request& request) {
     return true;
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  if (!request.transfer) return true;
+  if (in_buffers ? !request.tells || request.withdrawn : !request.transfer) return true;
+  const std::uint64_t what = in_buffers ? request.chain.first : request.transfer_offset;
   if (!out_[request.member].waiting.empty() ||
-      !push(request.member, Kind::withdraw, request.envelope, request.transfer_offset, {}))
+      !push(request.member, Kind::withdraw, request.envelope, std::as_bytes(std::span(&what, 1)), {}))
     return false;
+  request.withdrawn = true;
   summon(request.member);
   return true;
 }
@@ -105,12 +119,16 @@ bool Messenger::cancel_locked(Request& request) {
 void Messenger::withdraw(int member, std::uint64_t transfer) {
   UnexpectedEntry* const entry = unexpected_.find_if([&](const UnexpectedEntry& e) {
     const Early& early = static_cast<const Early&>(e);
-    return early.member == member && early.transfer == transfer;
+    return early.member == member && early.transfer == transfer && early.kind != Kind::eager;
   });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
   const std::unique_ptr<Early> early(static_cast<Early*>(entry));
-  if (early->payload) in_[member].kept -= early->bytes;
+  if (early->kind == Kind::buffers) {
+    in_[std::size_t(member)].waiting -= early->bytes;
+    buffer_of(member, transfer).match.store(Match::cancelled, std::memory_order_release);  // pairs with pump_chain
+    return wake(member);
+  }
   acknowledge(member, transfer, State::cancelled);
 }
 

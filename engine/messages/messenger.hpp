@@ -8,8 +8,10 @@
 #pragma once
 #include <functional>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "engine/copying/handover.hpp"
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/request.hpp"
 #include "engine/messages/ways.hpp"
@@ -103,18 +105,24 @@ class Messenger final : public waiting::Messages {
     bool without_box = false;  // there was no memory for one
     List waiting;              // sends that wait for room, in order
     Offers offers;
+    copying::Handover handover;
+    struct {
+      bool pending = false;
+      std::uint8_t kind = 0;
+      std::uint32_t number = 0;  // of samples so far
+      std::uint64_t bytes = 0, ticks = 0;
+    } sample;  // of the handover, until the receiver tells its part
   };
   struct In {
     FastboxReader box;
-    std::uint64_t kept = 0;  // bytes of unexpected messages
-    bool saturated = false;
+    std::uint64_t waiting = 0;  // bytes of unexpected messages that lie in buffers of the sender
     std::uint32_t silent = 0;  // polls without a message
     Ways ways;
   };
   struct SleepHost;
 
   std::uint64_t eager_limit(const Out& out) const;
-  bool push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer, const layout::Data& data);
+  bool push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note, const layout::Data& data);
   bool make_fastbox(int member);
   void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   Cell* free_cell();
@@ -128,8 +136,10 @@ class Messenger final : public waiting::Messages {
   bool poll_queue();
   void flush_waiting();
   bool deliver(int member, std::uint64_t word, const Record& record);
-  bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+  bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                   const std::byte* payload);
+  bool copy_out(Early& message);
+  void consume_now(Early& message, Request& request, Guard& guard);
   void consume(Early& message, Request& request);
   void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
                     std::uint64_t bytes);
@@ -137,14 +147,35 @@ class Messenger final : public waiting::Messages {
   void wake(int member);
   void summon(int member);
 
+  // handing.cpp
+  bool goes_by_buffers(const Request& request, Whereabouts& where);
+  std::uint64_t longest_buffer() const;
+  Buffer& prepare_buffer(std::uint64_t offset, std::uint64_t whole);
+  Buffer* take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset);
+  Buffer* take_spare(Request& request, std::uint64_t& offset);
+  void lend_buffer(std::uint64_t offset);
+  void reclaim_buffers();
+  copying::Handover::Choice next_kinds(Out& out, std::uint64_t bytes);
+  bool hand_over(int member, const Envelope& envelope, const layout::Data& data);
+  bool begin_chain(Request& request);
+  void begin_buffer(Request& request, Buffer& buffer);
+  bool continue_chain(Request& request, std::uint64_t length);
+  bool fill_buffers(Request& request, std::uint64_t length, Guard& guard);
+  bool pump_chain(Request& request, Guard& guard);
+  void end_chain(Request& request);
+  void accept_buffers(Request& request, int member, const Handed& handed, const Envelope& envelope);
+  bool drain_buffers(Request& request, Guard& guard);
+  std::uint64_t spare_buffer() const { return std::uint64_t(mine_->spare_buffer - node_.segment().base()); }
+  Buffer& own_buffer(std::uint64_t offset) const { return buffer_of(me_, offset); }
+  Buffer& buffer_of(int member, std::uint64_t offset) const {
+    return *reinterpret_cast<Buffer*>(base_[std::size_t(member)] + offset);
+  }
+
   // transfer.cpp
+  bool add_transfers();
   Transfer* new_transfer(std::uint64_t& offset);
-  bool new_stage();
-  bool give_stage(Request& request);
-  std::uint64_t spare_stage() const { return std::uint64_t(mine_->spare_stage - node_.segment().base()); }
-  bool fill_stages(Request& request, Guard& guard);
   layout::View layout_of_own(std::uint64_t transfer) const;
-  bool begin_transfer(Request& request);
+  bool begin_transfer(Request& request, const Whereabouts& where);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
   void try_way(Request& request, bool by_cma);
   void acknowledge(int member, std::uint64_t transfer, State state);
@@ -189,15 +220,16 @@ class Messenger final : public waiting::Messages {
   Posted posted_;
   Unexpected unexpected_;
   List sending_, receiving_;
-  struct Retired {
-    std::uint64_t offset, stage;
-  };
-  std::vector<Retired> retired_;  // Transfers of sends that are complete while the receiver still looks
-  std::vector<std::uint64_t> free_transfers_, free_stages_;
-  static constexpr unsigned stages_ahead = 8;  // sends that fill stages before they are matched
-  unsigned stages_in_use_ = 0;
-  std::size_t transfers_ = 0, own_stages_ = 0;  // allocated so far
-  bool spare_stage_used_ = false;
+  std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks
+  std::vector<std::uint64_t> free_transfers_;
+  std::size_t transfers_ = 0;  // allocated so far
+  memory::CopyBuffers* buffers_ = nullptr;
+  std::uint64_t copied_always_ = 0;  // bytes up to which messages go through copy buffers, wherever they lie
+  std::uint64_t in_record_ = 0;      // up to which they travel with their record
+  std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
+  std::size_t lent_begin_ = 0, lent_end_ = 0;
+  const Transfer* spare_user_ = nullptr;
+  unsigned spare_turn_ = 0;  // how often a half of the spare buffer was taken for it
   std::vector<std::uint64_t> closed_;       // contexts
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
   std::atomic<std::uint32_t> closed_by_anyone_{0};

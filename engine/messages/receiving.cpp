@@ -7,7 +7,8 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint64_t kept_at_most = 8 << 20;  // bytes of one sender's unexpected messages
+// Bytes of one sender's unexpected messages that may stay in its copy buffers.
+std::uint64_t left_at_most(const memory::CopyBuffers& buffers) { return buffers.span() / 8; }
 
 }  // namespace
 
@@ -28,14 +29,16 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
 // False where there is no memory to keep it: it stays where it is, and its sender stops when there is no more room.
 bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   const Kind kind = kind_of(word);
-  std::uint64_t transfer = 0;
+  Handed told{};
   const std::byte* payload = record.payload;
   std::uint64_t bytes = bytes_of(word);
   if (kind != Kind::eager) {
-    std::memcpy(&transfer, payload, sizeof transfer);
-    payload += sizeof transfer;
-    bytes -= sizeof transfer;
+    const std::size_t note = kind == Kind::buffers ? sizeof told : sizeof told.first;
+    std::memcpy(&told, payload, note);
+    payload += note;
+    bytes -= note;
   }
+  const std::uint64_t transfer = told.first;
   if (kind == Kind::withdraw) {
     withdraw(member, transfer);
     return true;
@@ -44,6 +47,10 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     if (Entry* const entry = posted_.match(record.envelope)) {
       Request& request = static_cast<Request&>(*entry);
       request.posted = false;
+      if (kind == Kind::buffers) {
+        accept_buffers(request, member, told, record.envelope);
+        return true;
+      }
       if (kind == Kind::transfer) {
         accept(request, member, transfer, record.envelope);
         return true;
@@ -53,12 +60,12 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
       return true;
     }
   }
-  return keep_early(member, kind, record.envelope, bytes, transfer, payload);
+  return keep_early(member, kind, record.envelope, bytes, told, payload);
 }
 
-bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
+bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                            const std::byte* payload) {
-  const bool copied = kind != Kind::transfer && bytes;
+  const bool copied = (kind == Kind::eager || kind == Kind::eager_synchronous) && bytes;
   std::unique_ptr<Early> early(new (std::nothrow) Early);
   if (!early) return false;
   if (copied) early->payload.reset(new (std::nothrow) std::byte[bytes]);
@@ -66,31 +73,54 @@ bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std:
   early->envelope = envelope;
   early->member = member;
   early->kind = kind;
-  early->transfer = transfer;
+  early->transfer = told.first;
   early->bytes = bytes;
   if (kind == Kind::transfer) {
-    early->bytes = transfer_of(member, transfer).bytes;
+    early->bytes = transfer_of(member, told.first).bytes;
+  } else if (kind == Kind::buffers) {
+    early->bytes = told.bytes;
+    early->tell = told.tell != 0;
+    in_[std::size_t(member)].waiting += told.bytes;
+    if (in_[std::size_t(member)].waiting > left_at_most(*buffers_)) copy_out(*early);
   } else if (copied) {
     std::memcpy(early->payload.get(), payload, bytes);
-    In& in = in_[member];
-    in.kept += bytes;
-    if (in.kept > kept_at_most && !in.saturated && in.box) in.box.saturate(in.saturated = true);
   }
   ++counts_.unexpected;
   unexpected_.push(*early.release());
   return true;
 }
 
+// A message that is all there leaves the buffer that its sender could use again; whether it did.
+bool Messenger::copy_out(Early& early) {
+  Buffer& buffer = buffer_of(early.member, early.transfer);
+  if (early.tell || buffer.filled.load(std::memory_order_acquire) != early.bytes) return false;
+  early.payload.reset(new (std::nothrow) std::byte[early.bytes]);
+  if (!early.payload) return false;
+  std::memcpy(early.payload.get(), buffer.data, early.bytes);
+  if (In& in = in_[std::size_t(early.member)]; buffer.sample && in.box) in.box.tell_sample(0);
+  buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
+  in_[std::size_t(early.member)].waiting -= early.bytes;
+  early.kind = Kind::eager;
+  return true;
+}
+
+// What is there already is read at once.
+void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
+  consume(message, request);
+  if (!request.under_way.linked() || request.way != State::staged) return;
+  pump_receive(request, guard);
+  if (request.way == State::done) end_receive(request);
+}
+
 // The message is out of matching and belongs to us.
 void Messenger::consume(Early& message, Request& request) {
   const std::unique_ptr<Early> early(&message);
+  if (early->kind == Kind::buffers) {
+    in_[std::size_t(early->member)].waiting -= early->bytes;
+    return accept_buffers(request, early->member, {early->transfer, early->bytes, early->tell}, early->envelope);
+  }
   if (early->kind == Kind::transfer) return accept(request, early->member, early->transfer, early->envelope);
   if (early->kind == Kind::eager_synchronous) acknowledge(early->member, early->transfer, State::done);
-  if (early->payload) {
-    In& in = in_[early->member];
-    in.kept -= early->bytes;
-    if (in.saturated && in.kept < kept_at_most / 2) in.box.saturate(in.saturated = false);
-  }
   finish_eager(request, early->member, early->envelope, early->payload.get(), early->bytes);
 }
 

@@ -26,6 +26,14 @@ class Member {
   std::atomic<int> value_;
 };
 
+// How far one side has come with a chain of copy buffers (handing.cpp).
+struct Chain {
+  std::uint64_t first = 0, buffer = 0;  // offsets in the sender's segment; `buffer`: where it is, 0: none yet
+  std::uint64_t position = 0;           // bytes of the message that are through
+  std::uint32_t in_buffer = 0;          // bytes of this buffer
+  std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
   [[gnu::always_inline]] Request() {}
@@ -47,10 +55,11 @@ struct Request : Entry {
   void reset() {
     completed.store(false, std::memory_order_relaxed);
     trouble = Trouble::none;
-    cancelled = posted = busy = waits = staging = helps = has_first = false;
+    cancelled = posted = busy = waits = helps = has_first = tells = withdrawn = false;
     received = accepted = 0;
     tried = false;
     transfer = nullptr;
+    chain.first = chain.buffer = 0;
     way = State::waiting;
     under_way.owner = this;
   }
@@ -69,9 +78,13 @@ struct Request : Entry {
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
   Link under_way;                       // in the list of transfers, or of sends that wait for room
-  std::uint64_t stage = 0;              // sender: offset of its stages, 0: none
-  bool staging = false, helps = false;  // sender: its data is out of reach; it can copy into the receiver's
-  bool has_first = false;               // receiver: the first block is claimed and not yet copied
+  bool helps = false;      // sender: it can copy into the receiver's data
+  bool has_first = false;  // receiver: the first block is claimed and not yet copied
+  Chain chain;             // where it goes through copy buffers
+  std::uint64_t total = 0;     // receiver: bytes that the sender sends, more than `received` when it is cut short
+  std::uint8_t kind = 0;       // sender: of copying::handover_kinds
+  bool tells = false;          // sender: it is told of the match
+  bool withdrawn = false;      // sender: it has asked for the message back
   memory::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
@@ -81,7 +94,8 @@ struct Early : UnexpectedEntry {
   int member = 0;
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;     // of the message
-  std::uint64_t transfer = 0;  // offset in the sender's segment; 0: none
+  std::uint64_t transfer = 0;  // offset of the Transfer, or of the first buffer, in the sender's segment; 0: none
+  bool tell = false;           // of its match, in copy buffers
   std::unique_ptr<std::byte[]> payload;
 };
 

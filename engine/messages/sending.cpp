@@ -1,4 +1,5 @@
 // Sends: records into a fastbox or a cell, what waits for room, and the start of transfers.
+#include <algorithm>
 #include <cstring>
 
 #include "engine/messages/guard.hpp"
@@ -14,16 +15,22 @@ constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchrono
 
 std::uint64_t Messenger::eager_limit(const Out& out) const {
   if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
-  // A wish, as long as we can keep what the receiver would rather not: a send of such a length must not wait for it.
-  if (out.box && out.box.saturated() && stages_in_use_ < stages_ahead) return 256;
   return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 
 bool Messenger::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
   Guard guard(*this);
   Out& out = out_[member];
-  if (!out.waiting.empty() || data.bytes > eager_limit(out)) return false;
-  return push(member, Kind::eager, envelope, 0, data);
+  if (!out.waiting.empty()) return false;
+  // Under the lock, so other threads should not have to wait for long.
+  constexpr std::uint64_t among_threads = 16 << 10;
+  if (data.bytes > in_record_ && member != me_ &&
+      data.bytes <= std::min(copied_always_, program_threads_.load(std::memory_order_relaxed) ? among_threads
+                                                                                               : longest_buffer()) &&
+      hand_over(member, envelope, data))
+    return true;
+  if (data.bytes > eager_limit(out)) return false;
+  return push(member, Kind::eager, envelope, {}, data);
 }
 
 Cell* Messenger::free_cell() {
@@ -58,12 +65,11 @@ bool Messenger::make_fastbox(int member) {
   return true;
 }
 
-// A record for `data`, or for a transfer; false while there is no room.
-bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint64_t transfer,
+// A record with a note of ours, and with the data; false while there is no room.
+bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note,
                      const layout::Data& data) {
   Out& out = out_[member];
-  const std::size_t prefix = kind == Kind::eager ? 0 : sizeof transfer;
-  const std::size_t payload = prefix + (kind == Kind::transfer || kind == Kind::withdraw ? 0 : data.bytes);
+  const std::size_t payload = note.size() + data.bytes;
   const Protocol protocol = node_.settings().protocol;
   const bool boxed = protocol != Protocol::queue && !out.without_box;
   if (!out.box && boxed && (protocol == Protocol::fastbox || ++out.talked > talkative || payload > cell_payload) &&
@@ -80,8 +86,8 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::uint6
     record = &cell->record;
   }
   record->envelope = envelope;
-  if (prefix) std::memcpy(record->payload, &transfer, sizeof transfer);
-  if (payload > prefix) layout::gather(record->payload + prefix, data, 0, data.bytes);
+  if (!note.empty()) std::memcpy(record->payload, note.data(), note.size());
+  if (data.bytes) layout::gather(record->payload + note.size(), data, 0, data.bytes);
   if (cell) {
     send_cell(member, *cell, kind, payload);
     ++counts_.cells;
@@ -129,15 +135,30 @@ void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
   mine_->elsewhere.store(where, std::memory_order_release);  // pairs with summon
 }
 
+// Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at.
+bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
+  const std::uint64_t bytes = request.data.bytes;
+  if (request.member == me_) return false;
+  if (bytes <= copied_always_) return true;
+  where = describe(request.member, request.data);
+  if (node_.settings().protocol == Protocol::cma) return false;
+  return where.place == team::out_of_reach || out_[std::size_t(request.member)].offers.skip(bytes);
+}
+
 // False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
+  const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
   if (!request.transfer) {
-    if (request.mode == Mode::standard && request.data.bytes <= eager_limit(out_[request.member])) {
-      if (!push(request.member, Kind::eager, request.envelope, 0, request.data)) return false;
+    const bool eager = request.mode == Mode::standard && request.data.bytes <= eager_limit(out_[request.member]);
+    const bool in_record = request.mode == Mode::standard ? eager && request.data.bytes <= in_record_ : small;
+    Whereabouts where{};
+    if (!in_record && goes_by_buffers(request, where) && begin_chain(request)) return true;
+    if (eager) {
+      if (!push(request.member, Kind::eager, request.envelope, {}, request.data)) return false;
       complete(request);
       return true;
     }
-    if (!begin_transfer(request)) {
+    if (!begin_transfer(request, where)) {
       // Those under way give back what they hold.
       if (!sending_.empty() || !retired_.empty()) return false;
       request.trouble = Trouble::no_memory;
@@ -145,9 +166,9 @@ bool Messenger::dispatch(Request& request) {
       return true;
     }
   }
-  const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
-  if (!push(request.member, small ? Kind::eager_synchronous : Kind::transfer, request.envelope, request.transfer_offset,
-            request.data))
+  const auto note = std::as_bytes(std::span(&request.transfer_offset, 1));
+  if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
+              : push(request.member, Kind::transfer, request.envelope, note, {})))
     return false;
   sending_.push(request.under_way);
   return true;
@@ -163,7 +184,7 @@ void Messenger::start(Request& request) {
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
       summon(request.member);
-    } else if (request.staging && !request.complete()) {
+    } else if (request.chain.first && !request.complete()) {
       pump_send(request, guard);
       if (request.way == State::done) end_send(request);
     }
@@ -171,7 +192,7 @@ void Messenger::start(Request& request) {
   }
   if (UnexpectedEntry* const early = unexpected_.find(request.envelope)) {
     unexpected_.remove(*early);
-    consume(static_cast<Early&>(*early), request);
+    consume_now(static_cast<Early&>(*early), request, guard);
     return;
   }
   request.posted = true;
@@ -181,7 +202,7 @@ void Messenger::start(Request& request) {
 void Messenger::start_matched(Request& request, Early& message) {
   Guard guard(*this);
   request.reset();
-  consume(message, request);
+  consume_now(message, request, guard);
 }
 
 void Messenger::flush_waiting() {

@@ -8,14 +8,10 @@
 //                     <-- state, to, length ----------
 //   claims from the back, copies, back += 1           claims from the front, copies, front += 1
 //   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
-//   staged: the sender's memory is out of reach
-//   fills stage back % stages, back += 1 ------------> copies stage front % stages, front += 1
-//     (as soon as the record is out; at most `stages`  all there: released = 1
-//     ahead of `front`)
-//   all stages filled: buffer is free
+//   staged: copy buffers (handing.cpp), where the receiver finds them cheaper
 //
-// The sender reuses the Transfer and its stages once `released` is 1. Everything that a side stores in the Transfer is
-// published by state (receiver), back (sender) or the record (sender, at first).
+// The sender reuses the Transfer once `released` is 1. Everything that a side stores in the Transfer is published by
+// state (receiver), back (sender) or the record (sender, at first).
 //
 // Blocks that both sides claim, on memory that both reach: Hybrid MPI (Friedley et al., SC'13).
 #include <algorithm>
@@ -28,7 +24,6 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint64_t stage_bytes_most = 32 << 10;
 constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
 constexpr unsigned transfers_at_once = 32;
 
@@ -131,46 +126,38 @@ layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std
 
 // ---------------------------------------------------------------- the sender's side
 
-// nullptr without memory. The lists that a transfer goes through have room for it from then on.
-Transfer* Messenger::new_transfer(std::uint64_t& offset) {
-  if (free_transfers_.empty()) {
-    reclaim();
-    if (free_transfers_.empty()) {
-      free_transfers_.reserve(transfers_ + transfers_at_once);
-      retired_.reserve(transfers_ + transfers_at_once);
-      auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
-      if (!slab) {
-        log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
-        return nullptr;
-      }
-      transfers_ += transfers_at_once;
-      for (unsigned i = 0; i < transfers_at_once; ++i) free_transfers_.push_back(*slab + i * sizeof(Transfer));
-    }
+// False without memory. The lists that a transfer goes through have room for it from then on.
+bool Messenger::add_transfers() {
+  free_transfers_.reserve(transfers_ + transfers_at_once);
+  retired_.reserve(transfers_ + transfers_at_once);
+  auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
+  if (!slab) {
+    log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
+    return false;
   }
+  transfers_ += transfers_at_once;
+  for (unsigned i = 0; i < transfers_at_once; ++i) free_transfers_.push_back(*slab + i * sizeof(Transfer));
+  return true;
+}
+
+// nullptr without memory.
+Transfer* Messenger::new_transfer(std::uint64_t& offset) {
+  if (free_transfers_.empty()) reclaim();
+  if (free_transfers_.empty() && !add_transfers()) return nullptr;
   offset = free_transfers_.back();
   free_transfers_.pop_back();
   return new (node_.segment().base() + offset) Transfer{};
 }
 
 // False without memory.
-bool Messenger::begin_transfer(Request& request) try {
+bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
   if (!(request.transfer = new_transfer(request.transfer_offset))) return false;
   request.way = State::waiting;
   request.done = request.blocks = 0;
-  request.stage = 0;
   request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
-  t.from = describe(request.member, request.data);
-  // What would be eager, were it not for the receiver's wish (eager_limit), does not wait to be fetched.
-  const bool eager = request.mode == Mode::standard && t.bytes <= node_.settings().eager_bytes;
-  if (t.from.place != team::out_of_reach && (eager || out_[std::size_t(request.member)].offers.skip(t.bytes)))
-    t.from.place = team::out_of_reach;
-  request.staging = t.from.place == team::out_of_reach && request.member != me_ &&
-                    (t.bytes > 512 || request.mode == Mode::standard) && node_.settings().protocol != Protocol::cma;
-  // What may be complete before it is matched must not be read where it was.
-  if (request.staging) t.from.address = 0;
-  t.stage_bytes = std::clamp<std::uint64_t>((t.bytes / stages + 4095) / 4096 * 4096, 8192, stage_bytes_most);
+  t.from = where.size ? where : describe(request.member, request.data);
   return true;
 } catch (const std::bad_alloc&) {
   if (request.transfer) free_transfers_.push_back(request.transfer_offset);
@@ -179,57 +166,8 @@ bool Messenger::begin_transfer(Request& request) try {
   return false;
 }
 
-bool Messenger::new_stage() try {
-  free_stages_.reserve(own_stages_ + 1);
-  auto offset = node_.arena().allocate(stages * stage_bytes_most, 4096);
-  if (!offset) return false;
-  ++own_stages_;
-  free_stages_.push_back(*offset);
-  return true;
-} catch (const std::bad_alloc&) {
-  return false;
-}
-
-// False: not now. A message that is matched gets the spare stage at last, one after the other.
-bool Messenger::give_stage(Request& request) {
-  if (request.stage) return true;
-  Transfer& t = *request.transfer;
-  if (!free_stages_.empty() || new_stage()) {
-    t.stage = request.stage = free_stages_.back();
-    free_stages_.pop_back();
-  } else {
-    if (request.way == State::waiting || spare_stage_used_) return false;
-    spare_stage_used_ = true;
-    t.stage = request.stage = spare_stage();
-    t.stage_bytes = spare_stage_bytes;
-  }
-  ++stages_in_use_;
-  return true;
-}
-
-// Fills as many stages as are free; whether it filled any.
-bool Messenger::fill_stages(Request& request, Guard& guard) {
-  Transfer& t = *request.transfer;
-  if (!give_stage(request)) return false;
-  const std::uint64_t length = request.way == State::waiting ? t.bytes : t.length;
-  bool any_filled = false;
-  for (int i = 0; i < blocks_in_one_poll; ++i) {
-    const std::uint64_t position = request.done * t.stage_bytes;
-    if (position >= length || request.done >= t.front.load(std::memory_order_acquire) + stages) break;
-    std::byte* const stage = node_.segment().base() + request.stage + request.done % stages * t.stage_bytes;
-    request.busy = true;
-    guard.let_go();
-    layout::gather(stage, request.data, position, std::min(t.stage_bytes, length - position));
-    guard.take();
-    request.busy = false;
-    t.back.store(++request.done, std::memory_order_release);  // pairs with pump_receive
-    any_filled = true;
-    wake(request.member);
-  }
-  return any_filled;
-}
-
 bool Messenger::pump_send(Request& request, Guard& guard) {
+  if (!request.transfer) return pump_chain(request, guard);
   Transfer& t = *request.transfer;
   if (request.way == State::waiting) {
     const State state = t.state.load(std::memory_order_acquire);  // pairs with accept and acknowledge
@@ -245,12 +183,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
       request.helps = state == State::cma ? request.member != me_ && peer_[request.member]->cma
                                           : state == State::direct && request.member != me_ &&
                                                 adopt(request.member, t.to, t.length, request);
-    } else if (request.staging) {
-      if (!request.stage && stages_in_use_ >= stages_ahead) return false;
-      const bool filled = fill_stages(request, guard);
-      // Everything is out of the buffer: the receiver can do without us.
-      if (request.mode == Mode::standard && request.done * t.stage_bytes >= t.bytes) request.way = State::done;
-      return filled;
+      request.chain = {};
     }
   }
   switch (request.way) {
@@ -263,8 +196,8 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
       return copied || request.way == State::done;
     }
     case State::staged: {
-      const bool filled = fill_stages(request, guard);
-      if (request.stage && request.done >= parts(t.length, t.stage_bytes)) request.way = State::done;
+      const bool filled = fill_buffers(request, t.length, guard);
+      if (request.chain.position == t.length) request.way = State::done;
       return filled;
     }
     default: return false;
@@ -274,24 +207,27 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
 // Nothing of the user's buffer is needed any more.
 void Messenger::end_send(Request& request) {
   request.under_way.remove();
-  node_.noticeboard.put_back(request.slot);
-  retired_.push_back({request.transfer_offset, request.stage});
-  request.mapping.reset();
+  end_chain(request);
+  if (request.transfer) {
+    node_.noticeboard.put_back(request.slot);
+    retired_.push_back(request.transfer_offset);
+    request.mapping.reset();
+  }
   complete(request);
 }
 
 void Messenger::reclaim() {
   for (std::size_t i = 0; i < retired_.size();) {
-    const Retired retired = retired_[i];
-    if (transfer_of(me_, retired.offset).released.load(std::memory_order_acquire) == 0) {  // pairs with end_receive
+    const std::uint64_t retired = retired_[i];
+    const Transfer& t = transfer_of(me_, retired);
+    if (t.released.load(std::memory_order_acquire) == 0) {  // pairs with end_receive
       ++i;
       continue;
     }
-    free_transfers_.push_back(retired.offset);
-    if (retired.stage) {
-      if (retired.stage == spare_stage()) spare_stage_used_ = false;
-      else free_stages_.push_back(retired.stage);
-      --stages_in_use_;
+    free_transfers_.push_back(retired);
+    if (spare_user_ == &t) {
+      spare_user_ = nullptr;
+      spare_turn_ = 0;
     }
     retired_[i] = retired_.back();
     retired_.pop_back();
@@ -326,6 +262,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
       peer_[member] && peer_[member]->cma && request.data.dense() && t.from.address && t.from.run_count == 0;
   request.accepted = 0;
   request.tried = false;
+  request.chain = {};
   try {
     // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
     request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
@@ -413,36 +350,29 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
 }
 
 bool Messenger::pump_receive(Request& request, Guard& guard) {
-  Transfer& t = *request.transfer;
   bool copied = false;
   if (request.way == State::staged) {
-    if (!request.blocks) {
-      if (t.back.load(std::memory_order_acquire) == 0) return false;  // pairs with fill_stages
-      request.blocks = parts(t.length, t.stage_bytes);
+    if (!request.chain.buffer) {
+      const std::uint64_t first = request.transfer->first.load(std::memory_order_acquire);  // pairs with continue_chain
+      if (!first) return false;
+      request.chain = {first, first};
+      request.total = request.transfer->length;
     }
-    for (int i = 0; i < blocks_in_one_poll && request.done < request.blocks; ++i) {
-      if (t.back.load(std::memory_order_acquire) <= request.done) break;  // pairs with fill_stages
-      const std::uint64_t position = request.done * t.stage_bytes;
-      const std::byte* const stage = base_[request.member] + t.stage + request.done % stages * t.stage_bytes;
-      request.busy = true;
-      guard.let_go();
-      layout::scatter(request.data, position, stage, std::min(t.stage_bytes, t.length - position));
-      guard.take();
-      request.busy = false;
-      t.front.store(++request.done, std::memory_order_release);  // pairs with fill_stages
-      wake(request.member);
-      copied = true;
-    }
-    if (request.done == request.blocks) request.way = State::done;
+    copied = drain_buffers(request, guard);
   } else {
     for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, false); ++i) copied = true;
-    if (request.done + t.back.load(std::memory_order_acquire) == request.blocks) request.way = State::done;
+    if (request.done + request.transfer->back.load(std::memory_order_acquire) == request.blocks)
+      request.way = State::done;
   }
   return copied || request.way == State::done;
 }
 
 void Messenger::end_receive(Request& request) {
   request.under_way.remove();
+  if (!request.transfer) {
+    wake(request.member);
+    return complete(request);
+  }
   node_.noticeboard.put_back(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);

@@ -1,0 +1,314 @@
+// Messages through copy buffers of the sender (memory/copy_buffers.hpp).
+//
+//   sender                                             receiver
+//   takes a buffer, record (buffers) ----------------> matched, or kept where it is until a receive is posted
+//   copies a piece in, filled += piece --------------> copies out what is filled
+//   full, and more to come: takes another one, next -> read to its end: released = 1, goes on with the next
+//   all is filled: the user's array is free            all is read: the message is there, released = 1
+//
+// Both copy at the same time, in pieces. Buffers are taken back when they are released, the oldest first, so each of
+// them rests for the span of them all; stores to lines that the receiver still has in its cache would wait for it.
+//
+// Nobody waits for what others hold: a message begins only while an eighth of all is free, one that nobody has matched
+// goes on only while a quarter is, so those that are matched always find something. A message that finds nothing to
+// begin with travels in its record, or stays where it is (transfer.cpp).
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/copying/handover.hpp"
+#include "engine/messages/guard.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+constexpr int pieces_in_one_poll = 8;  // of one message: the others get their turn
+
+// What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
+// together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen, near
+// and far; a power of two is good enough.
+std::uint64_t piece_of(std::uint64_t bytes) {
+  constexpr int least = 12, most = 16;
+  return std::uint64_t{1} << std::clamp((int(std::bit_width(bytes - 1)) + least) / 2, least, most);
+}
+
+void fill(std::byte* to, const layout::Data& from, std::uint64_t position, std::uint64_t bytes, copying::Store store) {
+  if (from.dense()) copying::copy(to, from.address + position, bytes, store);
+  else layout::gather(to, from, position, bytes);
+}
+
+void drain(const layout::Data& to, std::uint64_t position, const std::byte* from, std::uint64_t bytes,
+           copying::Store store) {
+  if (to.dense()) copying::copy(to.address + position, from, bytes, store);
+  else layout::scatter(to, position, from, bytes);
+}
+
+}  // namespace
+
+std::uint64_t Messenger::longest_buffer() const {
+  return std::clamp<std::uint64_t>(buffers_->span() / 16, 4 << 10, 128 << 10);
+}
+
+// ---------------------------------------------------------------- the sender's side
+
+Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
+  auto& buffer = *reinterpret_cast<Buffer*>(node_.segment().base() + offset);
+  buffer.filled.store(0, std::memory_order_relaxed);
+  buffer.next.store(0, std::memory_order_relaxed);
+  buffer.match.store(Match::none, std::memory_order_relaxed);
+  buffer.released.store(0, std::memory_order_relaxed);
+  buffer.capacity = std::uint32_t(whole - sizeof(Buffer));
+  buffer.drain = buffer.sample = 0;
+  return buffer;
+}
+
+// nullptr: not now.
+Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset) {
+  constexpr std::uint64_t unit = memory::CopyBuffers::unit;
+  const std::uint64_t whole =
+      (sizeof(Buffer) + std::min(bytes, longest_buffer()) + unit - 1) / unit * unit;
+  if (buffers_->free_bytes() < buffers_->span() / 4) reclaim_buffers();
+  offset = buffers_->take(whole, spared);
+  return offset ? &prepare_buffer(offset, whole) : nullptr;
+}
+
+// For a message that is matched, when there is no other: the two halves in turn.
+Buffer* Messenger::take_spare(Request& request, std::uint64_t& offset) {
+  if (spare_user_ && spare_user_ != request.transfer) return nullptr;
+  constexpr std::uint64_t half = spare_buffer_bytes / 2;
+  offset = spare_buffer() + spare_turn_ % 2 * half;
+  // pairs with drain_buffers
+  if (spare_turn_ >= 2 && own_buffer(offset).released.load(std::memory_order_acquire) == 0) return nullptr;
+  ++spare_turn_;
+  spare_user_ = request.transfer;
+  return &prepare_buffer(offset, half);
+}
+
+// From now on it is the receiver's to release.
+void Messenger::lend_buffer(std::uint64_t offset) {
+  if (offset - spare_buffer() < spare_buffer_bytes) return;
+  lent_[lent_end_++ % lent_.size()] = offset;
+}
+
+// Takes back what is released, the oldest first; looks at few, since those of a slow receiver may be in the way.
+void Messenger::reclaim_buffers() {
+  constexpr unsigned looks = 64, slow_ones = 8;
+  unsigned slow = 0;
+  for (unsigned i = 0; i < looks && slow < slow_ones && lent_begin_ != lent_end_; ++i) {
+    const std::uint64_t offset = lent_[lent_begin_++ % lent_.size()];
+    auto& buffer = own_buffer(offset);
+    if (buffer.released.load(std::memory_order_acquire)) {  // pairs with drain_buffers
+      buffers_->put_back(offset, sizeof(Buffer) + buffer.capacity);
+    } else {
+      lent_[lent_end_++ % lent_.size()] = offset;
+      ++slow;
+    }
+  }
+}
+
+// By which kinds the next bytes go to this member.
+copying::Handover::Choice Messenger::next_kinds(Out& out, std::uint64_t bytes) {
+  if (out.sample.pending && out.box.sample() >> 32 == out.sample.number) {
+    out.sample.pending = false;
+    out.handover.note(out.sample.kind, out.sample.bytes, out.sample.ticks + (out.box.sample() & 0xffffffff));
+  }
+  if (!out.box || out.sample.pending) return {out.handover.best(bytes), false};
+  return out.handover.next(bytes);
+}
+
+// Whether the message is out of the user's array, and its record on its way.
+bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Data& data) {
+  Out& out = out_[std::size_t(member)];
+  std::uint64_t offset;
+  Buffer* const buffer = take_buffer(data.bytes, buffers_->span() / 8, offset);
+  if (!buffer) return false;
+  const auto choice = next_kinds(out, data.bytes);
+  const copying::Kinds kinds = copying::handover_kinds[choice.kind];
+  buffer->drain = std::uint32_t(kinds.drain);
+  buffer->sample = choice.sample;
+  const Handed handed{offset, data.bytes, 0};
+  if (buffer->capacity < data.bytes || !push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+    buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
+    return false;
+  }
+  const std::uint64_t start = choice.sample ? copying::ticks() : 0, piece = piece_of(data.bytes);
+  for (std::uint64_t at = 0; at < data.bytes;) {
+    const std::uint64_t bytes = std::min(piece, data.bytes - at);
+    fill(buffer->data + at, data, at, bytes, kinds.fill);
+    buffer->filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // pairs with drain_buffers
+  }
+  if (choice.sample)
+    out.sample = {true, choice.kind, std::uint32_t(out.sample.number + 1), data.bytes, copying::ticks() - start};
+  lend_buffer(offset);
+  wake(member);
+  return true;
+}
+
+// The record of a message that goes on as a request; false while there is no room for it, or no buffer.
+bool Messenger::begin_chain(Request& request) {
+  std::uint64_t offset;
+  const std::uint64_t bytes = request.data.bytes;
+  Buffer* const buffer = take_buffer(bytes, buffers_->span() / 8, offset);
+  if (!buffer) return false;
+  request.tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
+  const Handed handed{offset, bytes, request.tells};
+  if (!push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+    buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
+    return false;
+  }
+  request.chain = {offset, offset};
+  request.way = State::staged;
+  begin_buffer(request, *buffer);
+  sending_.push(request.under_way);
+  return true;
+}
+
+void Messenger::begin_buffer(Request& request, Buffer& buffer) {
+  request.kind = out_[std::size_t(request.member)].handover.best(buffer.capacity);
+  buffer.drain = std::uint32_t(copying::handover_kinds[request.kind].drain);
+}
+
+// The next buffer of a chain; false: not now.
+bool Messenger::continue_chain(Request& request, std::uint64_t length) {
+  Chain& chain = request.chain;
+  // pairs with accept_buffers
+  const bool matched =
+      request.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
+  std::uint64_t offset;
+  Buffer* next = nullptr;
+  const bool spare = request.transfer && request.transfer == spare_user_;
+  if (!spare) next = take_buffer(length - chain.position, matched ? 0 : buffers_->span() / 4, offset);
+  if (!next && request.transfer && (spare || !chain.first)) next = take_spare(request, offset);
+  if (!next) return false;
+  begin_buffer(request, *next);
+  if (chain.buffer) {
+    own_buffer(chain.buffer).next.store(offset, std::memory_order_release);  // pairs with drain_buffers
+    if (chain.buffer != chain.first) lend_buffer(chain.buffer);
+  } else {
+    chain.first = offset;
+    request.transfer->first.store(offset, std::memory_order_release);  // pairs with pump_receive
+  }
+  chain.buffer = offset;
+  chain.in_buffer = 0;
+  wake(request.member);
+  return true;
+}
+
+// Whether it filled anything. `length`: bytes of the message that move.
+bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guard) {
+  Chain& chain = request.chain;
+  const std::uint64_t piece = piece_of(length);
+  bool any_filled = false;
+  for (int i = 0; i < pieces_in_one_poll && chain.position < length; ++i) {
+    if (!chain.buffer || chain.in_buffer == own_buffer(chain.buffer).capacity) {
+      if (!continue_chain(request, length)) break;
+    }
+    Buffer& buffer = own_buffer(chain.buffer);
+    const std::uint64_t bytes =
+        std::min({piece, buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
+    request.busy = true;
+    guard.let_go();
+    fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
+         copying::handover_kinds[request.kind].fill);
+    guard.take();
+    request.busy = false;
+    chain.position += bytes;
+    chain.in_buffer += std::uint32_t(bytes);
+    buffer.filled.store(chain.in_buffer, std::memory_order_release);  // pairs with drain_buffers
+    any_filled = true;
+    wake(request.member);
+  }
+  return any_filled;
+}
+
+// A chain that no Transfer goes with.
+bool Messenger::pump_chain(Request& request, Guard& guard) {
+  const std::uint64_t length = request.data.bytes;
+  const Match match = request.tells ? own_buffer(request.chain.first).match.load(std::memory_order_acquire)
+                                    : Match::none;  // pairs with accept_buffers and withdraw
+  if (match == Match::cancelled) {
+    for (std::uint64_t at = request.chain.first; at;) {  // nobody reads them
+      Buffer& buffer = own_buffer(at);
+      at = buffer.next.load(std::memory_order_relaxed);
+      buffer.released.store(1, std::memory_order_relaxed);
+    }
+    request.cancelled = true;
+    request.way = State::done;
+    return true;
+  }
+  const bool filled = fill_buffers(request, length, guard);
+  // Who has asked for it back waits for the answer.
+  const bool answered = match == Match::matched || (request.mode == Mode::standard && !request.withdrawn);
+  if (request.chain.position == length && answered) request.way = State::done;
+  return filled || request.way == State::done;
+}
+
+void Messenger::end_chain(Request& request) {
+  const Chain& chain = request.chain;
+  if (!chain.first) return;
+  lend_buffer(chain.first);
+  if (chain.buffer != chain.first) lend_buffer(chain.buffer);
+}
+
+// ---------------------------------------------------------------- the receiver's side
+
+void Messenger::accept_buffers(Request& request, int member, const Handed& handed, const Envelope& envelope) {
+  request.member = member;
+  request.envelope = envelope;
+  request.transfer = nullptr;
+  request.total = handed.bytes;
+  request.received = std::min(handed.bytes, request.data.bytes);
+  if (handed.bytes > request.data.bytes) request.trouble = Trouble::truncated;
+  request.way = State::staged;
+  request.tried = false;
+  request.chain = {handed.first, handed.first};
+  request.under_way.owner = &request;
+  if (handed.tell)
+    buffer_of(member, handed.first).match.store(Match::matched, std::memory_order_release);  // pairs with pump_chain
+  ++counts_.staged;
+  counts_.bytes += request.received;
+  receiving_.push(request.under_way);
+}
+
+// Whether it read anything; at the end of the message its way is State::done.
+bool Messenger::drain_buffers(Request& request, Guard& guard) {
+  Chain& chain = request.chain;
+  const int member = request.member;
+  bool any_read = false;
+  for (int i = 0; i < pieces_in_one_poll; ++i) {
+    Buffer& buffer = buffer_of(member, chain.buffer);
+    const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // pairs with fill_buffers
+    if (filled == chain.in_buffer && filled < buffer.capacity) break;
+    if (filled > chain.in_buffer) {
+      const std::uint64_t begin = std::min(chain.position, request.received);
+      const std::uint64_t end = std::min(chain.position + filled - chain.in_buffer, request.received);
+      request.busy = true;
+      guard.let_go();
+      const std::uint64_t start = buffer.sample ? copying::ticks() : 0;
+      if (begin < end)
+        drain(request.data, begin, buffer.data + chain.in_buffer, end - begin, copying::Store(buffer.drain));
+      if (buffer.sample) chain.ticks += std::uint32_t(copying::ticks() - start);
+      guard.take();
+      request.busy = false;
+      chain.position += filled - chain.in_buffer;
+      chain.in_buffer = filled;
+      any_read = true;
+    }
+    if (chain.position == request.total) {
+      if (buffer.sample && in_[std::size_t(member)].box) in_[std::size_t(member)].box.tell_sample(chain.ticks);
+      buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
+      request.way = State::done;
+      break;
+    }
+    if (chain.in_buffer < buffer.capacity) continue;
+    const std::uint64_t next = buffer.next.load(std::memory_order_acquire);  // pairs with continue_chain
+    if (!next) break;
+    buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers and take_spare
+    wake(member);
+    chain.buffer = next;
+    chain.in_buffer = 0;
+  }
+  return any_read;
+}
+
+}  // namespace nearfield::messages
