@@ -9,7 +9,8 @@
 //             go through the ring (fastbox.hpp): one writer, one reader, header and payload in the same lines. The
 //             receiver learns of the ring behind everything that came before it, so messages never overtake.
 //   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
-//             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender writes.
+//             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender
+//             writes.
 //   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
@@ -36,8 +37,9 @@ struct Envelope {
 };
 
 // eager: the payload is the message. eager_synchronous: the payload begins with the offset of a Transfer, which the
-// receiver marks as matched. buffers: the payload is a Handed. transfer: it is the offset of a Transfer that is offered.
-// withdraw: what the sender would like to take back, a Transfer or the first buffer. fastbox: of a ring, and its capacity.
+// receiver marks as matched. buffers: the payload is a Handed. transfer: it is the offset of a Transfer that is
+// offered. withdraw: what the sender would like to take back, a Transfer or the first buffer. fastbox: of a ring, and
+// its capacity.
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
@@ -107,7 +109,7 @@ struct Mailbox {
 struct alignas(line) Ring {
   Atomic<std::uint64_t> read;      // receiver: bytes it has taken; pairs with the sender's look for room
   Atomic<std::uint64_t> sample;    // receiver: how many samples it has told << 32 | ticks that the last one took
-  alignas(line) std::byte data[];   // sender: records, each a multiple of 64 bytes
+  alignas(line) std::byte data[];  // sender: records, each a multiple of 64 bytes
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.

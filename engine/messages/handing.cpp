@@ -25,8 +25,8 @@ namespace {
 constexpr int pieces_in_one_poll = 8;  // of one message: the others get their turn
 
 // What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
-// together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen, near
-// and far; a power of two is good enough.
+// together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
+// near and far; a power of two is good enough.
 std::uint64_t piece_of(std::uint64_t bytes) {
   constexpr int least = 12, most = 16;
   return std::uint64_t{1} << std::clamp((int(std::bit_width(bytes - 1)) + least) / 2, least, most);
@@ -65,8 +65,7 @@ Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
 // nullptr: not now.
 Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset) {
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
-  const std::uint64_t whole =
-      (sizeof(Buffer) + std::min(bytes, longest_buffer()) + unit - 1) / unit * unit;
+  const std::uint64_t whole = (sizeof(Buffer) + std::min(bytes, longest_buffer()) + unit - 1) / unit * unit;
   if (buffers_->free_bytes() < buffers_->span() / 4) reclaim_buffers();
   offset = buffers_->take(whole, spared);
   return offset ? &prepare_buffer(offset, whole) : nullptr;
@@ -127,7 +126,8 @@ bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Da
   buffer->drain = std::uint32_t(kinds.drain);
   buffer->sample = choice.sample;
   const Handed handed{offset, data.bytes, 0};
-  if (buffer->capacity < data.bytes || !push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+  if (buffer->capacity < data.bytes ||
+      !push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
     buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
     return false;
   }

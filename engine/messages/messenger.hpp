@@ -116,7 +116,7 @@ class Messenger final : public waiting::Messages {
   struct In {
     FastboxReader box;
     std::uint64_t waiting = 0;  // bytes of unexpected messages that lie in buffers of the sender
-    std::uint32_t silent = 0;  // polls without a message
+    std::uint32_t silent = 0;   // polls without a message
     Ways ways;
   };
   struct SleepHost;
@@ -229,7 +229,7 @@ class Messenger final : public waiting::Messages {
   std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
   std::size_t lent_begin_ = 0, lent_end_ = 0;
   const Transfer* spare_user_ = nullptr;
-  unsigned spare_turn_ = 0;  // how often a half of the spare buffer was taken for it
+  unsigned spare_turn_ = 0;                 // how often a half of the spare buffer was taken for it
   std::vector<std::uint64_t> closed_;       // contexts
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
   std::atomic<std::uint32_t> closed_by_anyone_{0};

@@ -77,14 +77,14 @@ struct Request : Entry {
   bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
-  Link under_way;                       // in the list of transfers, or of sends that wait for room
-  bool helps = false;      // sender: it can copy into the receiver's data
-  bool has_first = false;  // receiver: the first block is claimed and not yet copied
-  Chain chain;             // where it goes through copy buffers
-  std::uint64_t total = 0;     // receiver: bytes that the sender sends, more than `received` when it is cut short
-  std::uint8_t kind = 0;       // sender: of copying::handover_kinds
-  bool tells = false;          // sender: it is told of the match
-  bool withdrawn = false;      // sender: it has asked for the message back
+  Link under_way;           // in the list of transfers, or of sends that wait for room
+  bool helps = false;       // sender: it can copy into the receiver's data
+  bool has_first = false;   // receiver: the first block is claimed and not yet copied
+  Chain chain;              // where it goes through copy buffers
+  std::uint64_t total = 0;  // receiver: bytes that the sender sends, more than `received` when it is cut short
+  std::uint8_t kind = 0;    // sender: of copying::handover_kinds
+  bool tells = false;       // sender: it is told of the match
+  bool withdrawn = false;   // sender: it has asked for the message back
   memory::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };

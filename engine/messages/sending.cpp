@@ -25,8 +25,8 @@ bool Messenger::send_at_once(int member, const Envelope& envelope, const layout:
   // Under the lock, so other threads should not have to wait for long.
   constexpr std::uint64_t among_threads = 16 << 10;
   if (data.bytes > in_record_ && member != me_ &&
-      data.bytes <= std::min(copied_always_, program_threads_.load(std::memory_order_relaxed) ? among_threads
-                                                                                               : longest_buffer()) &&
+      data.bytes <= std::min(copied_always_,
+                             program_threads_.load(std::memory_order_relaxed) ? among_threads : longest_buffer()) &&
       hand_over(member, envelope, data))
     return true;
   if (data.bytes > eager_limit(out)) return false;

@@ -102,6 +102,7 @@ class Node {
 
   // What others read and we write again; made when it is first asked for. Throws std::bad_alloc.
   memory::CopyBuffers& copy_buffers();
+  void drop_copy_buffers() { copy_buffers_.reset(); }  // nobody uses any
 
   // Buffers that a fork must look at.
   memory::Noticeboard noticeboard;

@@ -48,6 +48,7 @@ Members::Members(Setup setup) : setup_(setup) {
   settings.meeting = setup.meeting;
   settings.protocol = setup.protocol;
   settings.choosing = Choosing::model;  // trials ask the clock
+  settings.machine.span = 256 << 10;    // every run begins with fresh copy buffers
   for (int i = 0; i < setup.count; ++i) {
     auto node = team::Node::create(settings);
     if (!node) throw std::runtime_error(node.error().text);
@@ -76,6 +77,7 @@ void Members::renew() {
     for (auto& node : node_) {
       const std::size_t used = node->arena().reserved();
       std::memset(node->segment().base() + 4096, 0, used);
+      node->drop_copy_buffers();
       std::destroy_at(&node->arena());
       std::construct_at(&node->arena(), node->segment(), 4096);
     }

@@ -155,7 +155,7 @@ TEST(Fastbox, TheModelNoticesOldDataTakenForAHeader) {
 }
 
 // ---------------------------------------------------------------- transfers
-// automatic: memory that both reach, both claim blocks. copy_buffers: through stages.
+// mapped: memory that both reach, both claim blocks. copy_buffers: a chain of them, automatic: one.
 Explored explore_transfer(Protocol protocol, std::size_t bytes, int times, const Options& options = {}) {
   Members members({.count = 2, .messages = true, .protocol = protocol});
   static std::byte* buffer[2];
@@ -182,20 +182,19 @@ Explored explore_transfer(Protocol protocol, std::size_t bytes, int times, const
 }
 
 TEST(Transfers, EveryBlockIsThereAndNothingIsReusedTooEarly) {
-  EXPECT_GOOD(explore_transfer(Protocol::automatic, 17 << 10, 1, {.preemptions = 3}));
-  EXPECT_GOOD(explore_transfer(Protocol::automatic, 17 << 10, 2, {.store_buffers = false, .preemptions = 2}));
+  EXPECT_GOOD(explore_transfer(Protocol::mapped, 17 << 10, 1, {.preemptions = 3}));
+  EXPECT_GOOD(explore_transfer(Protocol::mapped, 17 << 10, 2, {.store_buffers = false, .preemptions = 2}));
 }
 
-TEST(Transfers, StagesAreFilledAndEmptiedInOrder) {
-  EXPECT_GOOD(explore_transfer(Protocol::copy_buffers, 80 << 10, 1, {.store_buffers = false, .preemptions = 2}));
+TEST(Transfers, BuffersAreFilledAndEmptiedInOrder) {
+  EXPECT_GOOD(explore_transfer(Protocol::automatic, 5 << 10, 2, {.preemptions = 3}));
+  EXPECT_GOOD(explore_transfer(Protocol::copy_buffers, 300 << 10, 1, {.store_buffers = false, .preemptions = 2}));
 }
 
 TEST(Transfers, TheModelNotices) {
   const std::size_t bytes = 17 << 10;
-  EXPECT_FOUND(
-      explore_transfer(Protocol::automatic, bytes, 1, {.preemptions = 3, .mutation = {.split_updates = true}}));
-  EXPECT_FOUND(
-      explore_transfer(Protocol::automatic, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
+  EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.split_updates = true}}));
+  EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
 }
 
 // ---------------------------------------------------------------- what is taken back
