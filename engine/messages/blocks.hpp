@@ -106,6 +106,8 @@ struct Mailbox {
   alignas(line) std::byte spare_buffer[spare_buffer_bytes];
 };
 
+inline constexpr std::uint32_t not_drained = ~0u;  // instead of the ticks of a sample: the program does not have it yet
+
 struct alignas(line) Ring {
   Atomic<std::uint64_t> read;      // receiver: bytes it has taken; pairs with the sender's look for room
   Atomic<std::uint64_t> sample;    // receiver: how many samples it has told << 32 | ticks that the last one took

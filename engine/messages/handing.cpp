@@ -109,7 +109,8 @@ void Messenger::reclaim_buffers() {
 copying::Handover::Choice Messenger::next_kinds(Out& out, std::uint64_t bytes) {
   if (out.sample.pending && out.box.sample() >> 32 == out.sample.number) {
     out.sample.pending = false;
-    out.handover.note(out.sample.kind, out.sample.bytes, out.sample.ticks + (out.box.sample() & 0xffffffff));
+    const std::uint64_t drained = out.box.sample() & 0xffffffff;
+    if (drained != not_drained) out.handover.note(out.sample.kind, out.sample.bytes, out.sample.ticks + drained);
   }
   if (!out.box || out.sample.pending) return {out.handover.best(bytes), false};
   return out.handover.next(bytes);

@@ -40,8 +40,9 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
                       : crowded                                   ? settings.eager_bytes
                                                                   : std::uint64_t(m->node_.machine().own / 4);
   constexpr std::uint64_t short_copy = 1024;  // costs less than a second line to look at
-  m->in_record_ = automatic || settings.protocol == Protocol::copy_buffers ? std::min(settings.eager_bytes, short_copy)
-                                                                           : settings.eager_bytes;
+  // Ranks that share CPUs share private caches: there the small ring of the pair is at hand.
+  const bool by_buffers = (automatic && !crowded) || settings.protocol == Protocol::copy_buffers;
+  m->in_record_ = by_buffers ? std::min(settings.eager_bytes, short_copy) : settings.eager_bytes;
   m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);

@@ -97,7 +97,7 @@ bool Messenger::copy_out(Early& early) {
   early.payload.reset(new (std::nothrow) std::byte[early.bytes]);
   if (!early.payload) return false;
   std::memcpy(early.payload.get(), buffer.data, early.bytes);
-  if (In& in = in_[std::size_t(early.member)]; buffer.sample && in.box) in.box.tell_sample(0);
+  if (In& in = in_[std::size_t(early.member)]; buffer.sample && in.box) in.box.tell_sample(not_drained);
   buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
   in_[std::size_t(early.member)].waiting -= early.bytes;
   early.kind = Kind::eager;
