@@ -3,8 +3,8 @@
 //
 // Each operation has several bodies, of which the quickest counts:
 //   direct     between the users' arrays, which lie in that memory: everybody meets, copies, and meets again
-//   aged       through rings (bench/rings.hpp), by the size of chunks
-//   streamed   the same, filled by streaming stores
+//   copied-4096, in-words-4096, streamed-4096
+//              through rings (bench/rings.hpp), in chunks of so many bytes, by one kind of copies
 #pragma once
 #include <sys/mman.h>
 
@@ -66,14 +66,16 @@ class Floor {
   std::vector<Body> bodies(const std::string& op, std::size_t n) {
     if (op == "barrier") return {{"flags", surrounded([this](double*, double*) { meet(); })}};
     std::vector<Body> found;
-    if (Call call = direct(op, n)) found.push_back({"direct", surrounded(std::move(call))});
+    if (Operation call = direct(op, n)) found.push_back({"direct", std::move(call)});
     std::vector<std::size_t> lengths{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10};
     std::erase_if(lengths, [&](std::size_t chunk) { return chunk >= n || chunk * 64 < n; });
     if (n <= 64 << 10) lengths.push_back(n);
+    const std::pair<const char*, Copies> ways[] = {
+        {"copied-", Copies::copied}, {"in-words-", Copies::in_words}, {"streamed-", Copies::streamed}};
     for (const std::size_t length : lengths)
-      for (const bool streamed : {false, true})
-        if (Operation call = aged(op, n, {length, streamed}); call && (!streamed || n >= 1024))
-          found.push_back({(streamed ? "streamed-" : "aged-") + std::to_string(length), std::move(call)});
+      for (const auto& [way, how] : ways)
+        if (Operation call = aged(op, n, {length, how}); call && (how == Copies::copied || n >= 1024))
+          found.push_back({way + std::to_string(length), std::move(call)});
     return found;
   }
 
@@ -101,9 +103,46 @@ class Floor {
       while (rounds_of_[r].bytes.load(std::memory_order_acquire) < rounds_) __builtin_ia32_pause();
   }
 
+  void meet_with(int peer) {
+    rounds_of_[rank].bytes.store(++rounds_, std::memory_order_release);  // pairs with the load below, in the other
+    while (rounds_of_[peer].bytes.load(std::memory_order_acquire) < rounds_) look_again();
+  }
+
   // ---------------------------------------------------------------- direct
 
-  Call direct(const std::string& op, std::size_t n) {
+  Operation direct(const std::string& op, std::size_t n) {
+    if (finds_nothing(op) || op.starts_with("ddt-")) return {};
+    if (answers(op)) {
+      const auto move = [=, this](bool sends) {
+        return [=, this](double*, int peer) { move_together(sends, peer, n, 1); };
+      };
+      return ping_pong(partner(op), move(true), move(false));
+    }
+    if (streams(op) && n < 16 << 10) return {};  // what it leaves out, a word for each message, would be most of it
+    if (streams(op))
+      return surrounded([=, this, peer = partner(op), both = op == "bibw"](double*, double*) {
+        if (peer < 0) return;
+        if (!both) return move_together(peer > rank, peer, n, window);
+        meet_with(peer);
+        for (int i = 0; i < window; ++i) std::memcpy(recv_[std::size_t(rank)], send_[std::size_t(peer)], n);
+        meet_with(peer);
+      });
+    Call call = direct_of_all(op, n);
+    return call ? surrounded(std::move(call)) : Operation{};
+  }
+
+  // Both halves at once where there is enough to share: the receiver fetches one, the sender brings the other.
+  void move_together(bool sends, int peer, std::size_t n, int times) {
+    const std::size_t brought = n >= 16 << 10 ? n / 2 / 64 * 64 : 0, fetched = n - brought;
+    const auto me = std::size_t(rank), other = std::size_t(peer);
+    meet_with(peer);
+    for (int i = 0; i < times; ++i)
+      if (sends) std::memcpy(recv_[other] + fetched, send_[me] + fetched, brought);
+      else std::memcpy(recv_[me], send_[other], fetched);
+    meet_with(peer);
+  }
+
+  Call direct_of_all(const std::string& op, std::size_t n) {
     if (op.find("reduce") != std::string::npos && ints_) return {};
     const auto me = std::size_t(rank), p = std::size_t(size);
     std::function<void()> work;
@@ -147,14 +186,13 @@ class Floor {
   };
   void reduce(Ranks to, std::size_t begin, std::size_t end, std::size_t offset) {
     constexpr std::size_t block = 512;
-    double sum[block];
     for (std::size_t i = begin; i < end; i += block) {
-      const std::size_t m = end - i < block ? end - i : block;
-      auto in = [&](int r) { return reinterpret_cast<const double*>(send_[std::size_t(r)] + offset) + i; };
-      std::memcpy(sum, in(0), m * 8);
-      for (int r = 1; r < size; ++r)
-        for (std::size_t j = 0; j < m; ++j) sum[j] += in(r)[j];
-      for (std::size_t r = to.first; r < to.last; ++r) std::memcpy(recv_[r] + i * 8, sum, m * 8);
+      const std::size_t m = std::min(end - i, block);
+      const auto in = [&](int r) { return reinterpret_cast<const double*>(send_[std::size_t(r)] + offset) + i; };
+      double* const sum = reinterpret_cast<double*>(recv_[to.first]) + i;
+      if (size == 1) std::memcpy(sum, in(0), m * 8);
+      for (int r = 1; r < size; ++r) bench::add(sum, r == 1 ? in(0) : sum, in(r), m);
+      for (std::size_t r = to.first + 1; r < to.last; ++r) std::memcpy(recv_[r] + i * 8, sum, m * 8);
     }
   }
 
@@ -175,8 +213,8 @@ class Floor {
   static auto none() {
     return [](int, std::size_t, const std::byte*, std::size_t) {};
   }
-  static auto into(Bytes to) {
-    return [to](int, std::size_t offset, const std::byte* at, std::size_t m) { std::memcpy(to + offset, at, m); };
+  static auto into(Bytes to, Rings::Chunks chunks) {
+    return [=](int, std::size_t offset, const std::byte* at, std::size_t m) { chunks.out(to + offset, at, m); };
   }
   static auto one(Bytes from) {
     return [from](int) { return from; };
@@ -186,7 +224,7 @@ class Floor {
     const Rings::Pattern sends{true, false, {}, {rank, peer}}, receives{false, false, {peer}, {rank, peer}};
     return ping_pong(
         peer, [=, this](double* s, int) { rings_->exchange(sends, n, chunks, one(as_bytes(s)), none()); },
-        [=, this](double* r, int) { rings_->exchange(receives, n, chunks, one(nullptr), into(as_bytes(r))); });
+        [=, this](double* r, int) { rings_->exchange(receives, n, chunks, one(nullptr), into(as_bytes(r), chunks)); });
   }
 
   Call aged_stream(const std::string& op, std::size_t n, Rings::Chunks chunks) {
@@ -198,9 +236,10 @@ class Floor {
     };
     return
         [=, this, there = towards(both || first, both || !first), back = towards(!first, first)](double* s, double* r) {
-          for (int i = 0; i < window; ++i) rings_->exchange(there, n, chunks, one(as_bytes(s)), into(as_bytes(r)));
+          for (int i = 0; i < window; ++i)
+            rings_->exchange(there, n, chunks, one(as_bytes(s)), into(as_bytes(r), chunks));
           std::byte word[8] = {};
-          rings_->exchange(back, 1, chunks, one(word), into(word));
+          rings_->exchange(back, 1, chunks, one(word), into(word, chunks));
         };
   }
 
@@ -209,7 +248,7 @@ class Floor {
       for (int k = 0; k < (halo ? neighbours : 1); ++k) {
         const std::size_t at = std::size_t(k) * n;
         const Rings::Pattern pattern{true, false, {from_neighbour(k)}, all_};
-        rings_->exchange(pattern, n, chunks, one(as_bytes(s) + at), into(as_bytes(r) + at));
+        rings_->exchange(pattern, n, chunks, one(as_bytes(s) + at), into(as_bytes(r) + at, chunks));
       }
     };
   }
@@ -218,13 +257,12 @@ class Floor {
   template <class T>
   auto summed(Bytes own, Bytes to, int first) {
     return [=](int peer, std::size_t offset, const std::byte* at, std::size_t m) {
-      const T* const a = reinterpret_cast<const T*>((peer == first ? own : to) + offset);
-      const T* const b = reinterpret_cast<const T*>(at);
-      T* const sum = reinterpret_cast<T*>(to + offset);
-      for (std::size_t j = 0; j < m / sizeof(T); ++j) sum[j] = a[j] + b[j];
+      const Bytes before = peer == first ? own : to;
+      bench::add(reinterpret_cast<T*>(to + offset), reinterpret_cast<const T*>(before + offset),
+                 reinterpret_cast<const T*>(at), m / sizeof(T));
     };
   }
-  void add(const Rings::Pattern& pattern, std::size_t n, Rings::Chunks chunks, auto source, Bytes own, Bytes to) {
+  void sum(const Rings::Pattern& pattern, std::size_t n, Rings::Chunks chunks, auto source, Bytes own, Bytes to) {
     const int first = pattern.from.empty() ? -1 : pattern.from.front();
     if (ints_) rings_->exchange(pattern, n, chunks, source, summed<int>(own, to, first));
     else rings_->exchange(pattern, n, chunks, source, summed<double>(own, to, first));
@@ -240,38 +278,38 @@ class Floor {
     const auto blocks = [=](Bytes s, std::size_t block) {
       return [=](int i) { return s + (me + std::size_t(i)) % p * block; };
     };
-    const auto into_blocks = [](Bytes r, std::size_t block) {
+    const auto into_blocks = [chunks](Bytes r, std::size_t block) {
       return [=](int peer, std::size_t offset, const std::byte* at, std::size_t m) {
-        std::memcpy(r + std::size_t(peer) * block + offset, at, m);
+        chunks.out(r + std::size_t(peer) * block + offset, at, m);
       };
     };
     // Everybody sums a share, as soon as that is less than what all would read.
     const std::size_t share = p > 2 && n >= 8192 && n % (p * 64) == 0 ? n / p : 0;
-    const Rings::Chunks of_share{share ? std::min(chunks.bytes, share) : chunks.bytes, chunks.streamed};
+    const Rings::Chunks of_share{share ? std::min(chunks.bytes, share) : chunks.bytes, chunks.how};
     const auto sum_share = [=, this](Bytes s, Bytes to) {
-      add(to_each, share, of_share, blocks(s, share), s + me * share, to);
+      sum(to_each, share, of_share, blocks(s, share), s + me * share, to);
     };
     if (op == "allreduce")
       return [=, this](double* s, double* r) {
         const Bytes mine = as_bytes(r) + me * share;
-        if (!share) return add(to_all, n, chunks, one(as_bytes(s)), as_bytes(s), as_bytes(r));
+        if (!share) return sum(to_all, n, chunks, one(as_bytes(s)), as_bytes(s), as_bytes(r));
         sum_share(as_bytes(s), mine);
         rings_->exchange(to_all, share, of_share, one(mine), into_blocks(as_bytes(r), share));
       };
     if (op == "reduce")
       return [=, this](double* s, double* r) {
-        if (!share) return add(to_root, n, chunks, one(as_bytes(s)), as_bytes(s), as_bytes(r));
+        if (!share) return sum(to_root, n, chunks, one(as_bytes(s)), as_bytes(s), as_bytes(r));
         const Bytes mine = root ? as_bytes(r) : scratch_.data();
         sum_share(as_bytes(s), mine);
         rings_->exchange(to_root, share, of_share, one(mine), into_blocks(as_bytes(r), share));
       };
     if (op == "reduce_scatter_block")
       return [=, this](double* s, double* r) {
-        add(to_each, n, chunks, blocks(as_bytes(s), n), as_bytes(s) + me * n, as_bytes(r));
+        sum(to_each, n, chunks, blocks(as_bytes(s), n), as_bytes(s) + me * n, as_bytes(r));
       };
     if (op == "bcast")
       return [=, this](double* s, double*) {
-        rings_->exchange(from_root, n, chunks, one(as_bytes(s)), into(as_bytes(s)));
+        rings_->exchange(from_root, n, chunks, one(as_bytes(s)), into(as_bytes(s), chunks));
       };
     if (op == "gather")
       return [=, this](double* s, double* r) {
@@ -281,7 +319,7 @@ class Floor {
     if (op == "scatter")
       return [=, this](double* s, double* r) {
         if (root) std::memcpy(r, s, n);
-        rings_->exchange(each_from_root, n, chunks, blocks(as_bytes(s), n), into(as_bytes(r)));
+        rings_->exchange(each_from_root, n, chunks, blocks(as_bytes(s), n), into(as_bytes(r), chunks));
       };
     const bool each = op == "alltoall";  // or allgather
     return [=, this](double* s, double* r) {

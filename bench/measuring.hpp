@@ -46,6 +46,9 @@ inline const char* (*last_algorithm())() {
   return reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
 }
 
+// After a call that Nearfield carried.
+inline std::string algorithm_of(const Cell& cell) { return point_to_point(cell.op) ? "messages" : last_algorithm()(); }
+
 // Microseconds of a call: the slowest rank's time less what ranks do with their buffers themselves, of which the
 // longest counts, since the others wait for it; at least a nanosecond, since that difference has noise. All traffic
 // goes through the communicator in its present mode: ranks that wait in a plain host burn whole time slices, which must

@@ -41,6 +41,45 @@ inline std::size_t cache_bytes(int level) {
   return 0;
 }
 
+// How bytes are copied into rings and out of them. copied: by memcpy, which does what its authors found best for the
+// CPU; in_words: by loads and stores of 32 bytes; streamed: into rings by streaming stores, out of them in words.
+enum class Copies { copied, in_words, streamed };
+
+using Word [[gnu::vector_size(32), gnu::aligned(1), gnu::may_alias]] = char;
+
+[[gnu::target("avx2")]] inline void copy_in_words(std::byte* to, const std::byte* from, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32) *reinterpret_cast<Word*>(to + i) = *reinterpret_cast<const Word*>(from + i);
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+inline void copy_streaming(std::byte* to, const std::byte* from, std::size_t n) {
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+// to = a + b; `to` may be a.
+template <class T>
+[[gnu::target("avx2")]] inline void add_in_words(T* to, const T* a, const T* b, std::size_t n) {
+#pragma GCC ivdep
+  for (std::size_t j = 0; j < n; ++j) to[j] = a[j] + b[j];
+}
+template <class T>
+inline void add_one_by_one(T* to, const T* a, const T* b, std::size_t n) {
+#pragma GCC ivdep
+  for (std::size_t j = 0; j < n; ++j) to[j] = a[j] + b[j];
+}
+
+inline bool has_words() { return __builtin_cpu_supports("avx2"); }
+
+template <class T>
+inline void add(T* to, const T* a, const T* b, std::size_t n) {
+  if (has_words()) add_in_words(to, a, b, n);
+  else add_one_by_one(to, a, b, n);
+}
+
 inline void look_again() {
   if (pinned) __builtin_ia32_pause();
   else sched_yield();
@@ -63,7 +102,16 @@ class Rings {
   };
   struct Chunks {
     std::size_t bytes;
-    bool streamed;
+    Copies how;
+
+    void in(std::byte* to, const std::byte* from, std::size_t n) const {
+      if (how == Copies::streamed) copy_streaming(to, from, n);
+      else out(to, from, n);
+    }
+    void out(std::byte* to, const std::byte* from, std::size_t n) const {
+      if (how == Copies::copied || !has_words()) std::memcpy(to, from, n);
+      else copy_in_words(to, from, n);
+    }
     std::size_t stride() const { return std::max<std::size_t>(64, std::bit_ceil(bytes)); }
   };
 
@@ -90,8 +138,8 @@ class Rings {
       if (pattern.writes) {
         wait_for_room(pattern, group);
         for (int i = 0; i < pieces; ++i)
-          put(place(rank, at_ + i * long(stride)), source(pattern.one_each ? i + 1 : 0) + offset, m, chunks.streamed);
-        if (chunks.streamed) _mm_sfence();
+          chunks.in(place(rank, at_ + i * long(stride)), source(pattern.one_each ? i + 1 : 0) + offset, m);
+        if (chunks.how == Copies::streamed) _mm_sfence();
         flags_[rank].filled.bytes.store(at_ + group, std::memory_order_release);  // pairs with the load below
       }
       for (const int peer : pattern.from) {
@@ -127,17 +175,6 @@ class Rings {
       least = std::min(least, drained);
     }
     least_drained_ = least;
-  }
-
-  static void put(std::byte* to, const std::byte* from, std::size_t n, bool streamed) {
-    if (!streamed) {
-      std::memcpy(to, from, n);
-      return;
-    }
-    std::size_t i = 0;
-    for (; i + 16 <= n; i += 16)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-    std::memcpy(to + i, from + i, n - i);
   }
 
   Flags* flags_;

@@ -17,14 +17,14 @@ namespace bench {
 // Microseconds of a block; ranks that share CPUs start it time slices apart.
 inline double length_of_block() { return pinned ? 3000 : 30000; }
 
-// Runs ever longer blocks until one is half as long as it should be, and returns microseconds of a call.
+// Runs ever longer blocks until one takes `enough` microseconds, and returns microseconds of a call.
 template <class Run>
-double warmed_up(Run run) {
+double warmed_up(double enough, Run run) {
   long n = 1;
   double each;
   for (;; n *= 4) {
     each = run(n);
-    if (each * double(n) > length_of_block() / 2 || n >= 4096) break;  // both are equal on all ranks
+    if (each * double(n) > enough || n >= 4096) break;  // both are equal on all ranks
   }
   // Once more, lest one interruption make all blocks too short.
   return pinned ? std::min(each, run(n)) : each;
@@ -63,7 +63,8 @@ class FloorOfCell {
       place->second.us = 1e12;
       for (const Floor::Body& body : bodies_) {
         begin_anew();
-        const double us = warmed_up([&](long n) { return run_block(cell_, body.call, *buffers_, n); });
+        const double us =
+            warmed_up(length_of_block() / 8, [&](long n) { return run_block(cell_, body.call, *buffers_, n); });
         if (us < place->second.us) place->second = {&body, us};
       }
     }
@@ -83,9 +84,9 @@ class FloorOfCell {
   };
 
   void begin_anew() {
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(comm);
     floor_->begin_anew();
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(comm);
   }
 
   Cell cell_;
@@ -109,7 +110,7 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     switch_to(Mode(mode));
     Buffers& own = buffers.of[mode];
     results[mode] = result_of(cell, call, own.send.data(), own.recv.data());
-    each[mode] = warmed_up([&](long n) { return run_block(cell, call, own, n); });
+    each[mode] = warmed_up(length_of_block() / 2, [&](long n) { return run_block(cell, call, own, n); });
   }
   if (loaded) must_agree(cell, results[plain], results[nearfield], "Nearfield");
 
@@ -148,7 +149,7 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     switch_to(nearfield);
     OwnWork nothing;
     call(buffers.of[nearfield].send.data(), buffers.of[nearfield].recv.data(), nothing);
-    algorithms[nearfield] = point_to_point(cell.op) ? "messages" : last_algorithm()();
+    algorithms[nearfield] = algorithm_of(cell);
   }
   if (rank == 0) print_rows(cell, blocks, calls, algorithms, 0);
 }
