@@ -3,6 +3,7 @@
 //
 // Each operation has several bodies, of which the quickest counts:
 //   direct     between the users' arrays, which lie in that memory: everybody meets, copies, and meets again
+//   pushed     the same, where senders can as well copy to where others receive
 //   copied-4096, in-words-4096, streamed-4096
 //              through rings (bench/rings.hpp), in chunks of so many bytes, by one kind of copies
 #pragma once
@@ -67,6 +68,8 @@ class Floor {
     if (op == "barrier") return {{"flags", surrounded([this](double*, double*) { meet(); })}};
     std::vector<Body> found;
     if (Operation call = direct(op, n)) found.push_back({"direct", std::move(call)});
+    if (op == "allgather" || op == "alltoall" || exchanges(op) || has_neighbours(op))
+      found.push_back({"pushed", surrounded(direct_of_all(op, n, true))});
     std::vector<std::size_t> lengths{1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 64 << 10};
     std::erase_if(lengths, [&](std::size_t chunk) { return chunk >= n || chunk * 64 < n; });
     if (n <= 64 << 10) lengths.push_back(n);
@@ -127,7 +130,7 @@ class Floor {
         for (int i = 0; i < window; ++i) std::memcpy(recv_[std::size_t(rank)], send_[std::size_t(peer)], n);
         meet_with(peer);
       });
-    Call call = direct_of_all(op, n);
+    Call call = direct_of_all(op, n, false);
     return call ? surrounded(std::move(call)) : Operation{};
   }
 
@@ -142,7 +145,7 @@ class Floor {
     meet_with(peer);
   }
 
-  Call direct_of_all(const std::string& op, std::size_t n) {
+  Call direct_of_all(const std::string& op, std::size_t n, bool push) {
     if (op.find("reduce") != std::string::npos && ints_) return {};
     const auto me = std::size_t(rank), p = std::size_t(size);
     std::function<void()> work;
@@ -159,18 +162,21 @@ class Floor {
       };
     if (op == "gather") work = [=, this] { std::memcpy(recv_[0] + me * n, send_[me], n); };
     if (op == "scatter") work = [=, this] { std::memcpy(recv_[me], send_[0] + me * n, n); };
-    if (op == "allgather" || op == "alltoall")
+    const bool each = op == "alltoall";
+    if (op == "allgather" || each)
       work = [=, this] {
         for (std::size_t i = 0; i < p; ++i) {
-          const std::size_t r = (me + i) % p;
-          std::memcpy(recv_[me] + r * n, send_[r] + (op == "alltoall" ? me * n : 0), n);
+          const std::size_t from = push ? me : (me + i) % p, to = push ? (me + i) % p : me;
+          std::memcpy(recv_[to] + from * n, send_[from] + (each ? to * n : 0), n);
         }
       };
-    if (exchanges(op)) work = [=, this] { std::memcpy(recv_[me], send_[(me + p - 1) % p], n); };
-    if (has_neighbours(op))
-      work = [=, this] {
-        for (int k = 0; k < neighbours; ++k)
-          std::memcpy(recv_[me] + std::size_t(k) * n, send_[std::size_t(from_neighbour(k))] + std::size_t(k) * n, n);
+    if (exchanges(op) || has_neighbours(op))
+      work = [=, this, messages = has_neighbours(op) ? neighbours : 1] {
+        for (int k = 0; k < messages; ++k) {
+          const auto from = std::size_t(push ? rank : from_neighbour(k)),
+                     to = std::size_t(push ? to_neighbour(k) : rank);
+          std::memcpy(recv_[to] + std::size_t(k) * n, send_[from] + std::size_t(k) * n, n);
+        }
       };
     if (!work) return {};
     return [this, work](double*, double*) {

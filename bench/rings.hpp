@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cctype>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -27,18 +28,29 @@
 
 namespace bench {
 
-// Bytes of the first CPU's unified cache of a level; 0 where the kernel does not tell.
-inline std::size_t cache_bytes(int level) {
+// The first CPU's unified cache of a level; nothing where the kernel does not tell.
+struct Cache {
+  std::size_t bytes = 0;
+  int cpus = 1;  // that share it
+};
+
+inline Cache cache_of(int level) {
   for (int index = 0; index < 8; ++index) {
     const std::string at = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
     int of = 0;
-    std::string kind;
+    std::string kind, sharers;
     std::size_t kibibytes = 0;
-    if (!(std::ifstream(at + "level") >> of)) return 0;
+    if (!(std::ifstream(at + "level") >> of)) break;
     std::ifstream(at + "type") >> kind, std::ifstream(at + "size") >> kibibytes;
-    if (of == level && kind == "Unified") return kibibytes << 10;
+    std::ifstream(at + "shared_cpu_map") >> sharers;  // hexadecimal digits and commas
+    if (of != level || kind != "Unified") continue;
+    int cpus = 0;
+    for (const char digit : sharers)
+      if (std::isxdigit(static_cast<unsigned char>(digit)))
+        cpus += std::popcount(unsigned(std::stoi(std::string(1, digit), nullptr, 16)));
+    return {kibibytes << 10, std::max(cpus, 1)};
   }
-  return 0;
+  return {};
 }
 
 // How bytes are copied into rings and out of them. copied: by memcpy, which does what its authors found best for the
@@ -116,9 +128,8 @@ class Rings {
   };
 
   static std::size_t span() {
-    const std::size_t own = cache_bytes(2) ? cache_bytes(2) : 1 << 20, shared = cache_bytes(3);
-    const std::size_t most = shared ? shared / 2 / std::size_t(size) : 2 * own;
-    return std::bit_floor(std::max<std::size_t>(std::min(2 * own, most), 512 << 10));
+    static const std::size_t found = span_of_caches();
+    return found;
   }
   static bool fits(const Chunks& chunks, bool one_each) {
     return chunks.stride() * std::size_t(one_each ? std::max(size - 1, 1) : 1) * 2 <= span();
@@ -160,6 +171,13 @@ class Rings {
   }
 
  private:
+  static std::size_t span_of_caches() {
+    const Cache last = cache_of(3);
+    const std::size_t own = cache_of(2).bytes ? cache_of(2).bytes : 1 << 20;
+    const std::size_t most = last.bytes ? last.bytes / 2 / std::size_t(std::min(size, last.cpus)) : 2 * own;
+    return std::bit_floor(std::max<std::size_t>(std::min(2 * own, most), 512 << 10));
+  }
+
   std::byte* place(int of, long position) const {
     return ring_[std::size_t(of)] + (std::size_t(position) & (span_ - 1));
   }

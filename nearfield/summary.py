@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.console import Console
 
-from nearfield.tables import print_table
+from nearfield.tables import print_columns
 
 Row = dict[str, Any]
 GROUP = ("op", "ranks", "buffers", "heap", "protocol", "loop", "state")
@@ -17,7 +17,8 @@ GROUP = ("op", "ranks", "buffers", "heap", "protocol", "loop", "state")
 
 def show_summary(rows: list[Row]) -> None:
     """Prints a table for each operation and state of the machine, and below it the geometric mean of the ratios and
-    the worst cell; at the end those of each state over all operations."""
+    the worst cell; at the end those of each state over all operations. Ratios in brackets lack a host, whose job never
+    was in that state for long enough: they are left out of means."""
     console = Console(highlight=False, soft_wrap=True)
     for machine in dict.fromkeys(row["machine"] for row in rows if "machine" in row):
         console.print(machine, markup=False)
@@ -33,8 +34,9 @@ def show_summary(rows: list[Row]) -> None:
         about = dict(zip(GROUP, key, strict=True))
         console.print(f"\n{_heading(about, found)}", markup=False)
         _table(cells, hosts)
-        ratios = [(f"{about['op']} of {cell['bytes']}", cell["ratio"]) for cell in cells if cell["ratio"]]
-        if len(ratios) > 1:
+        complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
+        ratios = [(f"{about['op']} of {cell['bytes']}", cell["ratio"]) for cell in complete]
+        if len(cells) > 1:
             console.print(f"  {_mean_and_worst(ratios)}", markup=False)
         overall.setdefault(about["state"], []).extend(ratios)
     if len(groups) > 1:
@@ -48,8 +50,8 @@ def cells_of(rows: Iterable[Row]) -> list[Row]:
 
     Its keys: bytes, plain (microseconds by host), nearfield (the same, in those hosts' jobs), best (the best plain
     host's time), ratio (the median of Nearfield's times by it, None where one is missing), worst (the largest of them by
-    it), spread (of the ratio, by quartiles), algorithm, predicted, floor (the median ratio to bare code in the same job)
-    and body (which code that was).
+    it), own (the largest ratio to the same job's host), spread (of the ratio, by quartiles), algorithm, predicted, floor
+    (the median ratio to bare code in the same job) and body (which code that was).
     """
     cells = []
     rows = list(rows)
@@ -68,6 +70,9 @@ def cells_of(rows: Iterable[Row]) -> list[Row]:
             times = cell["nearfield"].values()
             cell["ratio"] = statistics.median(times) / best["median"]
             cell["worst"] = max(times) / best["median"]
+            cell["own"] = max(
+                (ours[h]["median"] / plain[h]["median"] for h in ours if h in plain), default=None
+            )
             lower = statistics.median(row["lower"] for row in ours.values()) / best["upper"]
             upper = statistics.median(row["upper"] for row in ours.values()) / best["lower"]
             cell["spread"] = f"{lower:.2f}-{upper:.2f}"
@@ -87,9 +92,11 @@ def geometric_mean(ratios: Iterable[float]) -> float:
 
 
 def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
+    if not ratios:
+        return "no cell with all hosts"
     cell, worst = max(ratios, key=lambda ratio: ratio[1])
     mean = geometric_mean(ratio for _, ratio in ratios)
-    return f"geometric mean {mean:.2f}, worst {worst:.2f} ({cell} bytes)"
+    return f"geometric mean {mean:.2f}, worst {worst:.2f} ({cell} bytes), cells: {len(ratios)}"
 
 
 def _heading(about: Row, rows: list[Row]) -> str:
@@ -107,27 +114,28 @@ def _state(state: str) -> str:
 
 
 def _table(cells: list[Row], hosts: list[str]) -> None:
-    shown = [host for host in hosts if any(host in cell["plain"] for cell in cells)]
-    several, bare = len(shown) > 1, any(cell.get("floor") for cell in cells)
-    words, styles = [], []
-    for cell in cells:
-        if cell["ratio"] is None:
-            continue
-        row = [str(cell["bytes"]), *(_us(cell["plain"].get(host)) for host in shown)]
-        row += [_us(statistics.median(cell["nearfield"].values())), f"{cell['ratio']:.2f}", cell["spread"]]
-        row += [f"{cell['worst']:.2f}"] * several + [cell["algorithm"], _us(cell["predicted"])]
-        row += [f"{cell['floor']:.2f}" if cell["floor"] else "-", cell["body"] or "-"] if bare else []
-        words.append(row)
-        styles.append("red" if cell["ratio"] > 1.05 else None)
-    titles = [
-        "bytes",
-        *(f"{host} us" for host in shown),
-        "Nearfield us",
-        "ratio to best" if several else "ratio",
+    """One line for each cell; columns that would be empty are left out."""
+    cells = [cell for cell in cells if cell["ratio"] is not None]
+    columns: dict[str, list[str]] = {"bytes": [str(cell["bytes"]) for cell in cells]}
+    for host in hosts:
+        columns[f"{host} us"] = [_us(cell["plain"].get(host)) for cell in cells]
+    columns["Nearfield us"] = [_us(statistics.median(cell["nearfield"].values())) for cell in cells]
+    columns["ratio" if len(hosts) == 1 else "to best"] = [
+        f"{cell['ratio']:.2f}" if len(cell["plain"]) == len(hosts) else f"({cell['ratio']:.2f})"
+        for cell in cells
     ]
-    titles += ["spread"] + ["worst host's"] * several + ["algorithm", "model us"]
-    titles += ["x floor", "floor"] * bare
-    print_table(titles, words, styles, aligned=True)
+    columns["spread"] = [cell["spread"] for cell in cells]
+    if len(hosts) > 1:
+        columns["worst job's"] = [f"{cell['worst']:.2f}" for cell in cells]
+        columns["to own"] = [f"{cell['own']:.2f}" if cell["own"] else "-" for cell in cells]
+    columns["algorithm"] = [cell["algorithm"] for cell in cells]
+    if any(cell["predicted"] for cell in cells):
+        columns["model us"] = [_us(cell["predicted"]) for cell in cells]
+    if any(cell["floor"] for cell in cells):
+        columns["x floor"] = [f"{cell['floor']:.2f}" if cell["floor"] else "-" for cell in cells]
+        columns["floor"] = [cell["body"] or "-" for cell in cells]
+    styles = ["red" if cell["ratio"] > 1.05 else None for cell in cells]
+    print_columns(list(columns), list(zip(*columns.values(), strict=True)), styles)
 
 
 def _us(time: float | None) -> str:

@@ -9,22 +9,11 @@ from rich.table import Table
 
 
 def print_table(
-    titles: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    styles: Iterable[str | None] = (),
-    title: str = "",
-    aligned: bool = False,
+    titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None] = (), title: str = ""
 ) -> None:
-    """Prints rows of words; `styles`, one for each row, and `title` show on a terminal only. `aligned`: in columns below
-    their titles elsewhere too."""
+    """Prints rows of words; `styles`, one for each row, and `title` show on a terminal only."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        if aligned:
-            rows = [titles, *rows]
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            rows = [[word.rjust(width) for word, width in zip(row, widths, strict=True)] for row in rows]
-            print(*("  ".join(words) for words in rows), sep="\n")
-            return
         for words in rows:
             print(*words, sep="\t")
         return
@@ -33,3 +22,13 @@ def print_table(
     for words in rows:
         table.add_row(*words, style=next(of_row, None))
     console.print(table)
+
+
+def print_columns(titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None]) -> None:
+    """Prints rows of words below their titles, aligned to the right, wherever it goes; `styles` show on a terminal."""
+    console = Console(highlight=False, soft_wrap=True)
+    lines = [titles, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for words, style in zip(lines, ["bold", *styles], strict=True):
+        text = "  ".join(word.rjust(width) for word, width in zip(words, widths, strict=True))
+        console.print(text, style=style, markup=False)

@@ -139,7 +139,7 @@ def test_the_floor_gives_the_hosts_results(tmp_path: Path, ranks: int) -> None:
     assert {(row["op"], row["bytes"]) for row in rows if row["mode"] == "floor"} == {
         (row["op"], row["bytes"]) for row in rows
     }
-    assert bodies <= {"flags", "direct", "copied", "in", "streamed"} and "x floor" in shown
+    assert bodies <= {"flags", "direct", "pushed", "copied", "in", "streamed"} and "x floor" in shown
 
 
 def test_short_loops_begin_afresh(tmp_path: Path) -> None:
@@ -161,6 +161,7 @@ def test_the_summary_holds_nearfield_against_the_best_host() -> None:
     rows += [row("b", "plain", 2.0), row("b", "nearfield", 3.0)]
     (cell,) = cells_of(rows)
     assert (cell["best"], cell["ratio"], cell["worst"], cell["floor"]) == (2.0, 1.0, 1.5, 2.0)
+    assert cell["own"] == 1.5
     assert cells_of(rows[:1])[0]["ratio"] is None
 
 
