@@ -72,24 +72,21 @@ inline void copy_streaming(std::byte* to, const std::byte* from, std::size_t n) 
   for (; i < n; ++i) to[i] = from[i];
 }
 
-// to = a + b; `to` may be a.
-template <class T>
-[[gnu::target("avx2")]] inline void add_in_words(T* to, const T* a, const T* b, std::size_t n) {
-#pragma GCC ivdep
-  for (std::size_t j = 0; j < n; ++j) to[j] = a[j] + b[j];
-}
-template <class T>
-inline void add_one_by_one(T* to, const T* a, const T* b, std::size_t n) {
-#pragma GCC ivdep
-  for (std::size_t j = 0; j < n; ++j) to[j] = a[j] + b[j];
-}
-
 inline bool has_words() { return __builtin_cpu_supports("avx2"); }
 
+// to = a + b; `to` may be a.
 template <class T>
-inline void add(T* to, const T* a, const T* b, std::size_t n) {
-  if (has_words()) add_in_words(to, a, b, n);
-  else add_one_by_one(to, a, b, n);
+[[gnu::target("avx2")]] std::size_t add_in_words(T* to, const T* a, const T* b, std::size_t n) {
+  using Lanes [[gnu::vector_size(32), gnu::aligned(alignof(T)), gnu::may_alias]] = T;
+  constexpr std::size_t lanes = 32 / sizeof(T);
+  std::size_t j = 0;
+  for (; j + lanes <= n; j += lanes)
+    *reinterpret_cast<Lanes*>(to + j) = *reinterpret_cast<const Lanes*>(a + j) + *reinterpret_cast<const Lanes*>(b + j);
+  return j;
+}
+template <class T>
+void add(T* to, const T* a, const T* b, std::size_t n) {
+  for (std::size_t j = has_words() ? add_in_words(to, a, b, n) : 0; j < n; ++j) to[j] = a[j] + b[j];
 }
 
 inline void look_again() {
