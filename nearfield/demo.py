@@ -9,9 +9,10 @@ from rich.console import Console
 from rich.table import Table
 
 from nearfield.apps import compare_fft
-from nearfield.bench import parse_sizes, run_bench, show_table
+from nearfield.bench import parse_sizes, run_bench
 from nearfield.commands import OPERATIONS
 from nearfield.hosts import find_hosts
+from nearfield.summary import show_summary
 
 
 def run_demo(out: Path, quick: bool) -> None:
@@ -36,8 +37,8 @@ def run_demo(out: Path, quick: bool) -> None:
         table.add_row(*cells[-1])
     console.print(table)
     # Plain MPICH needs tens of milliseconds a call when ranks outnumber CPUs: 2 ranks show the operations best.
-    rows = run_bench(OPERATIONS.split(","), [2], parse_sizes("8:4M", quick=True), ["mpich"], ["warm"], 0.15)
-    show_table(rows)
+    rows = run_bench(OPERATIONS.split(","), [2], parse_sizes("8:4M", quick=True), ["mpich"], ["used"], 0.15)
+    show_summary(rows)
     from nearfield.plots import write_report
 
     lines = "".join("<tr>" + "".join(f"<td>{cell}" for cell in row) + "</tr>" for row in cells)

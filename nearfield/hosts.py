@@ -36,6 +36,11 @@ def find_hosts() -> dict[str, Host]:
     return {host.name: host for host in candidates if host.mpiexec.exists()}
 
 
+def host_names(text: str) -> list[str]:
+    """Names of hosts out of a list separated by commas; intel is impi."""
+    return ["impi" if name == "intel" else name for name in text.split(",")]
+
+
 def _which(name: str) -> Path:
     return Path(shutil.which(name) or f"/nonexistent/{name}")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import html
 import io
-import os
-import platform
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield import __version__  # noqa: E402
 from nearfield.bench import pairs  # noqa: E402
+from nearfield.machine import describe_machine  # noqa: E402
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em;
@@ -50,16 +49,6 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
         body
     )
     path.write_text(text)
-
-
-def describe_machine() -> str:
-    """CPU, cores, kernel."""
-    model = "unknown CPU"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.partition(":")[2].strip()
-            break
-    return f"{model}, {len(os.sched_getaffinity(0))} CPUs, {platform.system()} {platform.release()}"
 
 
 def plot(cells: list) -> str:

@@ -22,3 +22,13 @@ def print_table(
     for words in rows:
         table.add_row(*words, style=next(of_row, None))
     console.print(table)
+
+
+def print_columns(titles: Sequence[str], rows: Iterable[Sequence[str]], styles: Iterable[str | None]) -> None:
+    """Prints rows of words below their titles, aligned to the right, wherever it goes; `styles` show on a terminal."""
+    console = Console(highlight=False, soft_wrap=True)
+    lines = [titles, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for words, style in zip(lines, ["bold", *styles], strict=True):
+        text = "  ".join(word.rjust(width) for word, width in zip(words, widths, strict=True))
+        console.print(text, style=style, markup=False)

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.bench import pairs, parse_sizes
+from nearfield.bench import WITHOUT_SIZE, pairs, parse_sizes
+from nearfield.commands import OPERATIONS
+from nearfield.summary import cells_of
 from tests.mpi.jobs import ROOT, hosts
 
 COMMAND = str(ROOT / ".venv/bin/nearfield")
@@ -75,10 +77,13 @@ def test_bench_writes_rows_and_a_report(tmp_path) -> None:
         "ranks",
         "host",
         "version",
+        "machine",
         "mode",
         "algorithm",
         "buffers",
         "state",
+        "line_ns",
+        "loop",
         "heap",
         "protocol",
         "median",
@@ -96,6 +101,68 @@ def test_bench_writes_rows_and_a_report(tmp_path) -> None:
     assert "<svg" in report.read_text()
     assert pairs(rows)
     assert "there are no hot buffers" in nearfield("bench", "--buffers", "hot").stderr
+
+
+def bench(tmp_path: Path, *arguments: str) -> tuple[list[dict], str]:
+    """The rows of a benchmark of a few calls, and what was printed."""
+    rows = tmp_path / "rows.json"
+    done = nearfield("bench", *arguments, "--seconds", "0.005", "--json", str(rows))
+    assert done.returncode == 0, done.stderr
+    return json.loads(rows.read_text()), done.stdout
+
+
+PATTERNS = "sendrecv,waitall,waits,anysource,testloop,halo,waitany,probe,latency,bw,bibw,ddt-indexed"
+LOOKS = "test,testall,testany,iprobe"
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("operations", [PATTERNS, LOOKS, OPERATIONS])
+def test_bench_measures_calls_as_programs_make_them(tmp_path: Path, operations: str, ranks: int) -> None:
+    rows, shown = bench(tmp_path, "--op", operations, "--sizes", "8,4K,20000", "--ranks", str(ranks))
+    names = operations.split(",")
+    for name in names:
+        for mode in ("plain", "nearfield"):
+            found = [row for row in rows if (row["op"], row["mode"]) == (name, mode)]
+            assert {row["bytes"] for row in found} == ({0} if name in WITHOUT_SIZE else {8, 4096, 20000})
+            assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
+            assert {row["buffers"] for row in found} == {"used"}
+        assert f"\n{name}, {ranks} ranks, used buffers" in shown
+    assert "geometric mean" in shown and rows[0]["machine"] in shown.splitlines()[0]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_the_floor_gives_the_hosts_results(tmp_path: Path, ranks: int) -> None:
+    # The worker ends the job where they differ. 20000 is no whole number of chunks, 4 bytes are an int to add.
+    operations = OPERATIONS + ",latency,bibw,sendrecv,halo"
+    rows, shown = bench(tmp_path, "--op", operations, "--sizes", "4,20000", "--ranks", str(ranks), "--floor")
+    bodies = {row["algorithm"].split("-")[0] for row in rows if row["mode"] == "floor"}
+    assert {(row["op"], row["bytes"]) for row in rows if row["mode"] == "floor"} == {
+        (row["op"], row["bytes"]) for row in rows
+    }
+    assert bodies <= {"flags", "direct", "pushed", "copied", "in", "streamed"} and "x floor" in shown
+
+
+def test_short_loops_begin_afresh(tmp_path: Path) -> None:
+    rows, shown = bench(tmp_path, "--op", "allreduce,latency", "--sizes", "8,4K", "--short", "20")
+    assert {row["loop"] for row in rows} == {20} and "loops of 20 calls" in shown
+    for op in ("allreduce", "latency"):
+        for mode in ("plain", "nearfield"):
+            found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
+            assert {row["bytes"] for row in found} == {8, 4096}
+            assert all(row["median"] > 0 and row["iterations"] % 20 == 0 for row in found)
+
+
+def test_the_summary_holds_nearfield_against_the_best_host() -> None:
+    def row(host: str, mode: str, median: float) -> dict:
+        about = {"bytes": 8, "host": host, "mode": mode, "algorithm": "slots"}
+        return about | {"median": median, "lower": median, "upper": median}
+
+    rows = [row("a", "plain", 4.0), row("a", "nearfield", 1.0), row("a", "floor", 0.5)]
+    rows += [row("b", "plain", 2.0), row("b", "nearfield", 3.0)]
+    (cell,) = cells_of(rows)
+    assert (cell["best"], cell["ratio"], cell["worst"], cell["floor"]) == (2.0, 1.0, 1.5, 2.0)
+    assert cell["own"] == 1.5
+    assert cells_of(rows[:1])[0]["ratio"] is None
 
 
 def test_sizes() -> None:

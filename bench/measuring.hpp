@@ -1,0 +1,135 @@
+// Blocks of calls, timed, and the rows that come of them.
+#pragma once
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/buffers.hpp"
+#include "bench/operations.hpp"
+#include "bench/ranks.hpp"
+
+namespace bench {
+
+enum Mode { plain, nearfield, bare };
+inline constexpr const char* mode_names[] = {"plain", "nearfield", "floor"};
+
+struct Cell {
+  std::string op, buffers;
+  std::size_t bytes;
+
+  bool reduction() const { return op.find("reduce") != std::string::npos; }
+  MPI_Datatype type() const { return !reduction() ? MPI_BYTE : bytes % 8 ? MPI_INT : MPI_DOUBLE; }
+  int count() const { return int(!reduction() ? bytes : bytes / (bytes % 8 ? 4 : 8)); }
+  std::size_t longest() const { return std::max<std::size_t>(bytes * blocks_in_buffer(op), 64); }
+  Operation operation() const { return bench::operation(op, count(), type()); }
+};
+
+struct Block {
+  Mode mode;
+  double line;  // nanoseconds one way, while it ran
+  double microseconds;
+};
+
+// Who carries calls of `comm` from now on.
+inline void switch_to(Mode mode) { hint("nearfield", mode == plain ? "off" : "on"); }
+
+// The algorithm of the last call, where Nearfield is loaded.
+inline const char* (*last_algorithm())() {
+  return reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "nearfield_last_algorithm"));
+}
+
+// After a call that Nearfield carried.
+inline std::string algorithm_of(const Cell& cell) { return point_to_point(cell.op) ? "messages" : last_algorithm()(); }
+
+// Microseconds of a call: the slowest rank's time less what ranks do with their buffers themselves, of which the
+// longest counts, since the others wait for it; at least a nanosecond, since that difference has noise. All traffic
+// goes through the communicator in its present mode: ranks that wait in a plain host burn whole time slices, which must
+// not be charged to Nearfield.
+inline double of_a_call(double seconds, long calls, double own_seconds) {
+  const double mine[2] = {seconds / double(calls), own_seconds};
+  double all[2];
+  MPI_Allreduce(mine, all, 2, MPI_DOUBLE, MPI_MAX, comm);
+  return std::max((all[0] - all[1]) * 1e6, 1e-3);
+}
+
+inline double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long calls) {
+  OwnWork own = own_work(cell.op, cell.bytes, cell.buffers);
+  MPI_Barrier(comm);
+  const double start = MPI_Wtime();
+  if (buffers.places > 1) {
+    for (long i = 0; i < calls; ++i) {
+      const std::size_t place = buffers.step();
+      call(buffers.send.data() + place, buffers.recv.data() + place, own);
+    }
+  } else {
+    for (long i = 0; i < calls; ++i) call(buffers.send.data(), buffers.recv.data(), own);
+  }
+  const double elapsed = MPI_Wtime() - start;
+  return of_a_call(elapsed, calls, own.alone(buffers.send.data(), buffers.recv.data(), calls));
+}
+
+// A row for each mode and state of the machine. `loop`: calls after which everything began afresh, or 0.
+inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const long* calls,
+                       const std::string* algorithms, long loop) {
+  std::map<std::pair<std::string, Mode>, std::vector<Block>> groups;
+  for (const Block& block : blocks) groups[{state_of(block.line), block.mode}].push_back(block);
+  for (auto& [group, found] : groups) {
+    auto quantile = [&, &f = found](double q, double Block::*what) {
+      std::sort(f.begin(), f.end(), [=](const Block& a, const Block& b) { return a.*what < b.*what; });
+      return f[std::size_t(q * double(f.size() - 1) + 0.5)].*what;
+    };
+    const auto us = &Block::microseconds;
+    std::printf(
+        "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
+        "\"state\": \"%s\", \"line_ns\": %.0f, \"loop\": %ld, \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, "
+        "\"iterations\": %ld}\n",
+        cell.op.c_str(), cell.bytes, size, mode_names[group.second], algorithms[group.second].c_str(),
+        cell.buffers.c_str(), group.first.c_str(), quantile(0.5, &Block::line), loop, quantile(0.5, us),
+        quantile(0.25, us), quantile(0.75, us), calls[group.second] * long(found.size()));
+  }
+  std::fflush(stdout);
+}
+
+// What the operation gives on known data: the bytes of all ranks' receive buffers after one call.
+inline std::vector<double> result_of(const Cell& cell, const Operation& call, double* send, double* recv) {
+  OwnWork nothing;
+  const std::size_t doubles = (cell.longest() + 7) / 8;
+  std::fill_n(recv, doubles, 0.0);
+  fill(send, cell.longest(), cell.type());
+  call(send, recv, nothing);
+  const double* const result = cell.op == "bcast" ? send : recv;
+  return {result, result + doubles};
+}
+
+// Ends the job unless both are the same on all ranks.
+inline void must_agree(const Cell& cell, const std::vector<double>& a, const std::vector<double>& b, const char* who) {
+  int same = !std::memcmp(a.data(), b.data(), cell.longest()), all_same = 0;
+  MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (all_same) return;
+  if (rank == 0) std::fprintf(stderr, "%s of %zu bytes: host and %s differ\n", cell.op.c_str(), cell.bytes, who);
+  MPI_Abort(MPI_COMM_WORLD, 3);
+}
+
+// Both modes on the buffers that a program would have: Nearfield's come from malloc, hence from the shared heap where
+// that is loaded, the plain host's from where the C library takes large blocks. (On the heap's huge pages a host that
+// copies by process_vm_readv is up to 2.4 times faster than its users know it.) The same data in all places.
+struct BuffersOfModes {
+  Buffers of[2];
+
+  explicit BuffersOfModes(const Cell& cell)
+      : of{{cell.longest(), cell.buffers == "cold", true}, {cell.longest(), cell.buffers == "cold", false}} {
+    for (Buffers& buffers : of)
+      for (std::size_t place = 0; place < buffers.places; ++place)
+        fill(buffers.send.data() + place * buffers.stride, cell.longest(), cell.type());
+  }
+};
+
+}  // namespace bench

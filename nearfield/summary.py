@@ -1,0 +1,144 @@
+"""What `nearfield bench` prints: times by size, all hosts beside each other, against the best of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+
+from nearfield.tables import print_columns
+
+Row = dict[str, Any]
+GROUP = ("op", "ranks", "buffers", "heap", "protocol", "loop", "state")
+
+
+def show_summary(rows: list[Row]) -> None:
+    """Prints a table for each operation and state of the machine, and below it the geometric mean of the ratios and
+    the worst cell; at the end those of each state over all operations. Ratios in brackets lack a host, whose job never
+    was in that state for long enough: they are left out of means."""
+    console = Console(highlight=False, soft_wrap=True)
+    for machine in dict.fromkeys(row["machine"] for row in rows if "machine" in row):
+        console.print(machine, markup=False)
+    hosts = list(dict.fromkeys(row["host"] for row in rows))
+    groups: dict[tuple, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.get(key) for key in GROUP), []).append(row)
+    overall: dict[str, list[tuple[str, float]]] = {}
+    for key, found in groups.items():
+        cells = cells_of(found)
+        if not any(cell["ratio"] for cell in cells):
+            continue
+        about = dict(zip(GROUP, key, strict=True))
+        console.print(f"\n{_heading(about, found)}", markup=False)
+        _table(cells, hosts)
+        complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
+        ratios = [(f"{about['op']} of {cell['bytes']}", cell["ratio"]) for cell in complete]
+        if len(cells) > 1:
+            console.print(f"  {_mean_and_worst(ratios)}", markup=False)
+        overall.setdefault(about["state"], []).extend(ratios)
+    if len(groups) > 1:
+        console.print()
+        for state, ratios in overall.items():
+            console.print(f"{_state(state)}: {_mean_and_worst(ratios)}", markup=False)
+
+
+def cells_of(rows: Iterable[Row]) -> list[Row]:
+    """A cell for each size, out of rows that differ by size, mode and host alone.
+
+    Its keys: bytes, plain (microseconds by host), nearfield (the same, in those hosts' jobs), best (the best plain
+    host's time), ratio (the median of Nearfield's times by it, None where one is missing), worst (the largest of them by
+    it), own (the largest ratio to the same job's host), spread (of the ratio, by quartiles), algorithm, predicted, floor
+    (the median ratio to bare code in the same job) and body (which code that was).
+    """
+    cells = []
+    rows = list(rows)
+    for size in sorted({row["bytes"] for row in rows}):
+        of = {
+            mode: {row["host"]: row for row in rows if row["bytes"] == size and row["mode"] == mode}
+            for mode in ("plain", "nearfield", "floor")
+        }
+        plain, ours, bare = of["plain"], of["nearfield"], of["floor"]
+        cell: Row = {"bytes": size, "ratio": None}
+        cell["plain"] = {host: row["median"] for host, row in plain.items()}
+        cell["nearfield"] = {host: row["median"] for host, row in ours.items()}
+        if plain and ours:
+            best = min(plain.values(), key=lambda row: row["median"])
+            cell["best"] = best["median"]
+            times = cell["nearfield"].values()
+            cell["ratio"] = statistics.median(times) / best["median"]
+            cell["worst"] = max(times) / best["median"]
+            cell["own"] = max(
+                (ours[h]["median"] / plain[h]["median"] for h in ours if h in plain), default=None
+            )
+            lower = statistics.median(row["lower"] for row in ours.values()) / best["upper"]
+            upper = statistics.median(row["upper"] for row in ours.values()) / best["lower"]
+            cell["spread"] = f"{lower:.2f}-{upper:.2f}"
+            cell["algorithm"] = "/".join(dict.fromkeys(row["algorithm"] for row in ours.values()))
+            predicted = [row["predicted"] for row in ours.values() if "predicted" in row]
+            cell["predicted"] = statistics.median(predicted) if predicted else None
+            against = [ours[host]["median"] / bare[host]["median"] for host in ours if host in bare]
+            cell["floor"] = statistics.median(against) if against else None
+            cell["body"] = "/".join(dict.fromkeys(row["algorithm"] for row in bare.values()))
+        cells.append(cell)
+    return cells
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """Of positive numbers."""
+    return math.exp(statistics.fmean(map(math.log, ratios)))
+
+
+def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
+    if not ratios:
+        return "no cell with all hosts"
+    cell, worst = max(ratios, key=lambda ratio: ratio[1])
+    mean = geometric_mean(ratio for _, ratio in ratios)
+    return f"geometric mean {mean:.2f}, worst {worst:.2f} ({cell} bytes), cells: {len(ratios)}"
+
+
+def _heading(about: Row, rows: list[Row]) -> str:
+    words = [about["op"], f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
+    words += [f"heap {about['heap']}"] * (about["heap"] == "off")
+    words += [f"protocol {about['protocol']}"] * (about["protocol"] not in (None, "auto"))
+    words += [f"loops of {about['loop']} calls"] * bool(about["loop"])
+    lines = [row["line_ns"] for row in rows if row.get("line_ns")]
+    line = f" (a line one way: {statistics.median(lines):.0f} ns)" if lines else ""
+    return f"{', '.join(words)}, {_state(about['state'])}{line}"
+
+
+def _state(state: str) -> str:
+    return "near or far" if state == "any" else state
+
+
+def _table(cells: list[Row], hosts: list[str]) -> None:
+    """One line for each cell; columns that would be empty are left out."""
+    cells = [cell for cell in cells if cell["ratio"] is not None]
+    columns: dict[str, list[str]] = {"bytes": [str(cell["bytes"]) for cell in cells]}
+    for host in hosts:
+        columns[f"{host} us"] = [_us(cell["plain"].get(host)) for cell in cells]
+    columns["Nearfield us"] = [_us(statistics.median(cell["nearfield"].values())) for cell in cells]
+    columns["ratio" if len(hosts) == 1 else "to best"] = [
+        f"{cell['ratio']:.2f}" if len(cell["plain"]) == len(hosts) else f"({cell['ratio']:.2f})"
+        for cell in cells
+    ]
+    columns["spread"] = [cell["spread"] for cell in cells]
+    if len(hosts) > 1:
+        columns["worst job's"] = [f"{cell['worst']:.2f}" for cell in cells]
+        columns["to own"] = [f"{cell['own']:.2f}" if cell["own"] else "-" for cell in cells]
+    columns["algorithm"] = [cell["algorithm"] for cell in cells]
+    if any(cell["predicted"] for cell in cells):
+        columns["model us"] = [_us(cell["predicted"]) for cell in cells]
+    if any(cell["floor"] for cell in cells):
+        columns["x floor"] = [f"{cell['floor']:.2f}" if cell["floor"] else "-" for cell in cells]
+        columns["floor"] = [cell["body"] or "-" for cell in cells]
+    styles = ["red" if cell["ratio"] > 1.05 else None for cell in cells]
+    print_columns(list(columns), list(zip(*columns.values(), strict=True)), styles)
+
+
+def _us(time: float | None) -> str:
+    return (
+        "-" if time is None else f"{time:.3f}" if time < 1 else f"{time:.2f}" if time < 100 else f"{time:.0f}"
+    )
