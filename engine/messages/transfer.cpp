@@ -306,7 +306,7 @@ void Messenger::try_way(Request& request, bool by_cma) {
 layout::View Messenger::layout_of_own(std::uint64_t transfer) const {
   for (Link* link = sending_.next; link != &sending_; link = link->next) {
     const Request& request = *static_cast<Request*>(link->owner);
-    if (request.transfer_offset == transfer) return request.data.view;
+    if (request.transfer && request.transfer_offset == transfer) return request.data.view;
   }
   return {};
 }
