@@ -108,7 +108,7 @@ class Messenger final : public waiting::Messages {
     FastboxReader box;
     std::uint64_t kept = 0;  // bytes of unexpected messages
     bool saturated = false;
-    std::uint32_t silent = 0;  // polls without a message
+    std::uint32_t came = 0;  // in which poll the last message did
     Ways ways;
   };
   struct SleepHost;
@@ -124,6 +124,8 @@ class Messenger final : public waiting::Messages {
   bool end_context(std::uint64_t context);
   team::ProcessHeader& header(int member) const { return *reinterpret_cast<team::ProcessHeader*>(base_[member]); }
   bool poll_locked(Guard& guard);
+  bool poll_silent();
+  bool go_on(Guard& guard);
   bool poll_box(int member);
   bool poll_queue();
   void flush_waiting();

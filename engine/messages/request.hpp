@@ -36,11 +36,11 @@ struct Request : Entry {
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
   bool waits = false;   // a send for whose record there was no room
-  Member member;        // whom it goes to or comes from; receives from anybody: -1 until matched
-  layout::Data data;
-  std::uint64_t received = 0;  // bytes, after completion
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
+  Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
+  layout::Data data;
+  std::uint64_t received = 0;  // bytes, after completion
   bool complete() const { return completed.load(std::memory_order_acquire); }
 
   // As it was before it was started; what it is to do stays.
