@@ -169,6 +169,7 @@ void Messenger::wait(Request& request) {
   for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
     poll();
     if (request.complete()) return;
+    waiting::await_loads();
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");

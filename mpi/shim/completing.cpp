@@ -1,6 +1,7 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
 // of the host's alone are handed on; mixed.cpp has the others.
 #include "mpi/shim/completing.hpp"
+#include "engine/waiting/wait.hpp"
 
 namespace nearfield::mpi {
 
@@ -103,6 +104,7 @@ void wait_for_some(int count, const MPI_Request* requests, Look look, const char
   for (int i = the_messenger->node().policy().crowded ? 1 : 200; i > 0; --i) {
     the_messenger->poll();
     if (look()) return;
+    waiting::await_loads();
   }
   bool there = false;
   auto involves = [&](int member) {
