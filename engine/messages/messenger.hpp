@@ -6,10 +6,10 @@
 // Threads: one lock covers matching and all lists; it is let go while the bytes of large messages are copied, and not
 // taken at all as long as the program has promised that only one thread calls (Guard).
 #pragma once
-#include <functional>
 #include <mutex>
 #include <vector>
 
+#include "engine/function_ref.hpp"
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/request.hpp"
 #include "engine/messages/ways.hpp"
@@ -66,8 +66,8 @@ class Messenger final : public waiting::Messages {
   Did stand_in(bool (*back)());
   Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
-  void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
-                  const std::function<void()>& also, const char* doing);
+  void wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
+                  const char* doing);
   // Whether something of ours needs us to poll.
   bool busy() override;
   void asleep_on(Atomic<std::uint32_t>* word) override;

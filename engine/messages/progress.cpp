@@ -176,12 +176,11 @@ void Messenger::wait(Request& request) {
 }
 
 struct Messenger::SleepHost : waiting::Waiter {
-  SleepHost(Messenger& messenger, const std::function<bool(int)>& awaited, const std::function<void()>& also,
-            const char* doing)
+  SleepHost(Messenger& messenger, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing)
       : Waiter{messenger.node_.progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
   Messenger& messenger;
-  const std::function<bool(int)>& awaited;
-  const std::function<void()>& also;
+  FunctionRef<bool(int)> awaited;
+  FunctionRef<void()> also;
   const char* doing;
   bool reported = false;
 
@@ -214,8 +213,8 @@ struct Messenger::SleepHost : waiting::Waiter {
   }
 };
 
-void Messenger::wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
-                           const std::function<void()>& also, const char* doing) {
+void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
+                           const char* doing) {
   const auto& policy = node_.policy();
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   auto flag = [&] {
