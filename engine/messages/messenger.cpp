@@ -8,6 +8,8 @@
 namespace nearfield::messages {
 namespace {
 
+constexpr std::size_t spare_early = 64;  // unexpected messages that are not allocated again
+
 std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : members <= 64 ? 64 << 10 : 32 << 10; }
 
 }  // namespace
@@ -27,6 +29,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->heap_.resize(members);
   m->talking_.reserve(members);
   m->silent_.reserve(members);
+  m->spare_early_.reserve(spare_early);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
@@ -109,8 +112,9 @@ void Messenger::withdraw(int member, std::uint64_t transfer) {
   });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
-  const std::unique_ptr<Early> early(static_cast<Early*>(entry));
-  if (early->payload) in_[member].kept -= early->bytes;
+  auto& early = static_cast<Early&>(*entry);
+  if (early.kind != Kind::transfer) in_[member].kept -= early.bytes;
+  free_early(early);
   acknowledge(member, transfer, State::cancelled);
 }
 

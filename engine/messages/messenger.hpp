@@ -130,6 +130,8 @@ class Messenger final : public waiting::Messages {
   bool poll_queue();
   void flush_waiting();
   bool deliver(int member, std::uint64_t word, const Record& record);
+  Early* new_early();  // nullptr without memory
+  void free_early(Early& early);
   bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
                   const std::byte* payload);
   void consume(Early& message, Request& request);
@@ -190,6 +192,7 @@ class Messenger final : public waiting::Messages {
 
   Posted posted_;
   Unexpected unexpected_;
+  std::vector<std::unique_ptr<Early>> spare_early_;
   List sending_, receiving_;
   struct Retired {
     std::uint64_t offset, stage;

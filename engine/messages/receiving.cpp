@@ -56,42 +56,62 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   return keep_early(member, kind, record.envelope, bytes, transfer, payload);
 }
 
+// Some are kept: short messages often come before their receives.
+Early* Messenger::new_early() {
+  if (spare_early_.empty()) return new (std::nothrow) Early;
+  Early* const early = spare_early_.back().release();
+  spare_early_.pop_back();
+  return early;
+}
+
+void Messenger::free_early(Early& early) {
+  early.longer.reset();
+  if (spare_early_.size() < spare_early_.capacity()) spare_early_.emplace_back(&early);
+  else delete &early;
+}
+
 bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, std::uint64_t transfer,
                            const std::byte* payload) {
   const bool copied = kind != Kind::transfer && bytes;
-  std::unique_ptr<Early> early(new (std::nothrow) Early);
+  Early* const early = new_early();
   if (!early) return false;
-  if (copied) early->payload.reset(new (std::nothrow) std::byte[bytes]);
-  if (copied && !early->payload) return false;
+  early->bytes = bytes;
+  if (copied && !early->fits()) {
+    early->longer.reset(new (std::nothrow) std::byte[bytes]);
+    if (!early->longer) return free_early(*early), false;
+  }
   early->envelope = envelope;
   early->member = member;
   early->kind = kind;
   early->transfer = transfer;
-  early->bytes = bytes;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, transfer).bytes;
   } else if (copied) {
-    std::memcpy(early->payload.get(), payload, bytes);
+    std::memcpy(early->payload(), payload, bytes);
     In& in = in_[member];
     in.kept += bytes;
     if (in.kept > kept_at_most && !in.saturated && in.box) in.box.saturate(in.saturated = true);
   }
   ++counts_.unexpected;
-  unexpected_.push(*early.release());
+  unexpected_.push(*early);
   return true;
 }
 
 // The message is out of matching and belongs to us.
-void Messenger::consume(Early& message, Request& request) {
-  const std::unique_ptr<Early> early(&message);
-  if (early->kind == Kind::transfer) return accept(request, early->member, early->transfer, early->envelope);
-  if (early->kind == Kind::eager_synchronous) acknowledge(early->member, early->transfer, State::done);
-  if (early->payload) {
-    In& in = in_[early->member];
-    in.kept -= early->bytes;
-    if (in.saturated && in.kept < kept_at_most / 2) in.box.saturate(in.saturated = false);
+void Messenger::consume(Early& early, Request& request) {
+  if (early.kind == Kind::transfer) {
+    const int member = early.member;
+    const std::uint64_t transfer = early.transfer;
+    const Envelope envelope = early.envelope;
+    free_early(early);
+    return accept(request, member, transfer, envelope);
   }
-  finish_eager(request, early->member, early->envelope, early->payload.get(), early->bytes);
+  if (early.kind == Kind::eager_synchronous) acknowledge(early.member, early.transfer, State::done);
+  In& in = in_[early.member];
+  in.kept -= early.bytes;
+  if (in.saturated && in.kept < kept_at_most / 2) in.box.saturate(in.saturated = false);
+  finish_eager(request, early.member, early.envelope, early.payload(), early.bytes);
+  free_early(early);
 }
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {

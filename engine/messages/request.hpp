@@ -80,9 +80,12 @@ struct Request : Entry {
 struct Early : UnexpectedEntry {
   int member = 0;
   Kind kind = Kind::none;
-  std::uint64_t bytes = 0;     // of the message
-  std::uint64_t transfer = 0;  // offset in the sender's segment; 0: none
-  std::unique_ptr<std::byte[]> payload;
+  std::uint64_t bytes = 0;              // of the message
+  std::uint64_t transfer = 0;           // offset in the sender's segment; 0: none
+  std::unique_ptr<std::byte[]> longer;  // payload that does not fit `shorter`
+  std::byte shorter[64];
+  bool fits() const { return bytes <= sizeof shorter; }
+  std::byte* payload() { return fits() ? shorter : longer.get(); }
 };
 
 }  // namespace nearfield::messages
