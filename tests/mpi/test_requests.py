@@ -22,6 +22,12 @@ def test_arrays_of_every_kind_complete_in_every_way(host: str, scenario: str) ->
         good(host, ranks, scenario)
 
 
+@pytest.mark.parametrize("host", ALL)
+def test_looks_at_ours_keep_the_host_going(host: str) -> None:
+    for ranks in (2, 4):
+        good(host, ranks, "looks")
+
+
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer counts on its own malloc")
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_small_arrays_and_looks_that_find_nothing_allocate_nothing(host: str) -> None:

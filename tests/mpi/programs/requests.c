@@ -267,7 +267,7 @@ static int memory(void) {
       MPI_Iprobe(MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &flag, &status);
       CHECK(!flag);
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* all receives are posted: what is not expected is kept in memory */
+    MPI_Barrier(MPI_COMM_WORLD); /* all receives are posted */
     for (int i = 0; i < n / 2; ++i) MPI_Isend(&rank, 1, MPI_INT, to, i, MPI_COMM_WORLD, &r[n / 2 + i]);
     if (how == 0) MPI_Waitall(n, r, statuses);
     if (how == 1)
@@ -290,11 +290,59 @@ static int memory(void) {
       counting = counted;
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    /* Messages that come before their receives. */
+    for (int i = 0; i < 8; ++i) MPI_Send(&rank, 1, MPI_INT, to, i, MPI_COMM_WORLD);
+    for (int i = 8; i-- > 0;) {
+      MPI_Probe(from, i, MPI_COMM_WORLD, &status);
+      MPI_Recv(&value[i], 1, MPI_INT, from, i, MPI_COMM_WORLD, &status);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
     if (!hosts_too) before[how] += allocations - then;
   }
   counting = 0;
   for (int how = 0; how < 6; ++how)
     if (before[how]) fprintf(stderr, "rank %d: %ld allocations in way %d\n", rank, before[how], how), good = 0;
+  return good;
+}
+
+/* ---- rank 0 looks at requests of ours alone, while all others need the host's part of it */
+
+static int looks(void) {
+  int good = 1, flag = 0, index, some = 0, token = 7, value[2] = {0}, indices[2];
+  static char big[2][1 << 20];
+  for (int how = 0; how < 5; ++how) {
+    MPI_Request barrier, r[3];
+    MPI_Status status;
+    memset(big[0], rank + how, sizeof big[0]);
+    MPI_Irecv(big[1], sizeof big[1], MPI_CHAR, from, how, of_host, &r[0]);
+    MPI_Isend(big[0], sizeof big[0], MPI_CHAR, to, how, of_host, &r[1]);
+    MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+    if (rank == 0) {
+      MPI_Request ours[2];
+      MPI_Irecv(&value[0], 1, MPI_INT, size - 1, 50 + how, MPI_COMM_WORLD, &ours[0]);
+      MPI_Irecv(&value[1], 1, MPI_INT, size - 1, 50 + how, MPI_COMM_WORLD, &ours[1]);
+      for (flag = 0; !flag;) {
+        if (how == 0) MPI_Test(&ours[0], &flag, &status);
+        if (how == 1) MPI_Testall(2, ours, &flag, MPI_STATUSES_IGNORE);
+        if (how == 2) MPI_Testany(2, ours, &index, &flag, &status);
+        if (how == 3) MPI_Testsome(2, ours, &some, indices, MPI_STATUSES_IGNORE), flag = some > 0;
+        if (how == 4) MPI_Iprobe(size - 1, 70, MPI_COMM_WORLD, &flag, &status);
+      }
+      MPI_Waitall(2, ours, MPI_STATUSES_IGNORE);
+      if (how == 4) MPI_Recv(&value[0], 1, MPI_INT, size - 1, 70, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+      MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+      for (int k = 0; k < 2 && rank == size - 1; ++k) MPI_Send(&token, 1, MPI_INT, 0, 50 + how, MPI_COMM_WORLD);
+      if (how == 4 && rank == size - 1) MPI_Send(&token, 1, MPI_INT, 0, 70, MPI_COMM_WORLD);
+    }
+    if (rank == 0) {
+      MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+      MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    }
+    for (size_t i = 0; i < sizeof big[1] && good; ++i) good &= big[1][i] == (char)(from + how);
+    CHECK(good);
+  }
   return good;
 }
 
@@ -313,6 +361,7 @@ int main(int argc, char** argv) {
   if (!strcmp(argv[1], "arrays")) good = arrays();
   if (!strcmp(argv[1], "troubles")) good = troubles();
   if (!strcmp(argv[1], "memory")) good = memory();
+  if (!strcmp(argv[1], "looks")) good = looks();
   MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0) printf("%s\n", all ? "good" : "bad");
   MPI_Comm_free(&of_host);
