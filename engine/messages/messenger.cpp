@@ -8,6 +8,8 @@
 namespace nearfield::messages {
 namespace {
 
+constexpr std::size_t spare_early = 64;  // unexpected messages that are not allocated again
+
 std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : members <= 64 ? 64 << 10 : 32 << 10; }
 
 }  // namespace
@@ -27,6 +29,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->heap_.resize(members);
   m->talking_.reserve(members);
   m->silent_.reserve(members);
+  m->spare_early_.reserve(spare_early);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
   m->buffers_ = &m->node_.copy_buffers();
@@ -124,9 +127,11 @@ void Messenger::withdraw(int member, std::uint64_t transfer) {
   });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
-  const std::unique_ptr<Early> early(static_cast<Early*>(entry));
-  if (early->kind == Kind::buffers) {
-    in_[std::size_t(member)].waiting -= early->bytes;
+  auto& early = static_cast<Early&>(*entry);
+  const bool in_buffers = early.kind == Kind::buffers;
+  if (in_buffers) in_[std::size_t(member)].waiting -= early.bytes;
+  free_early(early);
+  if (in_buffers) {
     buffer_of(member, transfer).match.store(Match::cancelled, std::memory_order_release);  // pairs with pump_chain
     return wake(member);
   }

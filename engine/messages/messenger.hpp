@@ -6,12 +6,12 @@
 // Threads: one lock covers matching and all lists; it is let go while the bytes of large messages are copied, and not
 // taken at all as long as the program has promised that only one thread calls (Guard).
 #pragma once
-#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
 
 #include "engine/copying/handover.hpp"
+#include "engine/function_ref.hpp"
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/request.hpp"
 #include "engine/messages/ways.hpp"
@@ -68,8 +68,8 @@ class Messenger final : public waiting::Messages {
   Did stand_in(bool (*back)());
   Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
-  void wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
-                  const std::function<void()>& also, const char* doing);
+  void wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
+                  const char* doing);
   // Whether something of ours needs us to poll.
   bool busy() override;
   void asleep_on(Atomic<std::uint32_t>* word) override;
@@ -116,7 +116,7 @@ class Messenger final : public waiting::Messages {
   struct In {
     FastboxReader box;
     std::uint64_t waiting = 0;  // bytes of unexpected messages that lie in buffers of the sender
-    std::uint32_t silent = 0;   // polls without a message
+    std::uint32_t came = 0;     // in which poll the last message did
     Ways ways;
   };
   struct SleepHost;
@@ -132,10 +132,14 @@ class Messenger final : public waiting::Messages {
   bool end_context(std::uint64_t context);
   team::ProcessHeader& header(int member) const { return *reinterpret_cast<team::ProcessHeader*>(base_[member]); }
   bool poll_locked(Guard& guard);
+  bool poll_silent();
+  bool go_on(Guard& guard);
   bool poll_box(int member);
   bool poll_queue();
   void flush_waiting();
   bool deliver(int member, std::uint64_t word, const Record& record);
+  Early* new_early();  // nullptr without memory
+  void free_early(Early& early);
   bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                   const std::byte* payload);
   bool copy_out(Early& message);
@@ -219,6 +223,7 @@ class Messenger final : public waiting::Messages {
 
   Posted posted_;
   Unexpected unexpected_;
+  std::vector<std::unique_ptr<Early>> spare_early_;
   List sending_, receiving_;
   std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::vector<std::uint64_t> free_transfers_;

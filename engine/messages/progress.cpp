@@ -9,8 +9,9 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint32_t quiet_polls = 4096;  // fruitless polls before a fastbox is looked at now and then only
+constexpr std::uint32_t quiet_polls = 4096;  // without a message, before a fastbox is looked at now and then only
 constexpr std::uint32_t now_and_then = 64;
+constexpr std::uint32_t review = 1024;    // polls from one look for silent fastboxes to the next
 constexpr std::size_t always_polled = 4;  // fastboxes that cost nothing to look at
 constexpr int in_one_poll = 16;           // records of one fastbox: the others get their turn
 
@@ -26,8 +27,7 @@ bool Messenger::poll_box(int member) {
     in.box.take(word);
     any_came = true;
   }
-  if (any_came) in.silent = 0;
-  else ++in.silent;
+  if (any_came) in.came = polls_;
   return any_came;
 }
 
@@ -44,6 +44,7 @@ bool Messenger::poll_queue() {
       std::uint64_t where[2];
       std::memcpy(where, cell.record.payload, sizeof where);
       in_[member].box = FastboxReader(reinterpret_cast<Ring*>(base_[member] + where[0]), where[1]);
+      in_[member].came = polls_;
       talking_.push_back(member);
     } else if (!deliver(member, word, cell.record)) {
       undelivered_ = reference;
@@ -55,45 +56,67 @@ bool Messenger::poll_queue() {
   return any_came;
 }
 
-bool Messenger::poll_locked(Guard& guard) {
+// Who talks and who is silent.
+bool Messenger::poll_silent() {
+  if (talking_.size() > always_polled && polls_ % review == 0)
+    for (std::size_t i = 0; i < talking_.size(); ++i) {
+      const int member = talking_[i];
+      if (polls_ - in_[member].came < quiet_polls) continue;
+      silent_.push_back(member);
+      talking_[i--] = talking_.back();
+      talking_.pop_back();
+    }
+  if (polls_ % now_and_then != 0 && !look_at_all_.load(std::memory_order_relaxed)) return false;
+  look_at_all_.store(false, std::memory_order_relaxed);
+  bool any_came = false;
+  for (std::size_t i = 0; i < silent_.size(); ++i) {
+    const int member = silent_[i];
+    if (!poll_box(member)) continue;
+    any_came = true;
+    talking_.push_back(member);
+    silent_[i--] = silent_.back();
+    silent_.pop_back();
+  }
+  return any_came;
+}
+
+// What is under way already.
+bool Messenger::go_on(Guard& guard) {
   bool progress = false;
-  for (std::size_t i = 0; i < talking_.size(); ++i) {
-    const int member = talking_[i];
-    progress |= poll_box(member);
-    if (in_[member].silent < quiet_polls || talking_.size() <= always_polled) continue;
-    silent_.push_back(member);
-    talking_[i--] = talking_.back();
-    talking_.pop_back();
-  }
-  if (!silent_.empty() && (++polls_ % now_and_then == 0 || look_at_all_.load(std::memory_order_relaxed))) {
-    look_at_all_.store(false, std::memory_order_relaxed);
-    for (std::size_t i = 0; i < silent_.size(); ++i) {
-      const int member = silent_[i];
-      if (!poll_box(member)) continue;
-      progress = true;
-      talking_.push_back(member);
-      silent_[i--] = silent_.back();
-      silent_.pop_back();
-    }
-  }
-  progress |= poll_queue();
   if (waiting_for_room_) flush_waiting();
-  if (!receiving_.empty() || !sending_.empty()) {
-    // A busy request stays in its list, so the walk can go on from it after the lock was let go.
-    for (Link* link = receiving_.next; link != &receiving_;) {
-      Request& request = *static_cast<Request*>(link->owner);
-      progress |= !request.busy && pump_receive(request, guard);
-      link = link->next;
-      if (request.way == State::done) end_receive(request);
-    }
-    for (Link* link = sending_.next; link != &sending_;) {
-      Request& request = *static_cast<Request*>(link->owner);
-      progress |= !request.busy && pump_send(request, guard);
-      link = link->next;
-      if (request.way == State::done) end_send(request);
-    }
+  // A busy request stays in its list, so the walk can go on from it after the lock was let go.
+  for (Link* link = receiving_.next; link != &receiving_;) {
+    Request& request = *static_cast<Request*>(link->owner);
+    progress |= !request.busy && pump_receive(request, guard);
+    link = link->next;
+    if (request.way == State::done) end_receive(request);
+  }
+  for (Link* link = sending_.next; link != &sending_;) {
+    Request& request = *static_cast<Request*>(link->owner);
+    progress |= !request.busy && pump_send(request, guard);
+    link = link->next;
+    if (request.way == State::done) end_send(request);
   }
   if (!retired_.empty()) reclaim();
+  return progress;
+}
+
+// Where there is nothing to do this is a look at one line of each peer that talks, and at that of the queue: programs
+// test requests in loops.
+bool Messenger::poll_locked(Guard& guard) {
+  bool progress = false;
+  ++polls_;
+  for (std::size_t i = 0; i < talking_.size(); ++i) {
+    std::uint64_t word;
+    const int member = talking_[i];
+    if (in_[member].box.look(word)) progress |= poll_box(member);
+  }
+  if (!silent_.empty() || talking_.size() > always_polled) [[unlikely]]
+    progress |= poll_silent();
+  if (shadow_ || undelivered_ || mine_->head.load(std::memory_order_relaxed)) [[unlikely]]
+    progress |= poll_queue();
+  if (waiting_for_room_ || !receiving_.empty() || !sending_.empty() || !retired_.empty()) [[unlikely]]
+    progress |= go_on(guard);
   return progress;
 }
 
@@ -146,18 +169,18 @@ void Messenger::wait(Request& request) {
   for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
     poll();
     if (request.complete()) return;
+    waiting::await_loads();
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");
 }
 
 struct Messenger::SleepHost : waiting::Waiter {
-  SleepHost(Messenger& messenger, const std::function<bool(int)>& awaited, const std::function<void()>& also,
-            const char* doing)
+  SleepHost(Messenger& messenger, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing)
       : Waiter{messenger.node_.progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
   Messenger& messenger;
-  const std::function<bool(int)>& awaited;
-  const std::function<void()>& also;
+  FunctionRef<bool(int)> awaited;
+  FunctionRef<void()> also;
   const char* doing;
   bool reported = false;
 
@@ -190,8 +213,8 @@ struct Messenger::SleepHost : waiting::Waiter {
   }
 };
 
-void Messenger::wait_until(const std::function<bool()>& done, const std::function<bool(int)>& awaited,
-                           const std::function<void()>& also, const char* doing) {
+void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
+                           const char* doing) {
   const auto& policy = node_.policy();
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   auto flag = [&] {

@@ -63,30 +63,46 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   return keep_early(member, kind, record.envelope, bytes, told, payload);
 }
 
+// Some are kept: short messages often come before their receives.
+Early* Messenger::new_early() {
+  if (spare_early_.empty()) return new (std::nothrow) Early;
+  Early* const early = spare_early_.back().release();
+  spare_early_.pop_back();
+  return early;
+}
+
+void Messenger::free_early(Early& early) {
+  early.longer.reset();
+  if (spare_early_.size() < spare_early_.capacity()) spare_early_.emplace_back(&early);
+  else delete &early;
+}
+
 bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                            const std::byte* payload) {
   const bool copied = (kind == Kind::eager || kind == Kind::eager_synchronous) && bytes;
-  std::unique_ptr<Early> early(new (std::nothrow) Early);
+  Early* const early = new_early();
   if (!early) return false;
-  if (copied) early->payload.reset(new (std::nothrow) std::byte[bytes]);
-  if (copied && !early->payload) return false;
+  early->bytes = bytes;
+  if (copied && !early->fits()) {
+    early->longer.reset(new (std::nothrow) std::byte[bytes]);
+    if (!early->longer) return free_early(*early), false;
+  }
   early->envelope = envelope;
   early->member = member;
   early->kind = kind;
   early->transfer = told.first;
-  early->bytes = bytes;
+  early->tell = told.tell != 0;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;
   } else if (kind == Kind::buffers) {
     early->bytes = told.bytes;
-    early->tell = told.tell != 0;
     in_[std::size_t(member)].waiting += told.bytes;
     if (in_[std::size_t(member)].waiting > left_at_most(*buffers_)) copy_out(*early);
   } else if (copied) {
-    std::memcpy(early->payload.get(), payload, bytes);
+    std::memcpy(early->payload(), payload, bytes);
   }
   ++counts_.unexpected;
-  unexpected_.push(*early.release());
+  unexpected_.push(*early);
   return true;
 }
 
@@ -94,9 +110,11 @@ bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std:
 bool Messenger::copy_out(Early& early) {
   Buffer& buffer = buffer_of(early.member, early.transfer);
   if (early.tell || buffer.filled.load(std::memory_order_acquire) != early.bytes) return false;
-  early.payload.reset(new (std::nothrow) std::byte[early.bytes]);
-  if (!early.payload) return false;
-  std::memcpy(early.payload.get(), buffer.data, early.bytes);
+  if (!early.fits()) {
+    early.longer.reset(new (std::nothrow) std::byte[early.bytes]);
+    if (!early.longer) return false;
+  }
+  std::memcpy(early.payload(), buffer.data, early.bytes);
   if (In& in = in_[std::size_t(early.member)]; buffer.sample && in.box) in.box.tell_sample(not_drained);
   buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
   in_[std::size_t(early.member)].waiting -= early.bytes;
@@ -113,15 +131,20 @@ void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
 }
 
 // The message is out of matching and belongs to us.
-void Messenger::consume(Early& message, Request& request) {
-  const std::unique_ptr<Early> early(&message);
-  if (early->kind == Kind::buffers) {
-    in_[std::size_t(early->member)].waiting -= early->bytes;
-    return accept_buffers(request, early->member, {early->transfer, early->bytes, early->tell}, early->envelope);
+void Messenger::consume(Early& early, Request& request) {
+  const int member = early.member;
+  const Kind kind = early.kind;
+  if (kind == Kind::buffers || kind == Kind::transfer) {
+    const Handed handed{early.transfer, early.bytes, early.tell};
+    const Envelope envelope = early.envelope;
+    free_early(early);
+    if (kind == Kind::transfer) return accept(request, member, handed.first, envelope);
+    in_[std::size_t(member)].waiting -= handed.bytes;
+    return accept_buffers(request, member, handed, envelope);
   }
-  if (early->kind == Kind::transfer) return accept(request, early->member, early->transfer, early->envelope);
-  if (early->kind == Kind::eager_synchronous) acknowledge(early->member, early->transfer, State::done);
-  finish_eager(request, early->member, early->envelope, early->payload.get(), early->bytes);
+  if (kind == Kind::eager_synchronous) acknowledge(member, early.transfer, State::done);
+  finish_eager(request, member, early.envelope, early.payload(), early.bytes);
+  free_early(early);
 }
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {

@@ -44,11 +44,11 @@ struct Request : Entry {
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
   bool waits = false;   // a send for whose record there was no room
-  Member member;        // whom it goes to or comes from; receives from anybody: -1 until matched
-  layout::Data data;
-  std::uint64_t received = 0;  // bytes, after completion
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
+  Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
+  layout::Data data;
+  std::uint64_t received = 0;  // bytes, after completion
   bool complete() const { return completed.load(std::memory_order_acquire); }
 
   // As it was before it was started; what it is to do stays.
@@ -93,10 +93,13 @@ struct Request : Entry {
 struct Early : UnexpectedEntry {
   int member = 0;
   Kind kind = Kind::none;
-  std::uint64_t bytes = 0;     // of the message
-  std::uint64_t transfer = 0;  // offset of the Transfer, or of the first buffer, in the sender's segment; 0: none
-  bool tell = false;           // of its match, in copy buffers
-  std::unique_ptr<std::byte[]> payload;
+  std::uint64_t bytes = 0;              // of the message
+  std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment
+  bool tell = false;                    // of its match, in copy buffers
+  std::unique_ptr<std::byte[]> longer;  // payload that does not fit `shorter`
+  std::byte shorter[64];
+  bool fits() const { return bytes <= sizeof shorter; }
+  std::byte* payload() { return fits() ? shorter : longer.get(); }
 };
 
 }  // namespace nearfield::messages

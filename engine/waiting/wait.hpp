@@ -52,6 +52,11 @@ inline std::uint64_t nanoseconds() {
   return std::uint64_t(t.tv_sec) * 1'000'000'000u + t.tv_nsec;
 }
 
+// Between two looks that follow each other at once. Without it the processor loads for many rounds ahead, and throws
+// all of that away when the line that is looked at changes: it sees the change later. `pause` would do as well, but
+// takes as long as a line needs to cross.
+inline void await_loads() { _mm_lfence(); }
+
 // Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
 void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
 void futex_wake(Atomic<std::uint32_t>& word) noexcept;

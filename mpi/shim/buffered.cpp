@@ -219,6 +219,7 @@ int flush_later(Flush host_form, std::uint64_t key, MPI_Request* request, Comm..
     if (host_form)
       if (const int code = host_form(comm..., &of_host); code != MPI_SUCCESS) return code;
     UserRequest* const user = new_request(host.world);
+    user->plain = false;
     user->active = user->flush = true;
     user->request.is_send = true;
     user->request.member = -1;

@@ -149,9 +149,8 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 
 void watch(Communicator& state) {
   if (!host.Comm_is_revoked) return;
-  may_be_revoked.store(true, std::memory_order_relaxed);
   state.team->abandoned_context = &state;
-  state.team->abandoned = [](void* context) { return revoked(static_cast<Communicator*>(context)->comm); };
+  state.team->abandoned = [](void* context) { return revoked_slowly(static_cast<Communicator*>(context)->comm); };
 }
 
 }  // namespace
@@ -297,6 +296,7 @@ void start_node(int thread_level, bool collectively) {
   unused_tag = tags ? *upper_bound : 32767;
   bind_types();
   bind_layouts();
+  find_status_shape();
   find_fortran_window();
   largest_tag = unused_tag;
   stats_on = the_node && settings.stats;

@@ -46,7 +46,7 @@ extern thread_local CachedCommunicator communicator_cache[cached_communicators];
 extern std::atomic<std::uint64_t> communicator_epoch;
 
 // A revoked communicator belongs to the host, whose calls give the error that the program waits for (revoking.cpp).
-extern std::atomic<bool> may_be_revoked;  // any: the host can tell, or one has been
+extern std::atomic<bool> may_be_revoked;  // any: one has been, as its members have told
 bool revoked_slowly(MPI_Comm comm);
 inline bool revoked(MPI_Comm comm) { return may_be_revoked.load(std::memory_order_relaxed) && revoked_slowly(comm); }
 void look_for_revoked();  // by other ranks

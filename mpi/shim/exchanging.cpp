@@ -26,6 +26,9 @@ struct Parts {
   MPI_Aint extent = 1;        // of `type`
 
   bool complete() const { return counts && displacements; }
+  bool empty(int partners) const {
+    return std::all_of(counts, counts + partners, [](Count count) { return count == 0; });
+  }
   // False: arguments that the host must judge.
   bool prepare() {
     if (!complete()) return false;
@@ -267,6 +270,11 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     return to_the_host(state && !state->messages_on ? Reason::off : Reason::communicator);
   }
   if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare())) return to_the_host(Reason::argument);
+  if (recv.empty(c->size) && (in_place || send.empty(c->size))) {
+    last_algorithm = "messages";
+    count(0, std::nullopt);
+    return MPI_SUCCESS;
+  }
   return guarded(comm, function, [&]() -> int {
     std::optional<Exchange> ready;
     try {

@@ -52,6 +52,13 @@ bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void*
   return host_rejects_aliases && send == recv && send_count == recv_count && send_count > 0 && send_type == recv_type;
 }
 
+// Whether there is nothing to move, and nothing to find wrong with that either: all return at once, without looking at
+// each other. Types that are not predefined are looked into by way of Packed.
+template <class N>
+bool nothing(const team::Team& team, N count, MPI_Datatype type) {
+  return count == 0 && !team.plan().check && !team.broken_off && find_type(type);
+}
+
 template <class N, class HostCall>
 int bcast(void* buffer, N count, MPI_Datatype type, int root, MPI_Comm comm, HostCall host_call) {
   const Admission admitted = admit(comm);
@@ -59,6 +66,7 @@ int bcast(void* buffer, N count, MPI_Datatype type, int root, MPI_Comm comm, Hos
   team::Team& team = *admitted.team;
   return with_memory(team, comm, "MPI_Bcast", [&]() -> int {
     if (root < 0 || root >= team.size()) return to_host(Collective::bcast, Reason::argument, host_call);
+    if (nothing(team, count, type)) return MPI_SUCCESS;
     Packed data(buffer, count, type, comm);
     Call call{Collective::bcast, data.bytes()};
     call.root = root;
@@ -75,6 +83,8 @@ int allgather(const void* send, N send_count, MPI_Datatype send_type, void* recv
   if (!admitted.team) return to_host(Collective::allgather, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   return with_memory(team, comm, "MPI_Allgather", [&]() -> int {
+    if (nothing(team, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(team, send_count, send_type)))
+      return MPI_SUCCESS;
     const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count);
     Packed out(recv, all_of(recv_count, p), recv_type, comm);
     Call call{Collective::allgather, out.bytes() / p};
@@ -98,6 +108,8 @@ int alltoall(const void* send, N send_count, MPI_Datatype send_type, void* recv,
   if (!admitted.team) return to_host(Collective::alltoall, admitted.reason, host_call);
   team::Team& team = *admitted.team;
   return with_memory(team, comm, "MPI_Alltoall", [&]() -> int {
+    if (nothing(team, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(team, send_count, send_type)))
+      return MPI_SUCCESS;
     const std::size_t p = team.size();
     Packed out(recv, all_of(recv_count, p), recv_type, comm);
     Call call{Collective::alltoall, out.bytes() / p};
@@ -122,11 +134,14 @@ int gather(const void* send, N send_count, MPI_Datatype send_type, void* recv, N
     const std::size_t p = team.size(), each = std::size_t(recv_count);
     if (team.rank() != root) {
       if (send == MPI_IN_PLACE) return to_host(Collective::gather, Reason::argument, host_call);
+      if (nothing(team, send_count, send_type)) return MPI_SUCCESS;
       Packed in(const_cast<void*>(send), send_count, send_type, comm);
       Call call{Collective::gather, in.bytes()};
       call.root = root;
       return carry_packed(team, comm, call, "MPI_Gather", {&in, 0, std::size_t(send_count)}, {}, host_call);
     }
+    if (nothing(team, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(team, send_count, send_type)))
+      return MPI_SUCCESS;
     Packed out(recv, all_of(recv_count, p), recv_type, comm);
     Call call{Collective::gather, out.bytes() / p};
     call.root = root;
@@ -154,11 +169,14 @@ int scatter(const void* send, N send_count, MPI_Datatype send_type, void* recv, 
     const std::size_t p = team.size(), each = std::size_t(send_count);
     if (team.rank() != root) {
       if (recv == MPI_IN_PLACE) return to_host(Collective::scatter, Reason::argument, host_call);
+      if (nothing(team, recv_count, recv_type)) return MPI_SUCCESS;
       Packed out(recv, recv_count, recv_type, comm);
       Call call{Collective::scatter, out.bytes()};
       call.root = root;
       return carry_packed(team, comm, call, "MPI_Scatter", {}, {&out, 0, std::size_t(recv_count)}, host_call);
     }
+    if (nothing(team, send_count, send_type) && (recv == MPI_IN_PLACE || nothing(team, recv_count, recv_type)))
+      return MPI_SUCCESS;
     Packed in(const_cast<void*>(send), all_of(send_count, p), send_type, comm);
     Call call{Collective::scatter, in.bytes() / p};
     call.root = root;

@@ -43,6 +43,7 @@ inline bool good_source(const Communicator& c, int source, int tag) {
 template <class HostCall>
 int blocking_host(HostCall call) {
   count_host_message();
+  note_host_request();
   const StandIn stand_in;
   return call();
 }
@@ -50,6 +51,7 @@ int blocking_host(HostCall call) {
 template <class HostCall>
 int passing_host(HostCall call) {
   count_host_message();
+  note_host_request();
   return call();
 }
 
@@ -95,10 +97,28 @@ void forget_buffer(MPI_Comm comm);  // the communicator goes
 int begin(UserRequest& user);
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
+// How often it is the host's turn depends on what it may have under way: at every look for a while after the program
+// has used requests of the host's or while there are windows, else at one of sixteen. A while is counted in looks, not
+// in time: programs that compute between their looks need the host at each, those that do nothing else do not.
+struct Looks {
+  unsigned count = 0, attentive = 0;
+  std::uint32_t seen = 0;
+};
+extern thread_local Looks looks;
+
 inline void look_elsewhere() {
-  thread_local unsigned looks = 0;
-  the_messenger->node().progress.turn();
-  if (the_messenger->node().policy().crowded && ++looks % 4 == 0) sched_yield();
+  constexpr unsigned a_while = 4096, seldom = 16;
+  Looks& l = looks;
+  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
+  if (seen != l.seen) [[unlikely]]
+    l.seen = seen, l.attentive = a_while;
+  ++l.count;
+  auto& node = the_messenger->node();
+  if (l.attentive || l.count % seldom == 0 || open_windows.load(std::memory_order_relaxed)) {
+    l.attentive -= l.attentive != 0;
+    node.progress.host();
+  }
+  if (node.policy().crowded && l.count % 4 == 0) sched_yield();
 }
 
 }  // namespace nearfield::mpi

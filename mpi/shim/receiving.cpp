@@ -67,12 +67,21 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
   TypedData typed(buffer, count, type);
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
+    if (!persistent && source != MPI_PROC_NULL && !typed.layout && !devices::possible()) [[likely]] {
+      UserRequest* const user = new_request(comm);
+      user->active = true;
+      prepare_receive(user->request, *c, source, tag, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
     std::unique_ptr<Packed> packed;
     if (typed.packs() && source != MPI_PROC_NULL) {
       packed = std::make_unique<Packed>(buffer, count, type, comm);
       typed.data = packed->data();
     }
     UserRequest* const user = new_request(comm);
+    user->plain = false;
     user->persistent = persistent;
     user->packed = std::move(packed);
     user->nowhere = source == MPI_PROC_NULL;
@@ -80,9 +89,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     user->layout = std::move(typed.layout);
     if (user->nowhere) user->request.is_send = false;
     else prepare_receive(user->request, *c, source, tag, typed.data);
-    user->envelope = user->request.envelope;
-    user->member = user->request.member;
-    user->data = typed.data;
+    user->keep();
     *request = handle_of(user);
     return persistent ? MPI_SUCCESS : begin(*user);
   });
@@ -190,6 +197,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     auto stage = devices::stage(typed.data, false);
     if (request) {
       UserRequest* const user = new_request(matched.comm);
+      user->plain = false;
       user->packed = std::move(packed);
       user->receive_stage = std::move(stage);
       user->layout = std::move(typed.layout);
@@ -254,6 +262,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
     }
     if (request) {
       UserRequest* const user = new_request(comm);
+      user->plain = false;
       user->active = true;
       user->layout = std::move(in.layout);
       user->other_layout = std::move(out.layout);

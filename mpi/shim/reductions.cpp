@@ -39,6 +39,11 @@ int refuse(team::Team& team, MPI_Comm comm, const Call& call, const char* functi
   return to_host(call.collective, reason, host_call);
 }
 
+// Whether there is nothing to reduce, by a good type and operator: all return at once.
+bool nothing(const team::Team& team, const Call& call) {
+  return call.bytes == 0 && !team.plan().check && !team.broken_off;
+}
+
 // Buffers that a host would complain about; where it does not, equal addresses mean in place.
 bool wrong_buffers(const void* send, const void* recv) {
   return !send || !recv || (host_rejects_aliases && send == recv);
@@ -80,6 +85,7 @@ int reduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, 
   const bool is_root = team.rank() == root, in_place = send == MPI_IN_PLACE;
   if (call.bytes && (is_root ? (in_place ? !recv : wrong_buffers(send, recv)) : in_place || !send))
     return to_host(Collective::reduce, Reason::argument, host_call);
+  if (nothing(team, call)) return MPI_SUCCESS;
   call.send = in_place ? recv : send;
   call.recv = recv;
   return carry_staged(team, comm, call, call.bytes, is_root ? call.bytes : 0, "MPI_Reduce", host_call);
@@ -97,6 +103,7 @@ int reduce_all(Collective collective, const char* function, const void* send, vo
   const bool in_place = send == MPI_IN_PLACE;
   if (call.bytes && (in_place ? !recv : wrong_buffers(send, recv)))
     return to_host(collective, Reason::argument, host_call);
+  if (nothing(team, call)) return MPI_SUCCESS;
   call.send = in_place ? recv : send;
   call.recv = recv;
   const std::size_t blocks = collective == Collective::reduce_scatter_block ? std::size_t(team.size()) : 1;

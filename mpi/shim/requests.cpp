@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 namespace nearfield::mpi {
 namespace {
 
-constexpr std::uint32_t in_chunk = 256, most_chunks = 1 << 14;
-
 struct Table {
   std::mutex mutex;
-  std::atomic<UserRequest*> chunk[most_chunks] = {};
   std::uint32_t chunks = 0;
-  std::vector<UserRequest*> free, freed;
+  UserRequest* free = nullptr;
+  std::vector<UserRequest*> freed;
   std::atomic<std::uint32_t> freed_count{0};
   int fortran_offset = -1;
 };
@@ -30,43 +29,55 @@ struct Lock {
   bool held = false;
 };
 
+// Under the lock.
+[[gnu::noinline]] void make_requests() {
+  if (table.chunks == most_request_chunks) throw std::bad_alloc();
+  auto* const made = new UserRequest[requests_in_chunk];
+  for (std::uint32_t i = requests_in_chunk; i-- > 0;) {
+    made[i].index = table.chunks * requests_in_chunk + i;
+#ifdef NEARFIELD_HOST_OMPI
+    if (table.fortran_offset >= 0) {
+      const int number = -2 - int(made[i].index);
+      std::memcpy(made[i].window + 1 + table.fortran_offset, &number, sizeof number);
+    }
+#endif
+    made[i].next_free = std::exchange(table.free, &made[i]);
+  }
+  request_chunks[table.chunks++].store(made, std::memory_order_release);  // pairs with request_at
+}
+
 }  // namespace
 
+std::atomic<UserRequest*> request_chunks[most_request_chunks];
+std::atomic<MPI_Request> sent_at_once{};
+
 UserRequest* new_request(MPI_Comm comm) {
-  if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
+  if (table.freed_count.load(std::memory_order_relaxed)) [[unlikely]]
+    sweep_freed();
   const Lock lock;
-  if (table.free.empty()) {
-    if (table.chunks == most_chunks) throw std::bad_alloc();
-    auto* const made = new UserRequest[in_chunk];
-    table.chunk[table.chunks].store(made, std::memory_order_release);  // pairs with request_at
-    for (std::uint32_t i = in_chunk; i-- > 0;) {
-      made[i].index = table.chunks * in_chunk + i;
-      if (table.fortran_offset >= 0) {
-        const int number = -2 - int(made[i].index);
-        std::memcpy(made[i].window + 1 + table.fortran_offset, &number, sizeof number);
-      }
-      table.free.push_back(&made[i]);
-    }
-    ++table.chunks;
-  }
-  UserRequest* const request = table.free.back();
-  table.free.pop_back();
+  if (!table.free) [[unlikely]]
+    make_requests();
+  UserRequest* const request = table.free;
+  table.free = request->next_free;
   request->comm = comm;
   request->persistent = request->active = request->nowhere = request->flush = request->landed = request->stored = false;
+  request->plain = request->in_use = true;
   request->mode = SendMode::standard;
-  request->in_use = true;
   return request;
 }
 
-UserRequest* common_send() {
-  static UserRequest* const request = [] {
+MPI_Request common_send() {
+  static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
-    made->common = made->active = true;
+    made->active = true;
+    made->plain = false;
+    made->common = true;
     made->request.is_send = true;
     made->request.complete_at_once();
-    return made;
+    sent_at_once.store(handle_of(made), std::memory_order_relaxed);
+    return handle_of(made);
   }();
-  return request;
+  return handle;
 }
 
 int land(UserRequest& request) {
@@ -76,19 +87,21 @@ int land(UserRequest& request) {
 }
 
 void free_request(UserRequest* request) {
-  if (request->common) return;
-  land(*request);
-  request->packed.reset();
-  request->other_packed.reset();
-  request->other.reset();
-  request->layout.reset();
-  request->other_layout.reset();
-  request->copy.reset();
-  request->send_stage.reset();
-  request->receive_stage.reset();
+  if (!request->plain) {
+    if (request->common) return;
+    land(*request);
+    request->packed.reset();
+    request->other_packed.reset();
+    request->other.reset();
+    request->layout.reset();
+    request->other_layout.reset();
+    request->copy.reset();
+    request->send_stage.reset();
+    request->receive_stage.reset();
+  }
   request->in_use = false;
   const Lock lock;
-  table.free.push_back(request);
+  request->next_free = std::exchange(table.free, request);
 }
 
 void free_later(UserRequest* request) {
@@ -125,11 +138,6 @@ bool freed_are_pending() {
   return false;
 }
 
-UserRequest* request_at(std::uint32_t index) {
-  UserRequest* const chunk = table.chunk[index / in_chunk % most_chunks].load(std::memory_order_acquire);
-  return chunk ? &chunk[index % in_chunk] : nullptr;
-}
-
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from
 // two requests of the host and the numbers that it tells for them.
 void find_fortran_window() {
@@ -154,31 +162,10 @@ void find_fortran_window() {
 #endif
 }
 
-// ---------------------------------------------------------------- statuses
-
-void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bool cancelled) {
-  if (status == MPI_STATUS_IGNORE) return;
-  status->MPI_SOURCE = source;
-  status->MPI_TAG = tag;
-  host.Status_set_elements_x(status, host.byte, MPI_Count(bytes));
-  host.Status_set_cancelled(status, cancelled);
-}
-
-void set_empty_status(MPI_Status* status) {
-  if (status == MPI_STATUS_IGNORE) return;
-  set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-  status->MPI_ERROR = MPI_SUCCESS;
-}
-
-void set_nowhere_status(MPI_Status* status) { set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false); }
-
 void set_status(MPI_Status* status, const UserRequest& request) {
-  if (status == MPI_STATUS_IGNORE) return;
-  if (!request.active) return set_empty_status(status);
-  if (request.nowhere) return set_nowhere_status(status);
-  const messages::Request& r = request.request;
-  if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
-  set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+  if (!request.active) set_empty_status(status);
+  else if (request.nowhere) set_nowhere_status(status);
+  else set_status(status, request.request);
 }
 
 void store(devices::Stage& stage, messages::Request& request) {
@@ -191,8 +178,8 @@ void store(UserRequest& request) {
   store(*request.receive_stage, request.request);
 }
 
-int outcome(const messages::Request& request) {
-  switch (request.trouble) {
+int trouble_code(messages::Trouble trouble) {
+  switch (trouble) {
     case messages::Trouble::none: return MPI_SUCCESS;
     case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
     case messages::Trouble::no_memory: return MPI_ERR_NO_MEM;

@@ -8,6 +8,7 @@
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/communicator.hpp"
 #include "mpi/shim/packing.hpp"
+#include "mpi/shim/statuses.hpp"
 
 namespace nearfield::mpi {
 
@@ -16,37 +17,51 @@ enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 struct UserRequest;
 bool flushed(const UserRequest& user);
 
-// One request of the user. What Open MPI's Fortran glue reads behind a handle lies in `window`.
+// One request of the user. Nearly all are plain: then nothing behind `request` is ever looked at.
 struct alignas(64) UserRequest {
-  unsigned char window[256] = {};
+#ifdef NEARFIELD_HOST_OMPI
+  unsigned char window[256] = {};  // what the Fortran glue reads behind a handle
+#endif
   std::uint32_t index = 0;  // in the table of requests; also its number in Fortran, shifted
+  bool plain = true;        // not persistent, to or from somebody, and of dense data where it is
   bool persistent = false;
   bool active = false;
   bool nowhere = false;  // to or from MPI_PROC_NULL: complete at once
   bool in_use = false;
   bool common = false;  // stands for all sends that were complete at once; is never freed
   bool flush = false;   // of buffered sends: complete when those up to flush_serial are (buffered.cpp)
+  bool stored = false;  // what came is on the device
+  bool landed = false;  // what was received has left the packed copy
   SendMode mode = SendMode::standard;
   MPI_Comm comm{};
-  messages::Request request;                 // its status is the status of all
+  UserRequest* next_free = nullptr;
+  messages::Request request;  // its status is the status of all; complete while it is not active
+  // ---- not plain
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
   std::unique_ptr<devices::Stage> send_stage, receive_stage;
-  bool stored = false;                // what came is on the device
   std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
   // Flushes: which messages, and the host's own flush.
   std::uint64_t flush_key = 0, flush_serial = 0;
   MPI_Request flush_of_host{};
-  // Where the type is not described: a packed copy. `landed`: what was received has left it.
+  // Where the type is not described: a packed copy.
   std::unique_ptr<Packed> packed, other_packed;
-  bool landed = false;
   // Persistent: what each start begins with.
   messages::Envelope envelope{};
   int member = -1;
   layout::Data data;
 
   bool complete() const {
-    return !active || nowhere || (request.complete() ? !other || other->complete() : flush && flushed(*this));
+    if (plain) [[likely]]
+      return request.complete();
+    return request.complete() ? !other || other->complete() : flush && flushed(*this);
+  }
+  // For each start of a persistent request; until the first there is nothing to wait for.
+  void keep() {
+    envelope = request.envelope;
+    member = request.member;
+    data = request.data;
+    request.complete_at_once();
   }
   // Whether `member` may have to do something for it.
   bool involves(int who) const {
@@ -55,15 +70,23 @@ struct alignas(64) UserRequest {
 };
 
 UserRequest* new_request(MPI_Comm comm);
-UserRequest* common_send();               // complete, for everybody
+MPI_Request common_send();                // complete, for everybody
 void free_request(UserRequest* request);  // at once
 int land(UserRequest& request);           // of a complete receive: its data out of the packed copy
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);
 void sweep_freed();
 bool freed_are_pending();
-UserRequest* request_at(std::uint32_t index);
-void find_fortran_window();  // Open MPI: where its glue reads a request's number
+extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
+void find_fortran_window();                    // Open MPI: where its glue reads a request's number
+
+inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
+extern std::atomic<UserRequest*> request_chunks[most_request_chunks];
+inline UserRequest* request_at(std::uint32_t index) {
+  auto& chunk = request_chunks[index / requests_in_chunk % most_request_chunks];
+  UserRequest* const first = chunk.load(std::memory_order_acquire);  // pairs with make_requests
+  return first ? &first[index % requests_in_chunk] : nullptr;
+}
 
 #if defined(NEARFIELD_HOST_MPICH)
 inline constexpr std::uint32_t own_kind = 0x2c000000;
@@ -93,21 +116,21 @@ inline bool none_of_ours(int count, const MPI_Request* requests) {
   return true;
 }
 
-// ---- statuses
-inline MPI_Status* nth(MPI_Status* statuses, int i) {
-  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+inline void set_status(MPI_Status* status, const messages::Request& r) {
+  if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
+  set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
 }
-void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bool cancelled);
-void set_empty_status(MPI_Status* status);
-void set_nowhere_status(MPI_Status* status);
 void set_status(MPI_Status* status, const UserRequest& request);
 // What a receive has brought, to the device that its buffer lies on.
 void store(devices::Stage& stage, messages::Request& request);
 void store(UserRequest& request);  // once, when it is complete
 
 // MPI_SUCCESS or the class of what went wrong with a complete request.
+int trouble_code(messages::Trouble trouble);
 int outcome(const UserRequest& request);
-int outcome(const messages::Request& request);
+inline int outcome(const messages::Request& request) {
+  return request.trouble == messages::Trouble::none ? MPI_SUCCESS : trouble_code(request.trouble);
+}
 
 // Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
 int revoked_class();

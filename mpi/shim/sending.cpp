@@ -65,7 +65,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
     if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
         the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
-      *request = handle_of(common_send());
+      *request = common_send();
       return MPI_SUCCESS;
     }
     std::unique_ptr<Packed> packed;
@@ -74,6 +74,14 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
       typed.data = packed->data();
     }
     UserRequest* const user = new_request(comm);
+    if (plain && dest != MPI_PROC_NULL && !typed.layout && !stage) {
+      user->active = true;
+      prepare_send(user->request, *c, dest, tag, mode, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
+    user->plain = false;
     user->persistent = persistent;
     user->mode = mode;
     user->packed = std::move(packed);
@@ -82,9 +90,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     user->send_stage = std::move(stage);
     if (user->nowhere) user->request.is_send = true;
     else prepare_send(user->request, *c, dest, tag, mode, typed.data);
-    user->envelope = user->request.envelope;
-    user->member = user->request.member;
-    user->data = typed.data;
+    user->keep();
     *request = handle_of(user);
     if (persistent) return MPI_SUCCESS;
     const int code = begin(*user);

@@ -1,0 +1,46 @@
+// Statuses, as the host's own functions leave them.
+//
+// Where a host keeps a count and the mark of a cancelled message is its own business, and asking it costs two calls for
+// every message. So it is found out once, by having the host fill in some: where 64 bits for the count and 32 for the
+// mark explain every byte that it writes, they are written here.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "mpi/shim/host.hpp"
+
+namespace nearfield::mpi {
+
+struct StatusShape {
+  int count_at = 0, cancelled_at = 0;  // offsets; the mark may be part of the count's word
+  std::uint64_t most = 0;              // bytes; beyond it the host is asked. 0: always
+
+  void set(MPI_Status* status, std::uint64_t bytes) const {
+    constexpr std::uint32_t not_cancelled = 0;
+    auto* const at = reinterpret_cast<unsigned char*>(status);
+    std::memcpy(at + cancelled_at, &not_cancelled, sizeof not_cancelled);
+    std::memcpy(at + count_at, &bytes, sizeof bytes);
+  }
+};
+extern StatusShape status_shape;
+void find_status_shape();  // once the host is up
+
+void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled);
+
+inline void set_status(MPI_Status* status, int source, int tag, std::uint64_t bytes, bool cancelled) {
+  if (status == MPI_STATUS_IGNORE) return;
+  status->MPI_SOURCE = source;
+  status->MPI_TAG = tag;
+  if (bytes < status_shape.most && !cancelled) [[likely]]
+    status_shape.set(status, bytes);
+  else set_count_slowly(status, bytes, cancelled);
+}
+inline void set_nowhere_status(MPI_Status* status) { set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false); }
+inline void set_sent_status(MPI_Status* status) { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+void set_empty_status(MPI_Status* status);
+
+inline MPI_Status* nth(MPI_Status* statuses, int i) {
+  return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
+
+}  // namespace nearfield::mpi
