@@ -55,20 +55,24 @@ class Handover {
       if (cell.tried == tries * handover_kinds.size()) cell.settle();
       return;
     }
-    const bool strange = kind == cell.best && (cost > change * known || cost * change < known);
-    cell.strange = kind != cell.best ? cell.strange : strange ? cell.strange + 1 : 0;
-    if (cell.strange >= patience) {
-      cell = Cell{};
-      return;
+    if (kind == cell.best) {
+      const bool strange = cost > change * known || cost * change < known;
+      cell.strange = strange ? cell.strange + 1 : 0;
+      if (cell.strange >= patience) {
+        cell = Cell{};
+        return;
+      }
+      if (!strange) known += (cost - known) / 4;
+    } else {
+      known = std::min(cost, (known + cost) / 2);  // rarely seen: what is good now counts, and is soon known better
     }
-    if (!strange) known += (cost - known) / 4;
     cell.settle();
   }
 
   std::uint8_t best(std::size_t bytes) const { return cell_[class_of(bytes)].best; }
 
  private:
-  static constexpr unsigned tries = 4, watch_every = 32, others_every = 512, patience = 4;
+  static constexpr unsigned tries = 4, watch_every = 32, others_every = 128, patience = 4;
   static constexpr float change = 1.5f, clearly = 0.93f;
   struct Cell {
     std::array<float, handover_kinds.size()> cost{never(), never(), never(), never()};

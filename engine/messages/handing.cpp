@@ -27,9 +27,11 @@ constexpr int pieces_in_one_poll = 8;  // of one message: the others get their t
 // What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
 // together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
 // near and far; a power of two is good enough.
-std::uint64_t piece_of(std::uint64_t bytes) {
+// The receiver begins sooner when the first pieces are short.
+std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t position) {
   constexpr int least = 12, most = 16;
-  return std::uint64_t{1} << std::clamp((int(std::bit_width(bytes - 1)) + least) / 2, least, most);
+  const std::uint64_t whole = std::uint64_t{1} << std::clamp((int(std::bit_width(bytes - 1)) + least) / 2, least, most);
+  return std::min(whole, std::max<std::uint64_t>(position, 2 << least));
 }
 
 void fill(std::byte* to, const layout::Data& from, std::uint64_t position, std::uint64_t bytes, copying::Store store) {
@@ -132,9 +134,9 @@ bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Da
     buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
     return false;
   }
-  const std::uint64_t start = choice.sample ? copying::ticks() : 0, piece = piece_of(data.bytes);
+  const std::uint64_t start = choice.sample ? copying::ticks() : 0;
   for (std::uint64_t at = 0; at < data.bytes;) {
-    const std::uint64_t bytes = std::min(piece, data.bytes - at);
+    const std::uint64_t bytes = std::min(piece_of(data.bytes, at), data.bytes - at);
     fill(buffer->data + at, data, at, bytes, kinds.fill);
     buffer->filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // pairs with drain_buffers
   }
@@ -198,7 +200,6 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
 // Whether it filled anything. `length`: bytes of the message that move.
 bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guard) {
   Chain& chain = request.chain;
-  const std::uint64_t piece = piece_of(length);
   bool any_filled = false;
   for (int i = 0; i < pieces_in_one_poll && chain.position < length; ++i) {
     if (!chain.buffer || chain.in_buffer == own_buffer(chain.buffer).capacity) {
@@ -206,7 +207,7 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
     }
     Buffer& buffer = own_buffer(chain.buffer);
     const std::uint64_t bytes =
-        std::min({piece, buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
+        std::min({piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
     guard.let_go();
     fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
