@@ -206,8 +206,8 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
       if (!continue_chain(request, length)) break;
     }
     Buffer& buffer = own_buffer(chain.buffer);
-    const std::uint64_t bytes =
-        std::min({piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
+    const std::uint64_t bytes = std::min(
+        {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
     guard.let_go();
     fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
