@@ -35,7 +35,7 @@ struct CopyBuffers::Lock {
   std::atomic_flag& locked;
 };
 
-CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span) : segment_(segment), arena_(arena) {
+CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span) : arena_(arena) {
   const std::size_t units = span / unit;
   held_.resize((units + bits - 1) / bits);
   auto offset = arena.allocate(units * unit, span >= huge_page ? huge_page : 4096);

@@ -38,7 +38,6 @@ class CopyBuffers {
   std::size_t last_held(std::size_t begin, std::size_t count) const;
   void mark(std::size_t begin, std::size_t count, bool held);
 
-  Segment& segment_;
   Arena& arena_;
   std::size_t begin_ = 0, units_ = 0, cursor_ = 0;
   std::atomic<std::size_t> free_{0};
