@@ -40,7 +40,8 @@ void tree(Team& team, const Call& call) {
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Team& team, const Call& call) {
   exchange_rounds(
-      team, 1, [&](std::size_t, std::byte* buffer) { stage(buffer, call.send, call.bytes); },
+      team, 1, Team::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      [&](std::size_t, std::byte* buffer) { stage_in(team, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
         auto inputs = team.inputs();
         for (int r = 0; r < team.size(); ++r) inputs[r] = team.buffer(r, tick);

@@ -58,13 +58,15 @@ void pipeline(Team& team, const Call& call) {
         inputs[r] = r == call.root ? in + at : team.buffer(r, tick);
       }
       void* out = static_cast<std::byte*>(call.recv) + at;
+      const std::uint64_t begun = team.begin_reading(tick);
       call.fold(&out, 1, inputs.data(), p, bytes / element);
+      team.end_reading(tick, begun);
       team.consume(tick);
     } else {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (c < team::buffers) team.wait_buffer_free(tick);
       else team.wait_consumed(call.root, tick - team::buffers);
-      stage(team.my_buffer(tick), in + at, bytes);
+      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::folded_by_readers, call.root), in + at, bytes);
       team.post(tick);
     }
   }

@@ -23,7 +23,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 9;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 10;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;

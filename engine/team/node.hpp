@@ -103,6 +103,10 @@ class Node {
   // What others read and we write again; made when it is first asked for. Throws std::bad_alloc.
   memory::CopyBuffers& copy_buffers();
 
+  // Teams that hold copy buffers, chained by Team::next_holder_; guards what each of them holds as well.
+  std::mutex holders_mutex;
+  Team* holders = nullptr;
+
   // Buffers that a fork must look at.
   memory::Noticeboard noticeboard;
 

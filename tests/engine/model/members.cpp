@@ -48,6 +48,7 @@ Members::Members(Setup setup) : setup_(setup) {
   settings.meeting = setup.meeting;
   settings.protocol = setup.protocol;
   settings.choosing = Choosing::model;  // trials ask the clock
+  settings.machine.span = 256 << 10;
   for (int i = 0; i < setup.count; ++i) {
     auto node = team::Node::create(settings);
     if (!node) throw std::runtime_error(node.error().text);
@@ -71,6 +72,7 @@ void Members::renew() {
   messenger_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
+  for (auto& node : node_) std::destroy_at(&node->copy_buffers());
   if (setup_.messages) {
     // Messengers never give back what they share; so the memory begins anew as well.
     for (auto& node : node_) {
@@ -80,6 +82,8 @@ void Members::renew() {
       std::construct_at(&node->arena(), node->segment(), 4096);
     }
   }
+  for (auto& node : node_)
+    std::construct_at(&node->copy_buffers(), node->segment(), node->arena(), std::size_t(node->machine().span));
   team_.resize(count);
   messenger_.resize(count);
   Together::Shared shared;
