@@ -77,8 +77,9 @@ double up_and_down_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, in_bytes(call) * s.size);
 }
 double rounds_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * (s.size + 1) * (s.crowded() ? 2 : 1), in_bytes(call) * s.size * (s.size + 1));
+  const double n = in_bytes(call), all = n * s.size * (s.size + 1);
+  if (s.crowded()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
+  return rounds_of(s, n) + filling(s, n, all) + emptying(s, n * (s.size - 1), all) + keeping(s, n, all);
 }
 template <Kind kind>
 double direct_cost(const Shape& s, const Call& call) {

@@ -97,8 +97,9 @@ double slots_cost(const Shape& s, const Call& call) {
   return meeting_to_look(s) + copying(s, 2 * in_bytes(call) * s.size, 0);
 }
 double rounds_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call) * s.size) +
-         copying(s, 2 * in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
+  const double n = in_bytes(call), others = n * (s.size - 1), all = working_set(s, call);
+  if (s.crowded()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
+  return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
 template <Kind kind>
 double order_cost(const Shape& s, const Call& call) {

@@ -120,8 +120,9 @@ double met_cost(const Shape& s, const Call& call) {
          line_within(s, s.size) / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, (s.crowded() ? 4 : 1.6) * in_bytes(call), in_bytes(call) * (s.size + 1));
+  const double n = in_bytes(call), all = n * (s.size + 1);
+  if (!s.crowded()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
+  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, buffers_ahead) + copying(s, 4 * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);

@@ -105,14 +105,11 @@ double up_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, -1) + folding(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 6 : 0.25) +
-         folding(s, in_bytes(call) * s.size, in_bytes(call) * (s.size + 1)) * (s.crowded() ? alone(s) : 1);
+  const double n = in_bytes(call), all = n * (s.size + 1);
+  if (!s.crowded()) return pipelined(s, n, filling(s, n, all), combining(s, n * (s.size - 1), n, all));
+  return rounds_of(s, n, buffers_ahead) + 6 * copying(s, n, n * s.size) + folding(s, n * s.size, all) * alone(s);
 }
-double partitioned_cost(const Shape& s, const Call& call) {
-  return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * s.size) +
-         folding(s, in_bytes(call), in_bytes(call) * s.size);
-}
+double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
          copying(s, in_bytes(call) / s.size / 2, 0);

@@ -96,7 +96,9 @@ double up_and_down_cost(const Shape& s, const Call& call) {
 }
 double rounds_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;
-  return rounds_of(s, all) + copying(s, all, all * (s.size + 1)) + folding(s, all, all * (s.size + 1));
+  const double others = all - in_bytes(call), working_set = all * (s.size + 1);
+  if (s.crowded()) return rounds_of(s, all) + copying(s, all, working_set) + folding(s, all, working_set);
+  return rounds_of(s, others) + filling(s, others, working_set) + combining(s, others, in_bytes(call), working_set);
 }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;

@@ -54,11 +54,13 @@ inline void put_from(const Team& team, int member, std::uint64_t tick, void* to,
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Length of a pipeline's chunks: at least four chunks to overlap copying in and out, 8 KiB at least, a buffer at most.
-// Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
+// Length of a pipeline's chunks: four to overlap copying in and out, as long as each takes some times what telling it
+// does, a buffer at most. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const Team& team, std::size_t bytes) {
-  const std::size_t wanted = team.shape().crowded() ? bytes : divide_up(divide_up(bytes, 4), 4096) * 4096;
-  return std::clamp<std::size_t>(wanted, 8 << 10, team.buffer_bytes());
+  const Shape& s = team.shape();
+  if (s.crowded()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
+  const std::size_t wanted = std::max(divide_up(bytes, 4), std::size_t(least_chunk(s)));
+  return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
 
 // Length of the pieces of a round that carries so many of them: as few rounds as there can be.

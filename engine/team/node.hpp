@@ -77,6 +77,8 @@ class Node {
   int shared_package() const { return shared_package_; }      // memory::shared_package
   int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
   const Machine& machine() const { return machine_; }
+  void learn(const Handing& found);  // and stores it for the next programs
+  bool has_calibrated = false;
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 

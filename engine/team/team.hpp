@@ -216,7 +216,7 @@ class Team {
   // create.cpp
   static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
                                        std::string& trouble);
-  void join(const void* told, std::size_t leader_offset);
+  void join(const void* told, std::size_t leader_offset, class Calibrating& calibrating);
   void settle_staging();
   struct Held {
     std::uint64_t tick = 0;
@@ -232,9 +232,7 @@ class Team {
   };
   // Offset in the segment, a multiple of 64; the kind of stores that filled it, and whether its cost is a sample.
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_notes = 63;
-  std::uint64_t told_place(int member, std::uint64_t tick) const {
-    return member_[member]->place[tick % buffers];
-  }
+  std::uint64_t told_place(int member, std::uint64_t tick) const { return member_[member]->place[tick % buffers]; }
   void tell_place();
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
