@@ -93,8 +93,12 @@ namespace {
 using collectives::Call;
 using team::Team;
 
-constexpr double hopeless = 1.5;  // times the cheapest estimate
-constexpr std::size_t most_tried = 4;
+// What is tried: rows within so many times the cheapest estimate. In crowds nobody can foresee who runs when.
+struct Tries {
+  double hopeless;
+  std::size_t most;
+};
+Tries tries_in(const team::Shape& s) { return s.crowded() ? Tries{3, Trials::most_candidates} : Tries{1.5, 4}; }
 
 }  // namespace
 
@@ -142,9 +146,10 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   if (staged != rows.end()) chosen.staged = staged->algorithm;
   chosen.best = rows[0].algorithm;
   chosen.cost = rows[0].cost;
+  const Tries tries = tries_in(shape);
   for (const Row& row : rows)
     if (row.standing == rows[0].standing && row.standing > 0 &&
-        (row.standing == 2 || row.cost <= hopeless * rows[0].cost) && chosen.promising.size() < most_tried &&
+        (row.standing == 2 || row.cost <= tries.hopeless * rows[0].cost) && chosen.promising.size() < tries.most &&
         (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
       chosen.promising.push_back(row.algorithm);
   chosen.forced = rows[0].standing == 2;
