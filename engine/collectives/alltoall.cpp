@@ -32,7 +32,7 @@ void slots(Team& team, const Call& call) {
 // overwritten.
 void rounds(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
-  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = divide_up(piece, 64) * 64;
+  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   const auto stores = stores_for(team.shape(), working_set(team.shape(), call));

@@ -43,7 +43,7 @@ void tree(Team& team, const Call& call) {
 void rounds(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = divide_up(piece, 64) * 64;
+  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto inputs = team.inputs();

@@ -36,7 +36,7 @@ void tree(Team& team, const Call& call) {
 void pipeline(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
   const std::size_t piece = std::min(round_bytes(team, call.bytes, p - 1), chunk_bytes(team, call.bytes));
-  const std::size_t place = divide_up(piece, 64) * 64, chunks = divide_up(call.bytes, piece);
+  const std::size_t place = place_bytes(team, piece, p - 1), chunks = divide_up(call.bytes, piece);
   const auto stores = stores_for(team.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
