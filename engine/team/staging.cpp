@@ -9,7 +9,7 @@
 //   member    my_buffer(t')    t' >= t + buffers, or whenever t is known to be read: puts the room of t back
 //
 // Rooms are taken and put back in the order of ticks, so that the span is written from end to end before any line of it
-// is written again, by whatever team. A team holds what its last rounds told, up to four rooms of buffer_bytes();
+// is written again, by whatever team. A team holds what its last rounds told, up to five rooms of buffer_bytes();
 // others put it back when the span runs short. As long as less than half of the span is free a round goes through
 // memory of the team's own, of the same size, which is there since the team's first round: what is under way never
 // fails. Crowded teams use that alone: their members' caches are the same ones, and lines do not move.
@@ -23,6 +23,7 @@ namespace {
 constexpr std::uint8_t crowded_kind = 2;  // rep movsb
 constexpr unsigned clock_bits = 24;
 constexpr std::uint64_t between_shortages = 64;  // ticks
+constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of it one after another
 
 }  // namespace
 
@@ -60,11 +61,13 @@ void Team::begin_rooted_rounds() {
 }
 
 void Team::put_back_read(std::uint64_t read) {
-  for (Held& held : held_) {
-    if (!held.offset || held.tick > read) continue;
+  auto put_back = [&](Held& held) {
+    if (!held.offset || held.tick > read) return;
     span_->put_back(held.offset, held.bytes);
     held.offset = 0;
-  }
+  };
+  for (Held& held : held_) put_back(held);
+  put_back(open_);
 }
 
 // What a member tells is read by one other at least, which consumes no such tick before.
@@ -80,7 +83,14 @@ std::size_t Team::take_room(std::uint64_t tick, std::size_t bytes) try {
   if (!span_) span_ = &node_.copy_buffers();
   memory::CopyBuffers& span = *span_;
   const std::lock_guard lock(node_.holders_mutex);
+  const std::size_t lines = (bytes + 63) / 64 * 64;
+  if (open_.offset && open_.used + lines <= open_.bytes) {
+    open_.tick = tick;
+    return open_.offset + std::exchange(open_.used, open_.used + lines);
+  }
   put_back_read(std::max(ticks_safe_, tick > buffers ? tick - buffers : 0));
+  if (open_.offset) held_[open_.tick % buffers] = std::exchange(open_, Held{});
+  bytes = std::max(bytes, least_room);
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
   if (!offset && tick >= next_shortage_) {
@@ -93,7 +103,7 @@ std::size_t Team::take_room(std::uint64_t tick, std::size_t bytes) try {
     next_holder_ = std::exchange(node_.holders, this);
     is_holder_ = true;
   }
-  held_[tick % buffers] = {tick, offset, bytes};
+  open_ = {tick, offset, bytes, lines};
   return offset;
 } catch (const std::bad_alloc&) {
   return 0;

@@ -220,7 +220,7 @@ class Team {
   void settle_staging();
   struct Held {
     std::uint64_t tick = 0;
-    std::size_t offset = 0, bytes = 0;  // 0: nothing
+    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one that lies there
   };
   struct Filling {
     std::uint64_t tick = 0, place = 0, begun = 0;
@@ -281,7 +281,7 @@ class Team {
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
   bool staging_refused_ = false;
-  Held held_[buffers];
+  Held held_[buffers], open_;
   Filling filling_;
   // Told, and how long reading it takes is not known yet; `begun` is how long filling it took.
   Filling sampled_[std::size_t(Passing::count)];
