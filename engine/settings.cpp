@@ -152,8 +152,9 @@ Settings read_settings(std::string& complaints) {
     auto machine = read_machine(text);
     if (machine) s.machine = *machine;
     else complaints += "NEARFIELD_MACHINE: " + machine.error().text + "\n";
-  } else if (const std::string path = stored_machine(); access(path.c_str(), R_OK) == 0) {
-    if (auto machine = read_machine(path)) s.machine = *machine;
+  } else {
+    s.calibrate = true;
+    if (auto machine = read_stored_machine(stored_machine())) s.machine = *machine;
   }
   set_log_level(s.log);
   return s;

@@ -37,6 +37,7 @@ struct Settings {
   Protocol protocol = Protocol::automatic;
   std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope
   Machine machine;                       // its figures, for the choice of algorithms
+  bool calibrate = false;                // measure and store those that are not known
   std::string node;                      // pretend to live on a node of this name
 };
 

@@ -67,6 +67,12 @@ def show(as_json: bool) -> None:
     for row in found["settings"]:
         value = os.environ.get(row["variable"], row["default"])
         console.print(f"  {row['variable']:24} {value or '-':8} {row['meaning']}", markup=False)
+    machine = found["machine"]
+    origin = "" if machine["stored"] else ", not measured yet: those built in"
+    console.print(emphasis("Figures that algorithms are chosen by") + f" ({machine['file']}{origin})")
+    for figure in machine["figures"]:
+        if "simulator" not in figure["meaning"]:
+            console.print(f"  {figure['name']:11} {figure['value']:<10.4g} {figure['meaning']}", markup=False)
     console.print(emphasis("Algorithms"))
     for collective, rows in found["algorithms"].items():
         console.print(f"  {collective:21} {', '.join(row['name'] for row in rows)}")

@@ -33,10 +33,7 @@ def calibrate() -> Path:
     text = subprocess.run([str(program("nearfield-model")), "calibrate"], capture_output=True, text=True)
     if text.returncode:
         raise ValueError(f"the calibration failed: {text.stderr.strip()}")
-    path = stored()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'name = "{socket.gethostname()}"\n{text.stdout}')
-    return path
+    return Path(text.stdout.strip())
 
 
 def machine_file(machine: str) -> list[str]:

@@ -1,6 +1,8 @@
 // nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
 // nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm
-// nearfield-model calibrate                       measures this machine's figures in about a second, prints the file
+// nearfield-model calibrate                       measures this machine's figures in about a second, stores them,
+// prints
+//                                                 the file's name
 //
 // RANKS and SIZES are lists separated by commas. Without FILE: the stored figures, or the built-in ones.
 #include <sched.h>
@@ -18,8 +20,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/calibration.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/copying/copy.hpp"
+#include "engine/memory/copy_buffers.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/settings.hpp"
 #include "engine/waiting/wait.hpp"
@@ -205,6 +209,8 @@ int beyond_the_cache(const std::vector<int>& cpus) {
 
 Machine calibrate() {
   Machine machine;
+  if (auto known = read_stored_machine(stored_machine()))
+    machine.handing = known->handing, machine.far_handing = known->far_handing;
   const memory::Cpus available = memory::available_cpus();
   std::vector<int> cpus;
   for (int cpu = 0; cpu < 1024; ++cpu)
@@ -237,6 +243,28 @@ Machine calibrate() {
                        })[1] /
                    double(2 * near);
   }
+  if (cpus.size() >= 2) {
+    memory::Cpus one{};
+    one.allowed.bits.set(std::size_t(cpus[0]));
+    const std::size_t span =
+        memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
+    auto& words = *reinterpret_cast<Calibration::Words*>(shared_bytes(sizeof(Calibration::Words)));
+    auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
+    std::byte* const rooms = shared_bytes(span);
+    auto measure = [&](int other) {
+      std::memset(static_cast<void*>(&words), 0, sizeof words);
+      found = {};
+      run(shared, {cpus[0], other}, [&](int me) {
+        Calibration pair{words, a, {rooms, span}};
+        if (me == 1) pair.second();
+        else if (const auto handing = pair.first([](double) { return true; })) found = *handing;
+        return 0.0;
+      });
+      if (found.fill > 0) learn(machine, found);
+    };
+    measure(cpus[1]);
+    if (const int other = beyond_the_cache(cpus); other >= 0) measure(other);
+  }
   std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
   machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
   const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;
@@ -265,23 +293,25 @@ Machine calibrate() {
 
 int main(int argc, char** argv) {
   if (argc == 2 && !std::strcmp(argv[1], "calibrate")) {
-    std::fputs(describe(calibrate()).c_str(), stdout);
-    return 0;
+    const auto stored = store_machine(stored_machine(), calibrate());
+    if (!stored) std::fprintf(stderr, "%s\n", stored.error().text.c_str());
+    else std::puts(stored_machine().c_str());
+    return stored ? 0 : 1;
   }
   const std::string command = argc > 1 ? argv[1] : "";
   if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
     Machine machine;
-    const std::string path = argc == 6 ? argv[5] : stored_machine();
-    if (argc == 6 || access(path.c_str(), R_OK) == 0) {
-      auto read = read_machine(path);
-      if (!read) {
-        std::fprintf(stderr, "%s\n", read.error().text.c_str());
-        return 2;
-      }
+    auto read = argc == 6 ? read_machine(argv[5]) : read_stored_machine(stored_machine());
+    if (read) {
       machine = *read;
+    } else if (argc == 6) {
+      std::fprintf(stderr, "%s\n", read.error().text.c_str());
+      return 2;
     }
     if (machine.cpus == 0) machine.cpus = memory::available_cpus().available();
     if (machine.cache == 0) machine.cache = memory::last_level_cache();
+    if (machine.own == 0)
+      machine.own = argc == 6 ? machine.l2 : double(memory::private_cache(memory::available_cpus()));
     return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
   std::fprintf(stderr, "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | calibrate\n",

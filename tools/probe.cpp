@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "engine/collectives/table.hpp"
+#include "engine/machine.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
 #include "engine/memory/reach.hpp"
@@ -154,6 +155,19 @@ std::string pages() {
          ", \"collapse_why\": " + quote(collapse ? "" : collapse.error().text) + "}";
 }
 
+// The figures that algorithms are chosen by; those that ranks have measured here, where they are stored.
+std::string machine() {
+  auto stored = read_stored_machine(stored_machine());
+  Machine machine = stored ? *stored : Machine{};
+  return "{\"file\": " + quote(stored_machine()) + ", \"stored\": " + (stored ? "true" : "false") + ", \"figures\": " +
+         list(machine_fields(),
+              [&](const auto& field) {
+                return "{\"name\": " + quote(field.name) + ", \"value\": " + std::to_string(field.value(machine)) +
+                       ", \"meaning\": " + quote(field.meaning) + "}";
+              }) +
+         "}";
+}
+
 std::string algorithms() {
   std::string out = "{";
   for (std::size_t c = 0; c < collectives::collective_count; ++c) {
@@ -183,12 +197,12 @@ int main() {
       topology().c_str(), cpus().c_str(), ways.c_str(), pages().c_str(), quote(system.release).c_str(),
       memory::scheduling_group() ? "true" : "false", quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
       has_shm ? (unsigned long long)(shm.f_blocks) * shm.f_frsize : 0ull);
-  std::printf(" \"settings\": %s,\n \"algorithms\": %s}\n",
+  std::printf(" \"settings\": %s,\n \"machine\": %s,\n \"algorithms\": %s}\n",
               list(settings_table(),
                    [](const auto& row) {
                      return "{\"variable\": " + quote(row.variable) + ", \"default\": " + quote(row.fallback) +
                             ", \"meaning\": " + quote(row.meaning) + "}";
                    })
                   .c_str(),
-              algorithms().c_str());
+              machine().c_str(), algorithms().c_str());
 }

@@ -93,27 +93,36 @@ namespace {
 using collectives::Call;
 using team::Team;
 
-constexpr double hopeless = 3;  // times the cheapest estimate
+// What is tried: rows within so many times the cheapest estimate. In crowds nobody can foresee who runs when.
+struct Tries {
+  double hopeless;
+  std::size_t most;
+};
+Tries tries_in(const team::Shape& s) { return s.crowded() ? Tries{3, Trials::most_candidates} : Tries{1.5, 4}; }
 
 }  // namespace
 
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
   if (row.reach == collectives::staged || s.crowded()) return 0;
-  // Measured: 1 ns a line and less with cores near, 6 to 9 ns far (140 ns one way). Near, a copy more would cost as
-  // much.
-  constexpr double far = 120, under_way = 20;  // ns of a line one way; lines at a time
-  const double line = collectives::line_within(s, s.size), each = line > far ? line / under_way : 0;
-  const double others = s.size - 1;
-  double lines = collectives::in_bytes(call) / 64;
+  const double others = s.size - 1, n = collectives::in_bytes(call);
+  double taken = n, touched = 2 * n;  // bytes of one member
   switch (call.collective) {
     case Collective::reduce:
-    case Collective::allreduce: lines *= others / s.size; break;
+    case Collective::allreduce: taken = n * others / s.size; break;
     case Collective::scatter:
-    case Collective::alltoall:
-    case Collective::reduce_scatter_block: lines *= others; break;
+    case Collective::reduce_scatter_block:
+    case Collective::gather:
+    case Collective::allgather: touched = n * (s.size + 1); break;
+    case Collective::alltoall: touched = 2 * n * s.size; break;
     default: break;
   }
-  return row.taken * each * lines * (1 - collectives::spilled(s, 64 * lines * s.size));
+  if (call.collective == Collective::scatter || call.collective == Collective::alltoall ||
+      call.collective == Collective::reduce_scatter_block)
+    taken = n * others;
+  // What does not stay in a private cache between calls has left it before a peer comes.
+  const double stays = s.machine.own > 0 ? std::clamp(1.5 - touched / s.machine.own, 0.0, 1.0)
+                                         : 1 - collectives::spilled(s, taken * s.size);
+  return row.taken * collectives::handed(s, &Handing::left) * taken * stays;
 }
 
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
@@ -137,14 +146,12 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   if (staged != rows.end()) chosen.staged = staged->algorithm;
   chosen.best = rows[0].algorithm;
   chosen.cost = rows[0].cost;
+  const Tries tries = tries_in(shape);
   for (const Row& row : rows)
-    if (row.standing == rows[0].standing && row.standing > 0 && row.cost <= hopeless * rows[0].cost &&
-        chosen.promising.size() < Trials::most_candidates - 1 &&
+    if (row.standing == rows[0].standing && row.standing > 0 &&
+        (row.standing == 2 || row.cost <= tries.hopeless * rows[0].cost) && chosen.promising.size() < tries.most &&
         (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
       chosen.promising.push_back(row.algorithm);
-  // Where buffers are out of reach, the one without reach is what there is to try.
-  if (chosen.staged && rows[0].standing < 2 && !std::ranges::count(chosen.promising, chosen.staged))
-    chosen.promising.push_back(chosen.staged);
   chosen.forced = rows[0].standing == 2;
   return chosen;
 }
@@ -181,6 +188,7 @@ struct Agreed {
   float between = 0;  // ns per call
 };
 Agreed agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
+  // The first call of a block does not count; what it leaves behind does.
   const std::uint64_t seq = team.next_slot();
   std::memcpy(team.reserve_slot(seq), mine.data(), mine.size_bytes());
   team.publish_slot(seq, mine.size_bytes());
@@ -201,21 +209,22 @@ Agreed agree(Team& team, std::span<const Trials::Moment> mine, bool together) {
     }
     outside = std::max(outside, pauses);
   }
-  Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(mine.size() - 1, 1))};
+  const std::size_t counted = mine.size() - 1;
+  Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(counted, 1))};
   if (together) {
     // The member that was in calls longest, since all had entered the first.
     std::int64_t longest = 1;
     for (int r = 0; r < team.size(); ++r) {
       std::int64_t inside = 0;
-      for (std::size_t i = 0; i < mine.size(); ++i)
+      for (std::size_t i = 1; i < mine.size(); ++i)
         inside += std::int64_t(moment(r, i).left) -
-                  std::int64_t(i > 0 ? moment(r, i).entered : std::max(moment(r, i).entered, last[0].entered));
+                  std::int64_t(i > 1 ? moment(r, i).entered : std::max(moment(r, i).entered, last[1].entered));
       longest = std::max(longest, inside);
     }
-    agreed.times.push_back(float(longest) / float(mine.size()));
+    agreed.times.push_back(float(longest) / float(counted));
   } else {
-    for (const auto& each : last)
-      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(each.left - each.entered))));
+    for (std::size_t i = 1; i < last.size(); ++i)
+      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(last[i].left - last[i].entered))));
   }
   return agreed;
 }
@@ -282,7 +291,7 @@ const Algorithm* run_trial(Team& team, const Call& call, Team::Choice& choice, T
   if (ran != &row) {
     trials.fail_block();
   } else if (trials.note({entered, left})) {
-    const Agreed agreed = agree(team, trials.moments(), trials.together());
+    const Agreed agreed = agree(team, trials.block(), trials.together());
     trials.end_block(agreed.times, agreed.between);
   } else {
     return ran;

@@ -23,7 +23,7 @@ inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __built
 
 // Nanoseconds that a row between user buffers leaves for the program to pay, beside its cost: lines of its send buffers
 // that peers have read must be fetched back when it writes there again, and lines of results that the program has read
-// when peers write there, unless they claim them (copying::Store). By the rank that loses most.
+// when peers write there. By the rank that loses most.
 double left_behind(const team::Shape& shape, const collectives::Algorithm& row, const collectives::Call& call);
 
 // Of the rows that apply to a call: what the model says.

@@ -18,7 +18,7 @@ float median_of(std::vector<float> values) {
 constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
 constexpr std::size_t enough = 3;        // calls timed for a median that one interruption does not spoil
 constexpr std::size_t clear_blocks = 5;  // undisturbed ones of two candidates together
-constexpr float clearly = 0.97f;         // the model's choice is given up for less than that of its time
+constexpr float clearly = 0.95f;         // the model's choice is given up for less than that of its time
 constexpr std::size_t window = 8;
 constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
 
@@ -54,17 +54,14 @@ float Candidate::at_best() const {
 }
 
 Trials::Trials(std::size_t count, double estimate, bool together)
-    : timed_(estimate < 20e3  ? most_timed
-             : estimate < 1e6 ? 3
-                              : 2),
-      together_(together) {
+    : timed_(estimate < 1e6 ? most_timed : 1), together_(together) {
   for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
   decided_ = candidates_.size() < 2;
 }
 
 bool Trials::note(Moment moment) {
   ++tried_calls_;
-  if (in_block_ > 0) moments_.push_back(moment);
+  moments_.push_back(moment);
   return ++in_block_ == block_calls();
 }
 
@@ -76,7 +73,10 @@ void Trials::end_block(std::span<const float> times, float between) {
   const Candidate& fastest = candidates_[best_];
   const float best = fastest.median(), pause = median_of(fastest.between);
   const float calls = together_ ? float(timed_) : 1;
-  for (const float time : times) spent_ += std::max(0.0f, time - best) * calls;
+  for (const float time : times) {
+    spent_ += std::max(0.0f, time - best) * calls;
+    timed_ns_ += double(time) * calls;
+  }
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
   // A first block may have touched new memory between its calls, too.
   auto least_between = [](const Candidate& c) {
@@ -115,12 +115,16 @@ void Trials::next() {
       if (++sweep_ >= pace.sweeps || left <= 1) break;
     }
   } while (!candidates_[current_].left && left > 0);
-  decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0);
+  decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0) ||
+             (timed_ns_ > pace.enough && std::ranges::all_of(candidates_, [](const Candidate& each) {
+                return !each.left || each.times.size() >= enough;
+              }));
 }
 
 void Trials::restart() {
   for (Candidate& candidate : candidates_) candidate = {candidate.id};
   in_block_ = current_ = best_ = sweep_ = 0;
+  timed_ns_ = 0;
   moments_.clear();
   window_.clear();
   baseline_ = 0;

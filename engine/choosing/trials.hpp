@@ -29,8 +29,9 @@ namespace nearfield::choosing {
 // How trials are spread; tests use others.
 struct Pace {
   std::uint64_t first = 16;             // calls before the first block
-  std::uint64_t apart = 8;              // one in so many calls is part of a trial
-  unsigned sweeps = 5;                  // at most
+  std::uint64_t apart = 1;              // one in so many calls is part of a trial, and some more between two blocks
+  unsigned sweeps = 4;                  // at most
+  double enough = 20e6;                 // ns of calls that have been timed, once some of each candidate have
   std::uint64_t watch = 64;             // one in so many calls is timed after the decision
   std::uint64_t pause = 1'000'000'000;  // ns between a decision and the next trials, at least
   double price = 100;                   // and times what the last trials took beyond the best
@@ -50,7 +51,7 @@ struct Candidate {
 
 class Trials {
  public:
-  static constexpr unsigned most_candidates = 6, most_timed = 7;
+  static constexpr unsigned most_candidates = 6, most_timed = 2;
   // Candidates 0 .. count - 1, the model's choice first. `estimate`: ns of a call; short ones are timed more often.
   // `together`: a block gives one time, not one per call.
   Trials(std::size_t count, double estimate, bool together);
@@ -68,7 +69,8 @@ class Trials {
     std::uint64_t entered, left;
   };
   bool note(Moment moment);
-  std::span<const Moment> moments() const { return moments_; }  // of the calls that count
+  std::span<const Moment> block() const { return moments_; }
+  std::span<const Moment> moments() const { return block().subspan(moments_.empty() ? 0 : 1); }  // that count
   // The block is over: times of its calls, of all members alike. Goes on to the next candidate.
   void end_block(std::span<const float> times, float between = 0);
   void fail_block();
@@ -84,7 +86,7 @@ class Trials {
   // Calls between a block and the next, not always as many: programs repeat themselves, and a candidate must not meet
   // the same of their calls in every sweep.
   std::uint64_t pause_calls() const {
-    return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 8;
+    return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
   }
   unsigned restarts() const { return restarts_; }
   double spent() const { return spent_; }  // ns that trials took beyond the best
@@ -97,7 +99,7 @@ class Trials {
   std::vector<Moment> moments_;
   unsigned timed_, in_block_ = 0, current_ = 0, best_ = 0, sweep_ = 0;
   bool decided_ = false, together_;
-  double spent_ = 0;
+  double spent_ = 0, timed_ns_ = 0;
   unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;

@@ -34,20 +34,20 @@ void tree(Team& team, const Call& call) {
 }
 
 void rounds(Team& team, const Call& call) {
-  const std::size_t chunk = chunk_bytes(team, call.bytes);
+  const std::size_t chunk = round_bytes(team, call.bytes, 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   const int p = team.size(), me = team.rank();
   const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
-      team, divide_up(call.bytes, chunk),
-      [&](std::size_t k, std::byte* buffer) { stage(buffer, in + k * chunk, length(k)); },
+      team, divide_up(call.bytes, chunk), Team::Passing::copied, length,
+      [&](std::size_t k, std::byte* buffer) { stage_in(team, buffer, in + k * chunk, length(k)); },
+      [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {
-        put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores);
         for (int i = 1; i < p; ++i) {
           const int r = (me + i) % p;
-          put(out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), stores);
+          put_from(team, r, tick, out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), stores);
         }
       });
   copying::fence();
@@ -77,8 +77,9 @@ double up_and_down_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, in_bytes(call) * s.size);
 }
 double rounds_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call)) +
-         copying(s, in_bytes(call) * (s.size + 1) * (s.crowded() ? 2 : 1), in_bytes(call) * s.size * (s.size + 1));
+  const double n = in_bytes(call), all = n * s.size * (s.size + 1);
+  if (s.crowded()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
+  return rounds_of(s, n) + filling(s, n, all) + emptying(s, n * (s.size - 1), all) + keeping(s, n, all);
 }
 template <Kind kind>
 double direct_cost(const Shape& s, const Call& call) {

@@ -40,7 +40,8 @@ void tree(Team& team, const Call& call) {
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Team& team, const Call& call) {
   exchange_rounds(
-      team, 1, [&](std::size_t, std::byte* buffer) { stage(buffer, call.send, call.bytes); },
+      team, 1, Team::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      [&](std::size_t, std::byte* buffer) { stage_in(team, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
         auto inputs = team.inputs();
         for (int r = 0; r < team.size(); ++r) inputs[r] = team.buffer(r, tick);
@@ -92,13 +93,12 @@ double up_and_down_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, in_bytes(call)) + folding(s, in_bytes(call) * s.size, 0);
 }
 double oneshot_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call), all = n * (s.size + 2);
+  if (!s.crowded()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);
   return meeting_to_look(s) + 1.5 * s.machine.line + copying(s, in_bytes(call), 0) +
          folding(s, in_bytes(call) * s.size, 0);
 }
-double partitioned_cost(const Shape& s, const Call& call) {
-  return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * 2 * s.size) +
-         folding(s, in_bytes(call), in_bytes(call) * 2 * s.size);
-}
+double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), 2 * s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return exposing(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call) / 2, all);

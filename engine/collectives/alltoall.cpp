@@ -27,29 +27,32 @@ void slots(Team& team, const Call& call) {
   lengths.report();
 }
 
-// Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place works
-// because a round's pieces have all been staged, by everybody, before any of them is overwritten.
+// Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
+// buffer. In place works because a round's pieces have all been staged, by everybody, before any of them is
+// overwritten.
 void rounds(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
-  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
-  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
+  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
-      team, divide_up(call.bytes, piece),
+      team, divide_up(call.bytes, piece), Team::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          stage(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+          stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
         }
       },
-      [&](std::size_t k, std::uint64_t tick) {
+      [&](std::size_t k) {
         put(out + me * call.bytes + k * piece, in + me * call.bytes + k * piece, length(k), stores);
+      },
+      [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int from = (me + p - i) % p;
-          put(out + from * call.bytes + k * piece, team.buffer(from, tick) + me * place, length(k), stores);
+          put_from(team, from, tick, out + from * call.bytes + k * piece, team.buffer(from, tick) + (i - 1) * place,
+                   length(k), stores);
         }
       });
   copying::fence();
@@ -94,8 +97,9 @@ double slots_cost(const Shape& s, const Call& call) {
   return meeting_to_look(s) + copying(s, 2 * in_bytes(call) * s.size, 0);
 }
 double rounds_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call) * s.size) +
-         copying(s, 2 * in_bytes(call) * s.size, 2 * in_bytes(call) * s.size * s.size);
+  const double n = in_bytes(call), others = n * (s.size - 1), all = working_set(s, call);
+  if (s.crowded()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
+  return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
 template <Kind kind>
 double order_cost(const Shape& s, const Call& call) {

@@ -53,7 +53,7 @@ void met(Team& team, const Call& call) {
 
 void pipeline(Team& team, const Call& call) {
   const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
-  const auto store = store_for(team, call.bytes * (team.size() + 1));
+  const auto stores = stores_for(team.shape(), double(call.bytes) * (team.size() + 1));
   team.begin_rooted_rounds();
   const std::uint64_t first = team.tick() + 1;
   for (std::size_t c = 0; c < chunks; ++c) {
@@ -61,14 +61,19 @@ void pipeline(Team& team, const Call& call) {
     const std::uint64_t tick = first + c;
     if (team.rank() == call.root) {
       team.wait_buffer_free(tick);
-      stage(team.my_buffer(tick), static_cast<const std::byte*>(call.send) + at, bytes);
+      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::copied), static_cast<const std::byte*>(call.send) + at,
+               bytes);
       team.post(tick);
     } else {
       team.wait_posted(call.root, tick);
-      put(static_cast<std::byte*>(call.recv) + at, team.buffer(call.root, tick), bytes, store);
+      const std::uint64_t begun = team.begin_reading(tick, call.root);
+      put_from(team, call.root, tick, static_cast<std::byte*>(call.recv) + at, team.buffer(call.root, tick), bytes,
+               stores);
+      team.end_reading(tick, begun);
       team.consume(tick);
     }
   }
+  copying::fence();
   team.advance(chunks);
   if (team.rank() == call.root) team.consume(team.tick());
 }
@@ -115,8 +120,9 @@ double met_cost(const Shape& s, const Call& call) {
          line_within(s, s.size) / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, (s.crowded() ? 4 : 1.6) * in_bytes(call), in_bytes(call) * (s.size + 1));
+  const double n = in_bytes(call), all = n * (s.size + 1);
+  if (!s.crowded()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
+  return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, buffers_ahead) + copying(s, 4 * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call) * (s.size - 1) / s.size, in_bytes(call) * s.size);

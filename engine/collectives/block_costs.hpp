@@ -10,9 +10,17 @@ inline double line(const Shape& s, const Call& call) {
 inline double slots(const Shape& s, const Call& call) {
   return collecting(s, slots_ahead) + line_within(s, s.size) / 2 + copying(s, in_bytes(call) * s.size, 0);
 }
+// `fill`, `empty`: bytes of the member that does most of either. Whoever has all of them also copies its own block.
+inline double pipeline_by(const Shape& s, const Call& call, double fill, double empty) {
+  const double all = 2 * in_bytes(call) * s.size;
+  return pipelined(s, in_bytes(call), filling(s, fill, all), emptying(s, empty, all)) + keeping(s, in_bytes(call), all);
+}
 inline double pipeline(const Shape& s, const Call& call) {
+  const double n = in_bytes(call), others = n * (s.size - 1);
+  if (!s.crowded())
+    return call.collective == Collective::scatter ? pipeline_by(s, call, others, n) : pipeline_by(s, call, n, others);
   return rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * (s.crowded() ? 6 * alone(s) : 1);
+         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * 6 * alone(s);
 }
 inline double direct(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);

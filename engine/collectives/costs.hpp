@@ -76,25 +76,66 @@ inline double spilled(const Shape& s, double working_set) {
   return std::clamp(working_set / s.all_caches() - 0.5, 0.0, 1.0);
 }
 
-// Every member copies `bytes` at the same time as the others.
-inline double copying(const Shape& s, double bytes, double working_set) {
+// A byte that goes from one member to another, per byte: of near members and far ones, by their numbers.
+inline double handed(const Shape& s, double Handing::*what) {
+  const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
+  return s.machine.hand(false).*what * (1 - far) + s.machine.hand(true).*what * far;
+}
+
+// Every member moves `bytes`, for so many nanoseconds each while they are in cache, at the same time as the others.
+inline double moving(const Shape& s, double bytes, double in_cache, double working_set) {
   const Machine& m = s.machine;
   const double active = std::min<double>(s.size, m.cpus);
   const double out = spilled(s, working_set);
-  const double each = m.copy * (1 - out) + std::max(m.memory, m.all_memory * active) * out;
+  const double each = in_cache * (1 - out) + std::max(m.memory, m.all_memory * active) * out;
   return bytes * each * s.ranks_per_cpu;
 }
 
-// Every member reads `bytes` of operands and stores a part of that.
-inline double folding(const Shape& s, double bytes, double working_set) {
-  return copying(s, bytes, working_set) * s.machine.fold / s.machine.copy;
+// Every member copies `bytes` that others have written.
+inline double copying(const Shape& s, double bytes, double working_set) {
+  const bool known = s.machine.handing.line > 0 && !s.crowded();
+  return moving(s, bytes, known ? handed(s, &Handing::copy) : s.machine.copy, working_set);
 }
 
-// Rounds of copy buffers: what a round costs beside its bytes.
+// Every member reads `bytes` of operands, most of which others have written, and stores a part of that.
+inline double folding(const Shape& s, double bytes, double working_set) {
+  const bool known = s.machine.handing.line > 0 && !s.crowded();
+  const double others = known ? handed(s, &Handing::copy) * (s.size - 1) / s.size : 0;
+  return moving(s, bytes, std::max(s.machine.fold, others), working_set);
+}
+
+// ---- rounds of copy buffers. Crowds are estimated as they always were: their lines do not move between caches.
+inline double filling(const Shape& s, double bytes, double working_set) {
+  return moving(s, bytes, handed(s, &Handing::fill), working_set);
+}
+inline double emptying(const Shape& s, double bytes, double working_set) {
+  return moving(s, bytes, handed(s, &Handing::empty), working_set);
+}
+inline double keeping(const Shape& s, double bytes, double working_set) {
+  return moving(s, bytes, handed(s, &Handing::own), working_set);
+}
+// Operands of others out of their copy buffers, and our own.
+inline double combining(const Shape& s, double others, double own, double working_set) {
+  return moving(s, others, std::max(s.machine.fold, handed(s, &Handing::empty)), working_set) +
+         moving(s, own, s.machine.fold, working_set);
+}
+
+// What rounds cost beside their bytes. `bytes`: of one member's buffers.
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
-  return std::max(rounds, 4.0) * 1.5 * s.machine.line +
-         (s.crowded() ? rounds / (s.deep() ? 1 : ahead) * meeting(s) : exposing(s));
+  if (s.crowded()) return std::max(rounds, 4.0) * 1.5 * s.machine.line + rounds / (s.deep() ? 1 : ahead) * meeting(s);
+  return rounds * meeting_to_look(s) + line_within(s, s.size);
+}
+// Bytes that take as long to hand over as their telling, and waiting for it, four times. With chunks of a quarter of
+// that 64 KiB took twice as long, far and near; 16 KiB in two chunks instead of one a quarter more, far.
+inline double least_chunk(const Shape& s) {
+  return 4 * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
+}
+// A pipeline from or to a root: its chunks, and what overlaps.
+inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
+  const double longest = double(s.buffer_bytes), chunk = std::min(std::max(bytes / 4, least_chunk(s)), longest);
+  const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
+  return chunks * line_within(s, s.size) + std::max(fill, empty) + std::min(fill, empty) / chunks;
 }
 
 // Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it;

@@ -51,7 +51,8 @@ void reduce_direct(Team& team, const Call& call, int first, int last, Range to) 
   auto outputs = team.outputs();
   for (std::size_t r = 0; r < p; ++r) inputs[r] = team.send_of(int(r)) + part.begin * element;
   for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = team.recv_of(int(r)) + part.begin * element;
-  if constexpr (by == Outputs::blocks) fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size());
+  if constexpr (by == Outputs::blocks)
+    fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
 }
 

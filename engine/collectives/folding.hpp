@@ -6,9 +6,10 @@ namespace nearfield::collectives {
 
 // Combines `ins`, block by block in the first-level cache, and copies each block to all of `others`: they lie in lines
 // that other cores have read, and that a kernel's own stores would fetch first. `own`: where we keep the result,
-// nullptr: nowhere. `ins` are advanced.
-inline void fold_for_others(const Call& call, std::byte* own, std::span<void* const> others, std::span<const void*> ins,
-                            std::size_t count) {
+// nullptr: nowhere. `stage` copies. `ins` are advanced.
+template <class Stage>
+void fold_for_others(const Call& call, std::byte* own, std::span<void* const> others, std::span<const void*> ins,
+                     std::size_t count, Stage stage) {
   constexpr std::size_t block_bytes = 8 << 10, page = 4096;
   alignas(page) std::byte room[block_bytes + page];
   // At the inputs' place in their page: loads do not wait for a store to the same place of another page then.

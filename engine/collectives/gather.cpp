@@ -43,7 +43,7 @@ void tree(Team& team, const Call& call) {
 void pipeline(Team& team, const Call& call) {
   const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
   const int p = team.size();
-  const auto store = store_for(team, 2 * call.bytes * p);
+  const auto stores = stores_for(team.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   team.begin_rooted_rounds();
@@ -52,21 +52,26 @@ void pipeline(Team& team, const Call& call) {
     const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
     const std::uint64_t tick = first + c;
     if (team.rank() == call.root) {
-      put(out + call.root * call.bytes + at, in + at, bytes, store);
+      put(out + call.root * call.bytes + at, in + at, bytes, stores);
+      std::uint64_t took = 0;
       for (int i = 1; i < p; ++i) {
         const int r = (call.root + i) % p;
         team.wait_posted(r, tick);
-        put(out + r * call.bytes + at, team.buffer(r, tick), bytes, store);
+        const std::uint64_t begun = team.begin_reading(tick, r);
+        put_from(team, r, tick, out + r * call.bytes + at, team.buffer(r, tick), bytes, stores);
+        if (begun) took += copying::ticks() - begun;
       }
+      team.tell_reading(tick, took);
       team.consume(tick);
     } else {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (c < team::buffers) team.wait_buffer_free(tick);
       else team.wait_consumed(call.root, tick - team::buffers);
-      stage(team.my_buffer(tick), in + at, bytes);
+      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::copied, call.root), in + at, bytes);
       team.post(tick);
     }
   }
+  copying::fence();
   team.advance(chunks);
   if (team.rank() != call.root) team.consume(team.tick());
 }
@@ -106,7 +111,7 @@ constexpr Algorithm rows[] = {
      staged, nullptr, worth_climbing},
     {"pipeline", Collective::gather, always, blocks::pipeline, pipeline, "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
-     "between user buffers: root and senders share the copies", all_buffers},
+     "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
     {"together", Collective::gather, always, blocks::together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };

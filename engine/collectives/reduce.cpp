@@ -58,13 +58,15 @@ void pipeline(Team& team, const Call& call) {
         inputs[r] = r == call.root ? in + at : team.buffer(r, tick);
       }
       void* out = static_cast<std::byte*>(call.recv) + at;
+      const std::uint64_t begun = team.begin_reading(tick);
       call.fold(&out, 1, inputs.data(), p, bytes / element);
+      team.end_reading(tick, begun);
       team.consume(tick);
     } else {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (c < team::buffers) team.wait_buffer_free(tick);
       else team.wait_consumed(call.root, tick - team::buffers);
-      stage(team.my_buffer(tick), in + at, bytes);
+      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::folded_by_readers, call.root), in + at, bytes);
       team.post(tick);
     }
   }
@@ -103,14 +105,11 @@ double up_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, -1) + folding(s, in_bytes(call) * s.size, 0);
 }
 double pipeline_cost(const Shape& s, const Call& call) {
-  return rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, in_bytes(call), in_bytes(call) * s.size) * (s.crowded() ? 6 : 0.25) +
-         folding(s, in_bytes(call) * s.size, in_bytes(call) * (s.size + 1)) * (s.crowded() ? alone(s) : 1);
+  const double n = in_bytes(call), all = n * (s.size + 1);
+  if (!s.crowded()) return pipelined(s, n, filling(s, n, all), combining(s, n * (s.size - 1), n, all));
+  return rounds_of(s, n, buffers_ahead) + 6 * copying(s, n, n * s.size) + folding(s, n * s.size, all) * alone(s);
 }
-double partitioned_cost(const Shape& s, const Call& call) {
-  return 2 * rounds_of(s, in_bytes(call)) + copying(s, 2 * in_bytes(call), in_bytes(call) * s.size) +
-         folding(s, in_bytes(call), in_bytes(call) * s.size);
-}
+double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
          copying(s, in_bytes(call) / s.size / 2, 0);

@@ -38,28 +38,30 @@ void tree(Team& team, const Call& call) {
   team.have_met_slots(up);
 }
 
-// Every round carries a piece of each block; the piece for rank d lies at place d of the buffer. In place, a rank's
-// result overwrites the first block, whose piece of this round everybody has staged by then.
+// Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1. In place,
+// a rank's result overwrites the first block, whose piece of this round everybody has staged by then.
 void rounds(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
-  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes));
+  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto inputs = team.inputs();
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
-      team, divide_up(call.bytes, piece),
+      team, divide_up(call.bytes, piece), Team::Passing::folded_by_readers,
+      [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          stage(buffer + to * place, in + to * call.bytes + k * piece, length(k));
+          stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
         }
       },
+      [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
         for (int r = 0; r < p; ++r)
-          inputs[r] = r == me ? in + me * call.bytes + k * piece : team.buffer(r, tick) + me * place;
+          inputs[r] =
+              r == me ? in + me * call.bytes + k * piece : team.buffer(r, tick) + ((me + p - r) % p - 1) * place;
         void* to = out + k * piece;
         call.fold(&to, 1, inputs.data(), p, length(k) / element);
       });
@@ -94,7 +96,9 @@ double up_and_down_cost(const Shape& s, const Call& call) {
 }
 double rounds_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;
-  return rounds_of(s, all) + copying(s, all, all * (s.size + 1)) + folding(s, all, all * (s.size + 1));
+  const double others = all - in_bytes(call), working_set = all * (s.size + 1);
+  if (s.crowded()) return rounds_of(s, all) + copying(s, all, working_set) + folding(s, all, working_set);
+  return rounds_of(s, others) + filling(s, others, working_set) + combining(s, others, in_bytes(call), working_set);
 }
 double direct_cost(const Shape& s, const Call& call) {
   const double all = in_bytes(call) * s.size;

@@ -1,7 +1,7 @@
 // Pieces that several collectives share: copies that skip data already in place, round lengths, and the loop of
 // an operation in which everybody stages and everybody reads.
 //
-//   member      stage 0  post 0 | meet 0  stage 1  post 1  read 0 | meet 1  stage 2  post 2  read 1 | ...
+//   member      stage 0  post 0  keep 0 | meet 0  stage 1  post 1  keep 1  read 0 | meet 1  stage 2  post 2  ...
 //
 // Staging the next round before reading this one lets a late member find its input ready. It is safe with three
 // buffers (there are four): who has posted round k has read round k - 2, and round k + 1 goes where k - 3 was.
@@ -21,8 +21,16 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
   if (to != from && bytes) copying::copy(to, from, bytes, store);
 }
 
-// Into a slot or copy buffer: others have read what it held.
+// Into a slot: others have read what it held.
 inline void stage(void* to, const void* from, std::size_t bytes) { put(to, from, bytes, copying::Store::claiming); }
+
+// Into the copy buffer that the team is filling.
+inline void stage_in(const Team& team, void* to, const void* from, std::size_t bytes) {
+  if (!bytes) return;
+  const copying::Store store = team.filling();
+  if (store == copying::Store::streaming) copying::copy_hybrid(to, from, bytes, copying::all_streaming);
+  else copying::copy(to, from, bytes, store);
+}
 
 // Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
 inline copying::Store store_for(const Team& team, std::size_t working_set) {
@@ -37,13 +45,35 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Stores s
   if (to != from && bytes) copying::copy_hybrid(to, from, bytes, stores);
 }
 
+// Out of the copy buffer of `member` in `tick`.
+inline void put_from(const Team& team, int member, std::uint64_t tick, void* to, const void* from, std::size_t bytes,
+                     copying::Stores stores) {
+  if (stores.temporal == 0) copying::copy_hybrid(to, from, bytes, stores);
+  else put(to, from, bytes, team.emptying(member, tick));
+}
+
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Length of a pipeline's chunks: at least four chunks to overlap copying in and out, 8 KiB at least, a buffer at most.
-// Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
+// Length of a pipeline's chunks: four to overlap copying in and out, as long as each takes some times what telling it
+// does, a buffer at most. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const Team& team, std::size_t bytes) {
-  const std::size_t wanted = team.shape().crowded() ? bytes : divide_up(divide_up(bytes, 4), 4096) * 4096;
-  return std::clamp<std::size_t>(wanted, 8 << 10, team.buffer_bytes());
+  const Shape& s = team.shape();
+  if (s.crowded()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
+  const std::size_t wanted = std::max(divide_up(bytes, 4), std::size_t(least_chunk(s)));
+  return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
+}
+
+// Length of the pieces of a round that carries so many of them: as few rounds as there can be.
+inline std::size_t round_bytes(const Team& team, std::size_t bytes, std::size_t pieces) {
+  const std::size_t places = std::max<std::size_t>(pieces, 1) + (pieces > 1 && team.shape().crowded());  // place_bytes
+  const std::size_t most = team.buffer_bytes() / places / 64 * 64, rounds = divide_up(bytes, most);
+  return divide_up(divide_up(bytes, rounds), 64) * 64;
+}
+
+// From one piece to the next in a buffer. Ranks that share CPUs have them far apart: a scatter of 4 KiB on 8 ranks took
+// twice as long with pieces side by side.
+inline std::size_t place_bytes(const Team& team, std::size_t piece, std::size_t pieces) {
+  return (team.shape().crowded() ? team.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
 }
 
 struct Range {
@@ -58,20 +88,25 @@ inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
   return {begin, begin + base + (index < more)};
 }
 
-// stage(k, buffer) fills our buffer of round k; read(k, tick) may read everybody's buffers of that tick.
-template <class Stage, class Read>
-void exchange_rounds(Team& team, std::size_t rounds, Stage stage, Read read) {
+// stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what needs no one else; read(k, tick)
+// may read everybody's buffers of that tick.
+template <class Bytes, class Stage, class Keep, class Read>
+void exchange_rounds(Team& team, std::size_t rounds, Team::Passing passing, Bytes bytes, Stage stage, Keep keep,
+                     Read read) {
   team.begin_rounds();
   const std::uint64_t first = team.tick() + 1;
-  stage(0, team.my_buffer(first));
-  team.post(first);
+  auto tell = [&](std::size_t k) {
+    stage(k, team.my_buffer(first + k, bytes(k), passing));
+    team.post(first + k);
+    keep(k);
+  };
+  tell(0);
   for (std::size_t k = 0; k < rounds; ++k) {
     team.meet(first + k);
-    if (k + 1 < rounds) {
-      stage(k + 1, team.my_buffer(first + k + 1));
-      team.post(first + k + 1);
-    }
+    if (k + 1 < rounds) tell(k + 1);
+    const std::uint64_t begun = team.begin_reading(first + k);
     read(k, first + k);
+    team.end_reading(first + k, begun);
   }
   team.advance(rounds);
   team.consume(team.tick());

@@ -35,9 +35,9 @@ void tree(Team& team, const Call& call) {
 
 void pipeline(Team& team, const Call& call) {
   const int p = team.size(), me = team.rank();
-  const std::size_t place = team.buffer_bytes() / p / 64 * 64;
-  const std::size_t piece = std::min(place, chunk_bytes(team, call.bytes)), chunks = divide_up(call.bytes, piece);
-  const auto store = store_for(team, 2 * call.bytes * p);
+  const std::size_t piece = std::min(round_bytes(team, call.bytes, p - 1), chunk_bytes(team, call.bytes));
+  const std::size_t place = place_bytes(team, piece, p - 1), chunks = divide_up(call.bytes, piece);
+  const auto stores = stores_for(team.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   team.begin_rooted_rounds();
@@ -47,18 +47,23 @@ void pipeline(Team& team, const Call& call) {
     const std::uint64_t tick = first + c;
     if (me == call.root) {
       team.wait_buffer_free(tick);
+      std::byte* const buffer = team.my_buffer(tick, (p - 1) * place, Team::Passing::copied);
       for (int i = 1; i < p; ++i) {
         const int to = (me + i) % p;
-        stage(team.my_buffer(tick) + to * place, in + to * call.bytes + at, bytes);
+        stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + at, bytes);
       }
       team.post(tick);
-      put(out + at, in + me * call.bytes + at, bytes, store);
+      put(out + at, in + me * call.bytes + at, bytes, stores);
     } else {
       team.wait_posted(call.root, tick);
-      put(out + at, team.buffer(call.root, tick) + me * place, bytes, store);
+      const std::uint64_t begun = team.begin_reading(tick, call.root);
+      put_from(team, call.root, tick, out + at, team.buffer(call.root, tick) + ((me + p - call.root) % p - 1) * place,
+               bytes, stores);
+      team.end_reading(tick, begun);
       team.consume(tick);
     }
   }
+  copying::fence();
   team.advance(chunks);
   if (me == call.root) team.consume(team.tick());
 }

@@ -12,9 +12,9 @@
 // Smallest messages of rooted operations: lines, the same in short and deep. A root that does not wait for anybody
 // may be many operations ahead; it looks at its readers once in half a ring (`line_done`).
 //
-// Large messages: the ring. Every round has a `tick`, equal on all members. A member fills buffer[tick % buffers] of
-// its staging area and stores `posted = tick` (release); a reader stores `consumed = tick` when it has read all
-// buffers of that tick (rooted operations: every tick, others: the last one).
+// Large messages: rounds of copy buffers. Every round has a `tick`, equal on all members. A member fills a buffer, says
+// in place[tick % buffers] where it lies and stores `posted = tick` (release); a reader stores `consumed = tick` when
+// it has read all buffers of that tick (rooted operations: every tick, others: the last one). staging.cpp draws it.
 //
 // Buffers of the user. A member that exposes its buffers writes two places into exposure[n % 2] and posts; whoever has
 // met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
@@ -77,8 +77,10 @@ inline constexpr std::size_t line_payload = sizeof(Line::payload);
 struct MemberBlock {
   alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with Team::wait_posted
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
+  std::uint64_t place[buffers];                   // owner, published by posted: Team::told_place
   Exposure exposure[2];                           // owner, published by posted
   alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with Team::wait_consumed
+  Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
   alignas(line) Atomic<std::uint64_t> slot_done;  // owner; pairs with Team::reserve_slot
   alignas(line) Atomic<std::uint64_t> line_done;  // owner; pairs with Team::reserve_line
   alignas(line) Atomic<std::uint64_t> gathered;   // owner; pairs with Team::meet_along_tree at the parent
@@ -133,5 +135,6 @@ struct LeaderBlock {
 };
 
 static_assert(Atomic<std::uint64_t>::is_always_lock_free);
+static_assert(offsetof(MemberBlock, consumed) == line);  // a member that is met tells all of it in one line
 
 }  // namespace nearfield::team

@@ -6,6 +6,7 @@
 //   3. passes its segment to members that lack it     (exchange.hpp; each pair of processes once); those to whom no
 //                                                     letter comes take it out of the owner's table of descriptors
 //   4. probes CMA with each new peer
+//      The first two find out how far apart they are (calibrating.hpp)
 //   5. bootstrap agreement: everybody has everything, or nobody uses the team
 //   6. reads the plan that the first member wrote before step 2
 //
@@ -18,12 +19,13 @@
 #include <cstring>
 
 #include "engine/memory/cpus.hpp"
+#include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
 
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 9;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 10;  // of everything that processes share; raised with every change of layout
 
 struct Hello {
   memory::Address address;
@@ -39,6 +41,7 @@ struct Hello {
   std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
   std::int64_t package;    // the same of the package
   std::uint64_t cpus[16];  // affinity mask
+  Calibrating::Told calibration;
 };
 
 int sharing(std::span<const Hello> hellos, int rank) {
@@ -64,8 +67,9 @@ std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) 
 }
 
 // The shape of a team, by its first member.
-void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int sharing_cpus, bool one_group) {
-  const Machine& machine = node.machine();
+void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
+                const Handing& found) {
+  Machine& machine = plan.machine = node.machine();
   const bool crowded = node.policy().crowded;
   plan.one_group = one_group;
   plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / node.cpus().available()) : 1;
@@ -76,6 +80,16 @@ void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int shari
   plan.meeting = node.settings().meeting;
   if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), int(plan.group), crowded);
   plan.buffer_bytes = crowded ? 256 << 10 : 64 << 10;
+  if (found.line == 0) return;
+  // Virtual CPUs are sometimes far apart where the system calls them near: what was measured counts.
+  if (found.fill > 0) machine.handing = found;
+  if (plan.group > 0 && plan.group < hellos.size()) {
+    machine.near = found.line;
+    machine.line = std::max(machine.line, machine.far_handing.line);
+  } else {
+    machine.line = found.line;
+    machine.near = 0;
+  }
 }
 
 // Nanoseconds after which segments are fetched instead of waited for: a queue that strangers keep full. And again.
@@ -195,7 +209,6 @@ std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t&
     leader->plan.check = node.settings().check;
     const std::string& text = node.settings().algorithm;
     std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
-    leader->plan.machine = node.machine();
     leader->plan.choosing = node.settings().choosing;
     if (node.amend_plan) node.amend_plan(leader->plan, size);
   }
@@ -203,7 +216,7 @@ std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t&
 }
 
 // Local: what the others have told, once their segments are mapped. `told`: a Hello of each.
-void Team::join(const void* told, std::size_t leader_offset) {
+void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibrating) {
   const std::span<const Hello> hellos(static_cast<const Hello*>(told), std::size_t(size_));
   const std::lock_guard lock(node_.peers_mutex);
   for (int r = 0; r < size_; ++r) {
@@ -222,7 +235,10 @@ void Team::join(const void* told, std::size_t leader_offset) {
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   node_.tune(shared, one_group);
-  if (rank_ == 0) plan_shape(leader_->plan, node_, hellos, shared, one_group);
+  // Before they are needed: it takes a while to map them.
+  if (size_ > 1 && !node_.policy().crowded) node_.copy_buffers();
+  const Handing found = rank_ < 2 ? calibrating.run(rank_, hellos[0].calibration, base_[0]) : Handing{};
+  if (rank_ == 0) plan_shape(leader_->plan, node_, hellos, shared, one_group, found);
 }
 
 Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
@@ -236,6 +252,8 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   } catch (const std::bad_alloc&) {
     trouble = "out of memory";
   }
+  Calibrating calibrating(node, mine.block ? rank : -1, size);
+  mine.calibration = calibrating.told();
   mine.address = node.exchange().address();
   mine.pid = getpid();
   mine.fd = node.segment().fd();
@@ -270,7 +288,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
 
   try {
     trouble = swap_segments(node, hellos, rank, *team->mine_, bootstrap);
-    if (trouble.empty()) team->join(hellos.data(), leader_offset);
+    if (trouble.empty()) team->join(hellos.data(), leader_offset, calibrating);
   } catch (const std::bad_alloc&) {
     trouble = "out of memory";
   }

@@ -148,6 +148,14 @@ std::uint64_t Node::place_of(const void* buffer, std::size_t bytes) const {
   return view.generation << 48 | std::uint64_t(at - view.base);
 }
 
+void Node::learn(const Handing& found) {
+  nearfield::learn(machine_, found);
+  Machine stored = settings_.machine;  // not what the system says anyway
+  nearfield::learn(stored, found);
+  if (auto done = store_machine(stored_machine(), stored); !done)
+    log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
+}
+
 memory::CopyBuffers& Node::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
   if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));

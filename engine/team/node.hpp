@@ -77,6 +77,8 @@ class Node {
   int shared_package() const { return shared_package_; }      // memory::shared_package
   int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
   const Machine& machine() const { return machine_; }
+  void learn(const Handing& found);  // and stores it for the next programs
+  bool has_calibrated = false;
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 
@@ -103,6 +105,10 @@ class Node {
   // What others read and we write again; made when it is first asked for. Throws std::bad_alloc.
   memory::CopyBuffers& copy_buffers();
   void drop_copy_buffers() { copy_buffers_.reset(); }  // nobody uses any
+
+  // Teams that hold copy buffers, chained by Team::next_holder_; guards what each of them holds as well.
+  std::mutex holders_mutex;
+  Team* holders = nullptr;
 
   // Buffers that a fork must look at.
   memory::Noticeboard noticeboard;

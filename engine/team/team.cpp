@@ -78,7 +78,7 @@ Team::Team(Node& node, int rank, int size)
 
 Team::~Team() {
   for (auto*& slot : noted_) node_.noticeboard.put_back(slot);
-  if (staging_) node_.arena().free(staging_offset_);
+  let_go_of_buffers();
   if (block_allocation_) node_.arena().free(block_allocation_);
 }
 
@@ -240,40 +240,7 @@ void Team::finish_line(std::uint64_t seq) {
 
 // ---------------------------------------------------------------- large operations
 
-// Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
-void Team::settle_staging() {
-  if (!staging_refused_) {
-    auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096);
-    if (offset) {
-      staging_offset_ = *offset;
-      staging_ = node_.segment().base() + *offset;
-      mine_->staging.store(*offset, std::memory_order_relaxed);  // published by posted
-    } else {
-      log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
-    }
-    post_empty();
-    meet(tick_);
-    for (const MemberBlock* member : member_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
-  }
-  if (!staging_refused_) return;
-  if (staging_) node_.arena().free(staging_offset_);
-  staging_ = nullptr;
-  throw Refused("a member has no room for copy buffers");
-}
-
-void Team::begin_rounds() {
-  if (!staging_) settle_staging();
-  // After rooted rounds nothing is known about the readers of our last buffers.
-  if (last_rounds_rooted_) wait_all_consumed(tick_);
-  last_rounds_rooted_ = false;
-}
-
-void Team::begin_rooted_rounds() {
-  if (!staging_) settle_staging();
-  last_rounds_rooted_ = true;
-}
-
-void Team::post(std::uint64_t tick) {
+void Team::post_word(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
   ring_bells(What::posted, tick);
 }

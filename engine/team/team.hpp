@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/collectives/call.hpp"
+#include "engine/copying/handover.hpp"
 #include "engine/team/blocks.hpp"
 #include "engine/team/node.hpp"
 
@@ -102,18 +103,37 @@ class Team {
   }
   void finish_line(std::uint64_t seq);
 
-  // ---- large operations: rounds of buffers
+  // ---- large operations: rounds of buffers (staging.cpp)
   std::uint64_t tick() const { return tick_; }
   void advance(std::uint64_t ticks) { tick_ += ticks; }
-  // Prepares the staging area for rounds first..; everybody-waits operations and rooted ones differ in what they know.
+  // Prepares for rounds first..; everybody-waits operations and rooted ones differ in what they know.
   void begin_rounds();
   void begin_rooted_rounds();
-  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }
-  std::byte* my_buffer(std::uint64_t tick) { return staging_ + (tick % buffers) * buffer_bytes(); }
+  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // at most, of one member in one round
+  // What becomes of the bytes of a round; each kind of stores is tried for them apart.
+  enum class Passing : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
+  // Room for what we tell in `tick`, once what we told in tick - buffers has been read. It is filled by stores of
+  // filling(), and told by post(tick). `reader`: who tells how long reading it took; -1: any, as all read.
+  std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader = -1);
+  copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
   const std::byte* buffer(int member, std::uint64_t tick) const {
-    return base_[member] + member_[member]->staging.load(std::memory_order_relaxed) + (tick % buffers) * buffer_bytes();
+    return base_[member] + (told_place(member, tick) & ~place_notes);
   }
-  void post(std::uint64_t tick);
+  // By what stores it should be copied on.
+  copying::Store emptying(int member, std::uint64_t tick) const {
+    if (shape_.crowded()) return copying::Store::temporal;
+    return copying::handover_kinds[told_place(member, tick) & place_kind].drain;
+  }
+  // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.
+  std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
+  void end_reading(std::uint64_t tick, std::uint64_t begun) {
+    if (begun) tell_reading(tick, copying::ticks() - begun);
+  }
+  void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: nobody has asked
+  void post(std::uint64_t tick) {
+    if (filling_.tick == tick) tell_place();
+    post_word(tick);
+  }
   void post_empty();  // the next tick, which carries no buffer
   void wait_posted(int member, std::uint64_t tick);
   void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
@@ -196,8 +216,30 @@ class Team {
   // create.cpp
   static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
                                        std::string& trouble);
-  void join(const void* told, std::size_t leader_offset);
+  void join(const void* told, std::size_t leader_offset, class Calibrating& calibrating);
   void settle_staging();
+  struct Held {
+    std::uint64_t tick = 0;
+    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one that lies there
+  };
+  struct Filling {
+    std::uint64_t tick = 0, place = 0, begun = 0;
+    std::size_t bytes = 0;
+    std::uint8_t kind = 0;
+    bool sample = false;
+    Passing passing = Passing::copied;
+    int reader = 0;
+  };
+  // Offset in the segment, a multiple of 64; the kind of stores that filled it, and whether its cost is a sample.
+  static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_notes = 63;
+  std::uint64_t told_place(int member, std::uint64_t tick) const { return member_[member]->place[tick % buffers]; }
+  void tell_place();
+  void post_word(std::uint64_t tick);
+  std::size_t take_room(std::uint64_t tick, std::size_t bytes);
+  void let_go_of_buffers();
+  void put_back_read(std::uint64_t read);  // what was told up to that tick; under Node::holders_mutex
+  std::uint64_t read_by_all() const;
+  void note_sample(Filling& sample);
   struct Awaited {
     std::uint32_t whom;  // rank + 1, or `everybody`
     What what = What::gate;
@@ -239,6 +281,15 @@ class Team {
   std::size_t staging_offset_ = 0;
   std::byte* staging_ = nullptr;
   bool staging_refused_ = false;
+  Held held_[buffers], open_;
+  Filling filling_;
+  // Told, and how long reading it takes is not known yet; `begun` is how long filling it took.
+  Filling sampled_[std::size_t(Passing::count)];
+  copying::Handover handover_[std::size_t(Passing::count)];
+  std::uint64_t next_shortage_ = 0;      // tick from which on others are asked again for buffers that they do not need
+  memory::CopyBuffers* span_ = nullptr;  // the node's, once it has been needed
+  Team* next_holder_ = nullptr;
+  bool is_holder_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_

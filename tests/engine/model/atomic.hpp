@@ -1,4 +1,4 @@
-// What the engine is compiled with in models, before anything else: atomics, pauses, the clock and the futex are the
+// What the engine is compiled with in models, before anything else: atomics, pauses, the clocks and the futex are the
 // explorer's (explore.hpp). Nothing else of the engine differs.
 #pragma once
 #include <immintrin.h>
@@ -75,6 +75,8 @@ class ModelAtomic {
 
 }  // namespace nearfield::testing
 
+#define __builtin_ia32_rdtsc() \
+  std::uint64_t { 1 }
 #define _mm_pause() ::nearfield::testing::pause_process()
 #define sched_yield() ::nearfield::testing::pause_process()
 #define clock_gettime(clock, time) ::nearfield::testing::read_clock(clock, time)

@@ -72,6 +72,7 @@ void Members::renew() {
   messenger_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
+  for (auto& node : node_) std::destroy_at(&node->copy_buffers());
   if (setup_.messages) {
     // Messengers never give back what they share; so the memory begins anew as well.
     for (auto& node : node_) {
@@ -82,6 +83,8 @@ void Members::renew() {
       std::construct_at(&node->arena(), node->segment(), 4096);
     }
   }
+  for (auto& node : node_)
+    std::construct_at(&node->copy_buffers(), node->segment(), node->arena(), std::size_t(node->machine().span));
   team_.resize(count);
   messenger_.resize(count);
   Together::Shared shared;

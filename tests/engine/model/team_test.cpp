@@ -140,17 +140,19 @@ void use_ring(Team& team, int me, int root, unsigned rounds, bool waits = true) 
   if (root < 0) {
     team.begin_rounds();  // the first call takes a tick
     const std::uint64_t first = team.tick() + 1;
+    auto bytes = [](std::size_t) { return sizeof(std::uint64_t); };
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
+    auto keep = [](std::size_t) {};
     auto read = [&](std::size_t, std::uint64_t tick) {
       for (int r = 0; r < team.size(); ++r) require(get(team.buffer(r, tick)) == tick, "a buffer of another round");
     };
-    return collectives::exchange_rounds(team, rounds, stage, read);
+    return collectives::exchange_rounds(team, rounds, Team::Passing::copied, bytes, stage, keep, read);
   }
   team.begin_rooted_rounds();
   for (std::uint64_t tick = team.tick() + 1; tick <= team.tick() + rounds; ++tick) {
     if (root == me) {
       if (waits) team.wait_buffer_free(tick);
-      put(team.my_buffer(tick), tick);
+      put(team.my_buffer(tick, sizeof tick, Team::Passing::copied), tick);
       team.post(tick);
     } else {
       team.wait_posted(root, tick);

@@ -1,0 +1,53 @@
+#include "engine/team/calibrating.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace nearfield::team {
+namespace {
+constexpr std::size_t words_bytes = (sizeof(Calibration::Words) + 4095) / 4096 * 4096;
+constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
+}  // namespace
+
+Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) {
+  if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
+  try {
+    memory::CopyBuffers& span = node.copy_buffers();
+    auto words = node.arena().allocate_zeroed(words_bytes + Calibration::array_bytes, 4096);
+    if (!words) return;
+    new (node.segment().base() + *words) Calibration::Words{};
+    const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
+    const std::size_t rooms = span.take(wanted);
+    if (rooms) told_ = {*words, rooms, wanted};
+    else node.arena().free(*words);
+  } catch (const std::bad_alloc&) {  // copy buffers: there will be no figures either
+  }
+}
+
+Calibrating::~Calibrating() {
+  if (!told_.words) return;
+  node_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
+  node_.arena().free(told_.words);
+}
+
+Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
+  if (!told.words || node_.policy().crowded) return {};
+  Calibration pair{*reinterpret_cast<Calibration::Words*>(base + told.words),
+                   base + told.words + words_bytes,
+                   {base + told.rooms, told.room_bytes}};
+  if (rank == 1) {
+    pair.second();
+    return {};
+  }
+  node_.has_calibrated = true;
+  const auto found =
+      pair.first([&](double line) { return line < implausible && !known_handing(node_.machine(), line); });
+  if (!found || found->line >= implausible) return {};
+  if (found->fill > 0) node_.learn(*found);
+  const Handing* const known = known_handing(node_.machine(), found->line);
+  return known ? *known : *found;
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
+}  // namespace nearfield::team

@@ -1,0 +1,29 @@
+// The first two members of a process's first team find out how far apart they are, and what bytes cost between such
+// cores where nobody has stored it yet. The first one owns what they need, and tells where it lies in its Hello.
+#pragma once
+#include "engine/calibration.hpp"
+#include "engine/team/node.hpp"
+
+namespace nearfield::team {
+
+class Calibrating {
+ public:
+  struct Told {
+    std::uint64_t words = 0;  // offset in the first member's segment; 0: nothing is to be measured
+    std::uint64_t rooms = 0, room_bytes = 0;
+  };
+  // What is lacking, memory above all, means that nothing is measured.
+  Calibrating(Node& node, int rank, int size) noexcept;
+  ~Calibrating();
+  Calibrating(const Calibrating&) = delete;
+  const Told& told() const { return told_; }
+
+  // By the first two members; the first one's segment begins at `base`. What the first has found; `line` 0: nothing.
+  Handing run(int rank, const Told& told, std::byte* base);
+
+ private:
+  Node& node_;
+  Told told_;
+};
+
+}  // namespace nearfield::team

@@ -1,0 +1,142 @@
+// What bytes cost that change cores: measured by the first two members of a team, stored, and read again.
+#include "engine/calibration.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "engine/collectives/table.hpp"
+#include "engine/settings.hpp"
+#include "tests/engine/team.hpp"
+
+namespace nearfield {
+namespace {
+
+using team::Node;
+using team::Team;
+using testing::PageBootstrap;
+using testing::run_processes;
+
+// Where ranks of this test keep figures.
+class Figures : public ::testing::Test {
+ protected:
+  Figures() : directory_(::testing::TempDir() + "figures-" + std::to_string(getpid())) {
+    setenv("XDG_CACHE_HOME", directory_.c_str(), 1);
+  }
+  ~Figures() override {
+    unlink(stored_machine().c_str());
+    rmdir((directory_ + "/nearfield").c_str());
+    rmdir(directory_.c_str());
+  }
+  const std::string directory_;
+};
+
+Handing handing(double line) { return {line, 0.01, 0.02, 0.03, 0.04, 0.05}; }
+
+TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
+  Settings settings;
+  settings.calibrate = true;
+  settings.wait = WaitStyle::spin;  // as if each had a CPU of its own
+  // Whoever shares its CPUs with other programs may give up.
+  for (int i = 0; i < 50 && access(stored_machine().c_str(), R_OK) != 0; ++i)
+    ASSERT_EQ(0, run_processes(
+                     2, 30,
+                     [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                       const std::uint64_t start = waiting::nanoseconds();
+                       auto created = Team::create(node, rank, size, bootstrap);
+                       return created && node.has_calibrated == (rank == 0) &&
+                              waiting::nanoseconds() - start < 2'000'000'000;
+                     },
+                     settings));
+  if (access(stored_machine().c_str(), R_OK) != 0) GTEST_SKIP() << "two processes never ran at the same time";
+  auto stored = read_stored_machine(stored_machine());
+  ASSERT_TRUE(stored);
+  for (const double value :
+       {stored->handing.line, stored->handing.own, stored->handing.copy, stored->handing.fill, stored->handing.empty})
+    EXPECT_GT(value, 0);
+}
+
+TEST_F(Figures, OfAnotherCpuDoNotCount) {
+  Machine machine;
+  machine.handing = handing(50);
+  ASSERT_TRUE(store_machine(stored_machine(), machine));
+  auto read = read_stored_machine(stored_machine());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->handing.fill, 0.04);
+  EXPECT_EQ(read->far_handing.line, 0);
+  std::ofstream(stored_machine()) << "cpu = \"Z80\"\n" << describe(machine);
+  EXPECT_FALSE(read_stored_machine(stored_machine()));
+  std::ofstream(stored_machine()) << describe(machine);
+  EXPECT_FALSE(read_stored_machine(stored_machine()));
+  EXPECT_FALSE(store_machine("/dev/null/nowhere.toml", machine));
+}
+
+TEST(Handing, OfNearAndFarCoresIsKeptApart) {
+  Machine machine;
+  EXPECT_EQ(known_handing(machine, 60), nullptr);
+  learn(machine, handing(240));
+  EXPECT_EQ(machine.handing.line, 240);
+  learn(machine, handing(60));
+  EXPECT_EQ(machine.handing.line, 60);
+  EXPECT_EQ(machine.far_handing.line, 240);
+  EXPECT_EQ(known_handing(machine, 70), &machine.handing);
+  EXPECT_EQ(known_handing(machine, 200), &machine.far_handing);
+  EXPECT_EQ(known_handing(machine, 1000), nullptr);
+  learn(machine, handing(300));
+  EXPECT_EQ(machine.far_handing.line, 300);
+}
+
+// ---------------------------------------------------------------- copy buffers of teams
+collectives::Call allgather(std::size_t bytes, std::vector<std::byte>& send, std::vector<std::byte>& recv) {
+  return {collectives::Collective::allgather, bytes, send.data(), recv.data()};
+}
+void run(Team& team, const collectives::Call& call, const char* name) {
+  for (const auto& row : collectives::algorithms(call.collective))
+    if (!std::strcmp(row.name, name)) row.run(team, call);
+}
+
+TEST(Staging, GivesBackWhatItHolds) {
+  Settings settings;
+  settings.wait = WaitStyle::spin;
+  EXPECT_EQ(0, run_processes(
+                   2, 60,
+                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     constexpr std::size_t bytes = 100'000;
+                     std::vector<std::byte> send(bytes, std::byte(rank + 1)), recv(2 * bytes);
+                     memory::CopyBuffers& span = node.copy_buffers();
+                     const std::size_t all = span.free_bytes();
+                     // More teams than the span has buffers for, if each kept its last ones.
+                     const std::size_t count = 3 * span.span() / (128 << 10);
+                     std::vector<std::unique_ptr<Team>> teams;
+                     std::size_t least = all;
+                     for (std::size_t i = 0; i < count; ++i) {
+                       auto created = Team::create(node, rank, size, bootstrap);
+                       if (!created) return false;
+                       teams.push_back(std::move(*created));
+                       std::fill(recv.begin(), recv.end(), std::byte{0});
+                       run(*teams.back(), allgather(bytes, send, recv), "rounds");
+                       for (const int r : {0, 1})
+                         if (recv[std::size_t(r) * bytes] != std::byte(r + 1) ||
+                             recv[(std::size_t(r) + 1) * bytes - 1] != std::byte(r + 1))
+                           return false;
+                       bootstrap.meet();
+                       least = std::min(least, span.free_bytes());
+                     }
+                     const bool some = least < all, spared = least >= span.span() / 2;
+                     for (auto& each : teams) {
+                       bootstrap.meet();
+                       Team::close(std::move(each));
+                     }
+                     bootstrap.meet();
+                     Team::close(std::move(*Team::create(node, rank, size, bootstrap)));  // frees what both have closed
+                     bootstrap.meet();
+                     Team::close(std::move(*Team::create(node, rank, size, bootstrap)));
+                     return some && spared && span.free_bytes() == all;
+                   },
+                   settings));
+}
+
+}  // namespace
+}  // namespace nearfield
