@@ -72,19 +72,16 @@ void Members::renew() {
   messenger_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
-  for (auto& node : node_) std::destroy_at(&node->copy_buffers());
+  for (auto& node : node_) node->drop_copy_buffers();
   if (setup_.messages) {
     // Messengers never give back what they share; so the memory begins anew as well.
     for (auto& node : node_) {
       const std::size_t used = node->arena().reserved();
       std::memset(node->segment().base() + 4096, 0, used);
-      node->drop_copy_buffers();
       std::destroy_at(&node->arena());
       std::construct_at(&node->arena(), node->segment(), 4096);
     }
   }
-  for (auto& node : node_)
-    std::construct_at(&node->copy_buffers(), node->segment(), node->arena(), std::size_t(node->machine().span));
   team_.resize(count);
   messenger_.resize(count);
   Together::Shared shared;
