@@ -34,10 +34,10 @@ constexpr SettingRow rows[] = {
     {"NEARFIELD_MESSAGES", "on", "on or off: off leaves point to point to the host MPI"},
     {"NEARFIELD_PROTOCOL", "auto",
      "auto, queue, fastbox, copy-buffers, cma or mapped: how messages travel, where it is possible"},
-    {"NEARFIELD_EAGER", "16384", "bytes up to which a message travels with its envelope"},
+    {"NEARFIELD_EAGER", "16384", "bytes up to which a send never waits for its receiver, whatever that does"},
     {"NEARFIELD_NODE", "", "pretend that this process lives on a node of this name (tests)"},
     {"NEARFIELD_MACHINE", "",
-     "file with the machine's figures; default: what `nearfield model --calibrate` has stored"},
+     "file with the machine's figures; default: what ranks or `nearfield model --calibrate` have stored, for this CPU"},
     {"NEARFIELD_LIBDIR", "", "directory of the libnearfield-*.so files; default: beside libnearfield.so"},
 };
 
