@@ -135,7 +135,9 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
 }
 
 const Handing* known_handing(const Machine& machine, double line) {
-  if (like(line, machine.handing.line)) return &machine.handing;
+  // Virtual CPUs may be siblings on one core for a while: nearer still, and for the time after no other case.
+  const double near = machine.handing.line;
+  if (like(line, near) || (line < near && near < 3 * line)) return &machine.handing;
   return like(line, machine.far_handing.line) ? &machine.far_handing : nullptr;
 }
 

@@ -4,11 +4,13 @@
 // No pair of kinds is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower on
 // the next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs
 // move from one case to the other. So the kinds are tried, per peer and class of lengths: who fills measures how long
-// it takes, is told how long the emptying took, and takes what costs least in all. Now and then another kind has
-// another chance, and when the best one's cost has changed all are tried again.
+// it takes, is told how long the emptying took, and takes what costs least in all. It begins with what has been best
+// for others; tries are spread, so that whoever times what is built on this sees few of them. Now and then another kind
+// has another chance, and when the best one's cost has changed all are tried again.
 #pragma once
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +37,11 @@ class Handover {
 
   Choice next(std::size_t bytes) {
     Cell& cell = cell_of(bytes);
-    ++cell.uses;
-    if (cell.tried < tries * handover_kinds.size()) return {std::uint8_t(cell.tried % handover_kinds.size()), true};
+    if (cell.uses++ == 0) cell.best = known_best(bytes).load(std::memory_order_relaxed);
+    if (cell.tried < tries * handover_kinds.size()) {
+      if (cell.uses % spread != 0) return {cell.best, false};
+      return {std::uint8_t(cell.tried % handover_kinds.size()), true};
+    }
     if (cell.uses % others_every == 0)
       return {std::uint8_t((cell.best + 1 + cell.uses / others_every % (handover_kinds.size() - 1)) %
                            handover_kinds.size()),
@@ -52,7 +57,8 @@ class Handover {
     if (cell.tried < tries * handover_kinds.size()) {
       // The first of each finds cold lines.
       if (cell.tried++ >= handover_kinds.size()) known = std::min(known, cost);
-      if (cell.tried == tries * handover_kinds.size()) cell.settle();
+      cell.settle();
+      if (cell.tried == tries * handover_kinds.size()) known_best(bytes).store(cell.best, std::memory_order_relaxed);
       return;
     }
     if (kind == cell.best) {
@@ -69,10 +75,13 @@ class Handover {
     cell.settle();
   }
 
-  std::uint8_t best(std::size_t bytes) const { return cell_[class_of(bytes)].best; }
+  std::uint8_t best(std::size_t bytes) const {
+    const Cell& cell = cell_[class_of(bytes)];
+    return cell.uses ? cell.best : known_best(bytes).load(std::memory_order_relaxed);
+  }
 
  private:
-  static constexpr unsigned tries = 4, watch_every = 32, others_every = 128, patience = 4;
+  static constexpr unsigned tries = 3, spread = 5, watch_every = 32, others_every = 128, patience = 4;
   static constexpr float change = 1.5f, clearly = 0.93f;
   struct Cell {
     std::array<float, handover_kinds.size()> cost{never(), never(), never(), never()};
@@ -89,6 +98,11 @@ class Handover {
     return std::size_t(std::clamp(int(std::bit_width(bytes - 1)) - 12, 0, 3));
   }
   Cell& cell_of(std::size_t bytes) { return cell_[class_of(bytes)]; }
+  // Of any peer of this process, the last one found.
+  static std::atomic<std::uint8_t>& known_best(std::size_t bytes) {
+    static std::atomic<std::uint8_t> best[4];
+    return best[class_of(bytes)];
+  }
   std::array<Cell, 4> cell_;
 };
 

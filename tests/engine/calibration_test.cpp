@@ -82,6 +82,7 @@ TEST(Handing, OfNearAndFarCoresIsKeptApart) {
   EXPECT_EQ(machine.handing.line, 60);
   EXPECT_EQ(machine.far_handing.line, 240);
   EXPECT_EQ(known_handing(machine, 70), &machine.handing);
+  EXPECT_EQ(known_handing(machine, 25), &machine.handing);  // siblings on one core, for a while
   EXPECT_EQ(known_handing(machine, 200), &machine.far_handing);
   EXPECT_EQ(known_handing(machine, 1000), nullptr);
   learn(machine, handing(300));
