@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "engine/copying/handover.hpp"
 #include "engine/messages/guard.hpp"
@@ -155,20 +156,35 @@ bool Messenger::begin_chain(Request& request) {
   if (!buffer) return false;
   request.tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
   const Handed handed{offset, bytes, request.tells};
+  begin_buffer(request, *buffer);
   if (!push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+    drop_sample(request);
     buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
     return false;
   }
   request.chain = {offset, offset};
   request.way = State::staged;
-  begin_buffer(request, *buffer);
   sending_.push(request.under_way);
   return true;
 }
 
+// Before the receiver knows of it.
 void Messenger::begin_buffer(Request& request, Buffer& buffer) {
-  request.kind = out_[std::size_t(request.member)].handover.best(buffer.capacity);
-  buffer.drain = std::uint32_t(copying::handover_kinds[request.kind].drain);
+  Out& out = out_[std::size_t(request.member)];
+  const auto choice = next_kinds(out, buffer.capacity);
+  request.kind = choice.kind;
+  request.sampled = choice.sample;
+  buffer.drain = std::uint32_t(copying::handover_kinds[choice.kind].drain);
+  buffer.sample = choice.sample;
+  if (choice.sample) out.sample = {true, choice.kind, out.sample.number + 1, 0, 0};
+}
+
+// Its buffer will not be read.
+void Messenger::drop_sample(Request& request) {
+  if (!std::exchange(request.sampled, false)) return;
+  auto& sample = out_[std::size_t(request.member)].sample;
+  sample.pending = false;
+  --sample.number;
 }
 
 // The next buffer of a chain; false: not now.
@@ -210,10 +226,17 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
         {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
     guard.let_go();
+    const std::uint64_t start = request.sampled ? copying::ticks() : 0;
     fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
          copying::handover_kinds[request.kind].fill);
+    const std::uint64_t took = request.sampled ? copying::ticks() - start : 0;
     guard.take();
     request.busy = false;
+    if (request.sampled) {
+      auto& sample = out_[std::size_t(request.member)].sample;
+      sample.bytes += bytes;
+      sample.ticks += took;
+    }
     chain.position += bytes;
     chain.in_buffer += std::uint32_t(bytes);
     buffer.filled.store(chain.in_buffer, std::memory_order_release);  // pairs with drain_buffers
@@ -234,6 +257,7 @@ bool Messenger::pump_chain(Request& request, Guard& guard) {
       at = buffer.next.load(std::memory_order_relaxed);
       buffer.released.store(1, std::memory_order_relaxed);
     }
+    drop_sample(request);
     request.cancelled = true;
     request.way = State::done;
     return true;
@@ -305,6 +329,8 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
     if (chain.in_buffer < buffer.capacity) continue;
     const std::uint64_t next = buffer.next.load(std::memory_order_acquire);  // pairs with continue_chain
     if (!next) break;
+    if (buffer.sample && in_[std::size_t(member)].box) in_[std::size_t(member)].box.tell_sample(chain.ticks);
+    chain.ticks = 0;
     buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers and take_spare
     wake(member);
     chain.buffer = next;

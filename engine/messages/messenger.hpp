@@ -163,6 +163,7 @@ class Messenger final : public waiting::Messages {
   bool hand_over(int member, const Envelope& envelope, const layout::Data& data);
   bool begin_chain(Request& request);
   void begin_buffer(Request& request, Buffer& buffer);
+  void drop_sample(Request& request);
   bool continue_chain(Request& request, std::uint64_t length);
   bool fill_buffers(Request& request, std::uint64_t length, Guard& guard);
   bool pump_chain(Request& request, Guard& guard);

@@ -55,7 +55,7 @@ struct Request : Entry {
   void reset() {
     completed.store(false, std::memory_order_relaxed);
     trouble = Trouble::none;
-    cancelled = posted = busy = waits = helps = has_first = tells = withdrawn = false;
+    cancelled = posted = busy = waits = helps = has_first = sampled = tells = withdrawn = false;
     received = accepted = 0;
     tried = false;
     transfer = nullptr;
@@ -83,6 +83,7 @@ struct Request : Entry {
   Chain chain;              // where it goes through copy buffers
   std::uint64_t total = 0;  // receiver: bytes that the sender sends, more than `received` when it is cut short
   std::uint8_t kind = 0;    // sender: of copying::handover_kinds
+  bool sampled = false;     // sender: the costs of its present buffer are taken
   bool tells = false;       // sender: it is told of the match
   bool withdrawn = false;   // sender: it has asked for the message back
   memory::Noticeboard::Slot* slot = nullptr;

@@ -6,6 +6,9 @@
 // again fetches back the lines that the receiver has read) shows in the time from the end of one to the acceptance of
 // the next. The next block begins when all messages of the last one are through.
 //
+// In a ping-pong that time is also the other way's, whose receiver may try ways as well. So the two of a pair take
+// turns by the clock: each begins blocks in slices of its own.
+//
 // Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
@@ -34,8 +37,8 @@ class Ways {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // `cma`: whether that is a way for this message too.
-  Chosen next(std::uint64_t bytes, bool cma) {
+  // `cma`: whether that is a way for this message too. `turn`: whether a block may begin.
+  Chosen next(std::uint64_t bytes, bool cma, bool turn = true) {
     auto& cell = cell_of(bytes);
     if (!cell) cell = std::make_unique<Cell>(cma ? 3 : 2, double(bytes) / 10);
     Cell& c = *cell;
@@ -43,7 +46,9 @@ class Ways {
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
     c.crossed = !alone;
     const bool advised = decided && ways[c.trials.best().id] == State::staged;
-    const bool timed = alone && (decided ? advised || c.calls % choosing::pace.watch == 0 : c.calls >= c.event);
+    const bool timed = alone && (decided ? advised || c.calls % choosing::pace.watch == 0
+                                         : c.calls >= c.event && (turn || c.in_block));
+    if (timed && !decided) c.in_block = true;
     const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
     if (way == State::cma && !cma) return {State::direct};
     return {way, timed, advised};
@@ -61,6 +66,7 @@ class Ways {
       c.trials.restart();
       c.event = c.calls + 1;
     } else if (c.trials.note(moment)) {
+      c.in_block = false;
       end_block(c.trials);
       c.event = c.calls + 1 + c.trials.pause_calls();
       if (c.trials.decided()) c.trials.rest(moment.left);
@@ -85,6 +91,7 @@ class Ways {
     std::uint64_t calls = 0, event = choosing::pace.first;
     unsigned open = 0;     // messages under way
     bool crossed = false;  // another one was accepted since the one that may be timed
+    bool in_block = false;
   };
   std::unique_ptr<Cell>& cell_of(std::uint64_t bytes) { return cell_[class_of(bytes)]; }
   std::array<std::unique_ptr<Cell>, classes> cell_;
