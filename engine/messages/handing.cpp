@@ -10,7 +10,8 @@
 // them rests for the span of them all; stores to lines that the receiver still has in its cache would wait for it.
 //
 // Nobody waits for what others hold: a message begins only while an eighth of all is free, one that nobody has matched
-// goes on only while a quarter is, so those that are matched always find something. A message that finds nothing to
+// holds an eighth at most and goes on only while a quarter is free, so those that are matched always find something. A
+// message that finds nothing to
 // begin with travels in its record, or stays where it is (transfer.cpp).
 #include <algorithm>
 #include <bit>
@@ -193,6 +194,7 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
   // pairs with accept_buffers
   const bool matched =
       request.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
+  if (!matched && chain.position >= buffers_->span() / 8) return false;
   std::uint64_t offset;
   Buffer* next = nullptr;
   const bool spare = request.transfer && request.transfer == spare_user_;
@@ -289,8 +291,10 @@ void Messenger::accept_buffers(Request& request, int member, const Handed& hande
   request.tried = false;
   request.chain = {handed.first, handed.first};
   request.under_way.owner = &request;
-  if (handed.tell)
+  if (handed.tell) {
     buffer_of(member, handed.first).match.store(Match::matched, std::memory_order_release);  // pairs with pump_chain
+    wake(member);
+  }
   ++counts_.staged;
   counts_.bytes += request.received;
   receiving_.push(request.under_way);
