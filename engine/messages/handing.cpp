@@ -11,8 +11,7 @@
 //
 // Nobody waits for what others hold: a message begins only while an eighth of all is free, one that nobody has matched
 // holds an eighth at most and goes on only while a quarter is free, so those that are matched always find something. A
-// message that finds nothing to
-// begin with travels in its record, or stays where it is (transfer.cpp).
+// message that finds nothing to begin with travels in its record, or stays where it is (transfer.cpp).
 #include <algorithm>
 #include <bit>
 #include <cstring>
