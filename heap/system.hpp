@@ -1,7 +1,6 @@
 // What the heap asks of the system, without anything that allocates or that this library itself interposes.
 #pragma once
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,12 +8,7 @@
 #include <cstddef>
 #include <utility>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
+#include "engine/memory/madvise.hpp"
 
 namespace nearfield::heap {
 

@@ -15,6 +15,7 @@
 #include "engine/machine.hpp"
 #include "engine/memory/cpus.hpp"
 #include "engine/memory/exchange.hpp"
+#include "engine/memory/madvise.hpp"
 #include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/topology.hpp"
@@ -142,8 +143,7 @@ Result<void> try_collapse() {
   if (auto reserved = segment->reserve(0, 3 * huge); !reserved) return reserved;
   auto* at = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(segment->base()) + huge - 1) / huge * huge);
   *at = std::byte{1};
-  constexpr int collapse = 25;  // MADV_COLLAPSE, Linux 6.1
-  if (madvise(at, huge, collapse)) return system_error("MADV_COLLAPSE");
+  if (madvise(at, huge, MADV_COLLAPSE)) return system_error("MADV_COLLAPSE");
   return {};
 }
 

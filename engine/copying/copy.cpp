@@ -62,23 +62,19 @@ bool can_claim() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & enhanced);
 }
 
-CopyLines best() {
+// The widest that this CPU has.
+CopyLines widest(CopyLines avx512, CopyLines avx2, CopyLines sse2) {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return stream_avx512;
-  if (__builtin_cpu_supports("avx2")) return stream_avx2;
-  return stream_sse2;
+  return __builtin_cpu_supports("avx512f") ? avx512 : __builtin_cpu_supports("avx2") ? avx2 : sse2;
 }
 
 CopyLines streaming() {
-  static const CopyLines stream = best();
+  static const CopyLines stream = widest(stream_avx512, stream_avx2, stream_sse2);
   return stream;
 }
 
 CopyLines vector() {
-  static const CopyLines copy = [] {
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx512f") ? copy_avx512 : __builtin_cpu_supports("avx2") ? copy_avx2 : copy_sse2;
-  }();
+  static const CopyLines copy = widest(copy_avx512, copy_avx2, copy_sse2);
   return copy;
 }
 

@@ -89,6 +89,7 @@ class Handover {
     std::uint8_t best = 0;
     static constexpr float never() { return std::numeric_limits<float>::max(); }
     void settle() {
+      if (cost[best] == never()) return;  // what was best for others stays until it can be compared
       for (std::size_t k = 0; k < cost.size(); ++k)
         if (cost[k] < clearly * cost[best]) best = std::uint8_t(k);
     }

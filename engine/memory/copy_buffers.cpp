@@ -1,16 +1,10 @@
 #include "engine/memory/copy_buffers.hpp"
 
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <bit>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
+#include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory {
 namespace {

@@ -1,8 +1,7 @@
 // Copy buffers of rounds.
 //
 //   member    my_buffer(t)     takes room out of the process's span (memory::CopyBuffers), and asks its Handover by
-//   which
-//                              stores to fill it
+//                              which stores to fill it
 //             post(t)          place[t % buffers] = where it lies and how it was filled; then posted = t
 //   readers   buffer(m, t)     once they have met, or waited for, posted = t
 //             consume(t)       when they have read it (blocks.hpp)

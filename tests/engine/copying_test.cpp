@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "engine/copying/copy.hpp"
+#include "engine/copying/handover.hpp"
 
 namespace nearfield::copying {
 namespace {
@@ -73,6 +75,43 @@ TEST(Copy, StreamingReallyStreams) {
   EXPECT_EQ(streamed_lines(), before);
   copy(a.data(), b.data(), a.size(), Store::streaming);
   EXPECT_GE(streamed_lines(), before + (1 << 20) / 64 - 2);
+}
+
+// One call of `bytes` bytes, whose samples cost so many ticks by kind; the kind that was taken.
+unsigned hand_over(Handover& handover, std::size_t bytes, const std::array<unsigned, 4>& ticks) {
+  const auto choice = handover.next(bytes);
+  if (choice.sample) handover.note(choice.kind, bytes, ticks[choice.kind]);
+  return choice.kind;
+}
+
+TEST(Handover, FindsTheCheapestKindAndFollowsAChange) {
+  constexpr std::size_t bytes = 8192;
+  constexpr std::array<unsigned, 4> near{900, 1400, 600, 2400}, far{6000, 3000, 2800, 1500};
+  Handover handover;
+  for (int i = 0; i < 200; ++i) hand_over(handover, bytes, near);
+  EXPECT_EQ(handover.best(bytes), 2);
+  unsigned others = 0;
+  for (int i = 0; i < 1280; ++i) others += hand_over(handover, bytes, near) != 2;
+  EXPECT_GE(others, 5u);
+  EXPECT_LE(others, 15u);
+  for (int i = 0; i < 1000; ++i) hand_over(handover, bytes, far);
+  EXPECT_EQ(handover.best(bytes), 3);
+  EXPECT_EQ(hand_over(handover, bytes, far), 3u);
+  for (int i = 0; i < 1000; ++i) hand_over(handover, bytes, near);
+  EXPECT_EQ(handover.best(bytes), 2);
+}
+
+TEST(Handover, BeginsWithWhatWasBestForOthersAndSpreadsItsTries) {
+  constexpr std::size_t bytes = 16384;
+  constexpr std::array<unsigned, 4> costs{900, 500, 800, 2400};
+  Handover first, second;
+  for (int i = 0; i < 200; ++i) hand_over(first, bytes, costs);
+  ASSERT_EQ(first.best(bytes), 1);
+  EXPECT_EQ(second.best(bytes), 1);
+  unsigned others = 0;
+  for (int i = 0; i < 100; ++i) others += hand_over(second, bytes, costs) != 1;
+  EXPECT_LE(others, 10u);
+  EXPECT_GE(others, 6u);
 }
 
 }  // namespace
