@@ -31,7 +31,7 @@ bool serves_this_process() {
 
 constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees
 
-// What cannot be understood counts as not given; the engine complains about it (engine/settings.cpp).
+// What cannot be understood counts as not given; the engine complains about it (engine/base/settings.cpp).
 void read_settings() {
   heap.asked = true;
   const char* const text = std::getenv("NEARFIELD_HEAP");

@@ -2,7 +2,7 @@
 
 Rows have simulated (true), ranks, bytes, state, shift, order, ns and use_ns (simulated nanoseconds of the call, and of
 reading the result) and counts of one call of all ranks: accesses, l1_misses, l2_misses, near, far, sockets, memory, written,
-invalidations and conflicts (engine/simulation/caches.hpp says what they count).
+invalidations and conflicts (tools/simulation/caches.hpp says what they count).
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/calibration.hpp"
+#include "engine/base/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/copying/copy.hpp"
+#include "engine/machine/calibration.hpp"
+#include "engine/machine/cpus.hpp"
 #include "engine/memory/copy_buffers.hpp"
-#include "engine/memory/cpus.hpp"
-#include "engine/settings.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace {

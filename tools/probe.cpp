@@ -11,15 +11,15 @@
 #include <fstream>
 #include <sstream>
 
+#include "engine/base/settings.hpp"
 #include "engine/collectives/table.hpp"
-#include "engine/machine.hpp"
-#include "engine/memory/cpus.hpp"
-#include "engine/memory/exchange.hpp"
+#include "engine/machine/cpus.hpp"
+#include "engine/machine/machine.hpp"
+#include "engine/machine/topology.hpp"
 #include "engine/memory/madvise.hpp"
-#include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/memory/topology.hpp"
-#include "engine/settings.hpp"
+#include "engine/reach/mailbox.hpp"
+#include "engine/reach/reach.hpp"
 
 namespace {
 
@@ -84,13 +84,13 @@ Result<void> try_mapped() {
   auto segment = memory::Segment::create(16 << 20);
   if (!segment) return segment.error();
   if (auto reserved = segment->reserve(0, 4096); !reserved) return reserved;
-  auto exchange = memory::Exchange::open();
-  if (!exchange) return exchange.error();
+  auto mailbox = memory::Mailbox::open();
+  if (!mailbox) return mailbox.error();
   int ready[2];
   if (pipe(ready)) return system_error("pipe");
   const pid_t child = fork();
   if (child == 0) {
-    auto own = memory::Exchange::open();
+    auto own = memory::Mailbox::open();
     if (!own || write(ready[1], &own->address(), sizeof(memory::Address)) < 0) _exit(1);
     for (int i = 0; i < 2000; ++i, usleep(1000)) {
       auto arrived = own->receive();
@@ -104,7 +104,7 @@ Result<void> try_mapped() {
     _exit(4);
   }
   memory::Address address;
-  if (read(ready[0], &address, sizeof address) == sizeof address) (void)!exchange->send(address, segment->fd(), 0);
+  if (read(ready[0], &address, sizeof address) == sizeof address) (void)!mailbox->send(address, segment->fd(), 0);
   int status = 0;
   waitpid(child, &status, 0);
   close(ready[0]);

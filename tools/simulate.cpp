@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/collectives/exchange.hpp"
-#include "engine/memory/cpus.hpp"
-#include "engine/simulation/caches.hpp"
+#include "engine/collectives/pieces/exchange.hpp"
+#include "engine/machine/cpus.hpp"
+#include "tools/simulation/caches.hpp"
 
 namespace {
 

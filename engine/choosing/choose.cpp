@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "engine/choosing/trials.hpp"
 #include "engine/collectives/costs.hpp"
+#include "engine/trying/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/base/toml.hpp"
 #include "engine/choosing/choose.hpp"
-#include "engine/toml.hpp"
 
 namespace nearfield::choosing {
 

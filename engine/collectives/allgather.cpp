@@ -1,6 +1,6 @@
 // Allgather.
-#include "engine/collectives/exchange.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/exchange.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

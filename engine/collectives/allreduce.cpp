@@ -1,8 +1,8 @@
 // Allreduce. Operands are combined from left to right in rank order by every algorithm, so that the same input gives
 // the same bits whatever the path.
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/partitioned.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/partitioned.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

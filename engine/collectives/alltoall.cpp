@@ -2,8 +2,8 @@
 #include <array>
 #include <utility>
 
-#include "engine/collectives/exchange.hpp"
-#include "engine/collectives/rings.hpp"
+#include "engine/collectives/pieces/exchange.hpp"
+#include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -1,5 +1,5 @@
 // Barrier: everybody publishes an empty slot and waits for everybody's.
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -2,8 +2,8 @@
 //
 // pipeline:  root    copy in chunk c -> buffer, post(c) ............ wait until everybody consumed c - 4
 //            others  wait posted(c), copy out, consume(c)
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -3,8 +3,8 @@
 // pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
 //            root     for each sender: wait posted(c), copy out; then consume(c)
 #include "engine/collectives/block_costs.hpp"
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -2,9 +2,9 @@
 //
 // pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
 //            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/partitioned.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/partitioned.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -1,6 +1,6 @@
 // Reduce_scatter_block. Operands are combined from left to right in rank order by every algorithm.
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 #include "engine/memory/temporaries.hpp"
 
 namespace nearfield::collectives {

@@ -3,8 +3,8 @@
 // pipeline:  root    wait until everybody consumed c - 4, copy in a piece for each rank, post(c)
 //            others  wait posted(c), copy out their piece, consume(c)
 #include "engine/collectives/block_costs.hpp"
-#include "engine/collectives/direct.hpp"
-#include "engine/collectives/tree.hpp"
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
 

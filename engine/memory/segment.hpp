@@ -9,7 +9,7 @@
 
 #include <cstddef>
 
-#include "engine/result.hpp"
+#include "engine/base/result.hpp"
 
 namespace nearfield::memory {
 

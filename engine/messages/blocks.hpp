@@ -18,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/atomic.hpp"
+#include "engine/base/atomic.hpp"
 #include "engine/team/blocks.hpp"
 
 namespace nearfield::messages {

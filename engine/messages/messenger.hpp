@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/copying/handover.hpp"
-#include "engine/function_ref.hpp"
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/request.hpp"
 #include "engine/messages/ways.hpp"

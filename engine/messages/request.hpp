@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "engine/layout/layout.hpp"
-#include "engine/memory/noticeboard.hpp"
 #include "engine/messages/matching.hpp"
+#include "engine/reach/noticeboard.hpp"
 
 namespace nearfield::messages {
 

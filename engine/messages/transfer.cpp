@@ -47,8 +47,8 @@ bool Messenger::share_heap(int member, std::uint64_t wanted) {
   const auto descriptor = node_.heap()->descriptor(wanted);
   if (descriptor.get() < 0) return false;  // a fork came in between
   const std::lock_guard lock(node_.peers_mutex);
-  auto sent = node_.exchange().send(peer.address, descriptor.get(), wanted);
-  if (!sent || *sent != memory::Exchange::Sent::yes) return false;
+  auto sent = node_.mailbox().send(peer.address, descriptor.get(), wanted);
+  if (!sent || *sent != memory::Mailbox::Sent::yes) return false;
   peer.heap_sent = wanted;
   return true;
 }

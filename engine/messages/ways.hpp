@@ -17,8 +17,8 @@
 #include <bit>
 #include <memory>
 
-#include "engine/choosing/trials.hpp"
 #include "engine/messages/blocks.hpp"
+#include "engine/trying/trials.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::messages {

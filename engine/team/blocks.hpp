@@ -39,9 +39,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/atomic.hpp"
+#include "engine/base/atomic.hpp"
+#include "engine/base/settings.hpp"
 #include "engine/collectives/call.hpp"
-#include "engine/settings.hpp"
 #include "engine/team/shape.hpp"
 
 namespace nearfield::team {

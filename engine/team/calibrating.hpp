@@ -1,7 +1,7 @@
 // The first two members of a process's first team find out how far apart they are, and what bytes cost between such
 // cores where nobody has stored it yet. The first one owns what they need, and tells where it lies in its Hello.
 #pragma once
-#include "engine/calibration.hpp"
+#include "engine/machine/calibration.hpp"
 #include "engine/team/node.hpp"
 
 namespace nearfield::team {

@@ -3,7 +3,7 @@
 //   every member                                     what the others learn
 //   1. allocates its block in its own segment
 //   2. bootstrap allgather of a Hello                 node, identity, offset of the block, CPUs
-//   3. passes its segment to members that lack it     (exchange.hpp; each pair of processes once); those to whom no
+//   3. passes its segment to members that lack it     (mailbox.hpp; each pair of processes once); those to whom no
 //                                                     letter comes take it out of the owner's table of descriptors
 //   4. probes CMA with each new peer
 //      The first two find out how far apart they are (calibrating.hpp)
@@ -18,7 +18,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/memory/cpus.hpp"
+#include "engine/machine/cpus.hpp"
 #include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
 
@@ -124,9 +124,9 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
     });
     for (std::size_t i = 0; i < to_send.size();) {
       const auto& address = hellos[to_send[i]].address;
-      auto sent = node.exchange().send(address, node.segment().fd(), 0);
+      auto sent = node.mailbox().send(address, node.segment().fd(), 0);
       if (!sent) return sent.error().text;
-      if (*sent == memory::Exchange::Sent::again) {
+      if (*sent == memory::Mailbox::Sent::again) {
         ++i;
         continue;
       }
@@ -254,7 +254,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   }
   Calibrating calibrating(node, mine.block ? rank : -1, size);
   mine.calibration = calibrating.told();
-  mine.address = node.exchange().address();
+  mine.address = node.mailbox().address();
   mine.pid = getpid();
   mine.fd = node.segment().fd();
   mine.node = node.node_id();

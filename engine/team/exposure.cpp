@@ -180,10 +180,10 @@ std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
         continue;
       }
       // Where it is gone, the peers learn that, instead of waiting for it.
-      auto sent = gone ? node_.exchange().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
-                       : node_.exchange().send(peer_[r]->address, descriptor, own);
+      auto sent = gone ? node_.mailbox().send(peer_[r]->address, node_.segment().fd(), own | heap_gone)
+                       : node_.mailbox().send(peer_[r]->address, descriptor, own);
       if (!sent) trouble = sent.error().text;
-      if (!sent || *sent == memory::Exchange::Sent::yes) peer_[r]->heap_sent = own;
+      if (!sent || *sent == memory::Mailbox::Sent::yes) peer_[r]->heap_sent = own;
       else sent_all = false;
     }
     if (has_all && sent_all) return trouble;

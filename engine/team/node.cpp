@@ -62,8 +62,8 @@ bool Peer::gone() const {
   return false;
 }
 
-Node::Node(Settings settings, memory::Segment segment, memory::Exchange exchange)
-    : settings_(std::move(settings)), segment_(std::move(segment)), exchange_(std::move(exchange)) {}
+Node::Node(Settings settings, memory::Segment segment, memory::Mailbox mailbox)
+    : settings_(std::move(settings)), segment_(std::move(segment)), mailbox_(std::move(mailbox)) {}
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -72,9 +72,9 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  auto exchange = memory::Exchange::open();
-  if (!exchange) return exchange.error();
-  std::unique_ptr<Node> node(new Node(settings, std::move(*segment), std::move(*exchange)));
+  auto mailbox = memory::Mailbox::open();
+  if (!mailbox) return mailbox.error();
+  std::unique_ptr<Node> node(new Node(settings, std::move(*segment), std::move(*mailbox)));
   constexpr std::size_t header_bytes = 4096;
   if (auto reserved = node->segment_.reserve(0, header_bytes); !reserved) return reserved.error();
   auto* header = new (node->segment_.base()) ProcessHeader{};
@@ -103,7 +103,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
 Result<bool> Node::collect() {
   bool came = false;
   for (;;) {
-    auto arrived = exchange_.receive();
+    auto arrived = mailbox_.receive();
     if (!arrived) return arrived.error();
     if (!*arrived) return came;
     came = true;

@@ -7,16 +7,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/result.hpp"
+#include "engine/base/settings.hpp"
+#include "engine/machine/cpus.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/copy_buffers.hpp"
-#include "engine/memory/cpus.hpp"
-#include "engine/memory/exchange.hpp"
-#include "engine/memory/noticeboard.hpp"
-#include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/memory/shared_heap.hpp"
-#include "engine/result.hpp"
-#include "engine/settings.hpp"
+#include "engine/reach/mailbox.hpp"
+#include "engine/reach/noticeboard.hpp"
+#include "engine/reach/reach.hpp"
+#include "engine/reach/shared_heap.hpp"
 #include "engine/team/shape.hpp"
 #include "engine/waiting/wait.hpp"
 
@@ -38,7 +38,7 @@ struct ProcessHeader {
 };
 static_assert(sizeof(ProcessHeader) <= 4096);
 
-// Told with a descriptor (Exchange::send): the shared heap of that generation is gone, the descriptor is any.
+// Told with a descriptor (Mailbox::send): the shared heap of that generation is gone, the descriptor is any.
 inline constexpr std::uint64_t heap_gone = std::uint64_t{1} << 63;
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
@@ -70,7 +70,7 @@ class Node {
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
   memory::Arena& arena() { return *arena_; }
-  memory::Exchange& exchange() { return exchange_; }
+  memory::Mailbox& mailbox() { return mailbox_; }
   const memory::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
   int shared_cache() const { return shared_cache_; }          // memory::shared_cache of our CPUs
@@ -118,11 +118,11 @@ class Node {
   void tune(int sharing_ranks, bool one_group);
 
  private:
-  Node(Settings settings, memory::Segment segment, memory::Exchange exchange);
+  Node(Settings settings, memory::Segment segment, memory::Mailbox mailbox);
   Settings settings_;
   memory::Segment segment_;
   std::unique_ptr<memory::Arena> arena_;
-  memory::Exchange exchange_;
+  memory::Mailbox mailbox_;
   memory::Cpus cpus_;
   void watch_forks();
   void admit(const std::string& identity, memory::PeerSegment segment, pid_t pid);

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/machine.hpp"
-#include "engine/settings.hpp"
+#include "engine/base/settings.hpp"
+#include "engine/machine/machine.hpp"
 #include "engine/team/tree.hpp"
 
 namespace nearfield::team {

@@ -186,7 +186,7 @@ class Team {
     const collectives::Algorithm* staged = nullptr;  // when buffers are out of reach
     std::uint32_t skip = 0, failures = 0;            // calls that take `staged` at once; how often reach has failed
     std::uint64_t calls = 0, event = 1;              // the call that is not run as the others, 0: none
-    std::unique_ptr<Kept> trials;                    // of algorithms (choosing/trials.hpp)
+    std::unique_ptr<Kept> trials;                    // of algorithms (trying/trials.hpp)
   };
   // Row + 1 of the tables that a file asks for, 0: none (choosing/tuned.hpp).
   const std::uint8_t (&tuned() const)[collectives::collective_count][64][2] { return leader_->plan.tuned; }

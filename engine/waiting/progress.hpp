@@ -7,7 +7,7 @@
 #pragma once
 #include <cstdint>
 
-#include "engine/atomic.hpp"
+#include "engine/base/atomic.hpp"
 
 namespace nearfield::waiting {
 

@@ -28,7 +28,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/atomic.hpp"
+#include "engine/base/atomic.hpp"
 #include "engine/waiting/progress.hpp"
 
 namespace nearfield::waiting {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "mpi/shim/communicator.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/functions.hpp"
 
 namespace nearfield::mpi {

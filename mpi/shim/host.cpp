@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/settings.hpp"
+#include "engine/base/settings.hpp"
 
 namespace nearfield::mpi {
 

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "mpi/shim/blocking.hpp"
-#include "mpi/shim/carry.hpp"
+#include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
-#include "mpi/shim/point.hpp"
+#include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/stand_in.hpp"
 
 namespace nearfield::mpi {

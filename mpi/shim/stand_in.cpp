@@ -7,7 +7,7 @@
 #include <atomic>
 
 #include "engine/waiting/wait.hpp"
-#include "mpi/shim/communicator.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "mpi/shim/communicator.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {
 

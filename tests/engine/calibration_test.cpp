@@ -1,5 +1,5 @@
 // What bytes cost that change cores: measured by the first two members of a team, stored, and read again.
-#include "engine/calibration.hpp"
+#include "engine/machine/calibration.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "engine/base/settings.hpp"
 #include "engine/collectives/table.hpp"
-#include "engine/settings.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield {

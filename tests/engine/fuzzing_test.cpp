@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
-#include "engine/memory/reach.hpp"
-#include "engine/settings.hpp"
+#include "engine/reach/reach.hpp"
 
 namespace nearfield {
 namespace {

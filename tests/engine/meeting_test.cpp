@@ -68,14 +68,14 @@ TEST(Meeting, AFloodOfStrangersDelaysNobody) {
 
 // Puts an unbound socket in the place of the node's: its own queue fills up and is never drained.
 bool clog(Node& node) {
-  const memory::Address& mine = node.exchange().address();
+  const memory::Address& mine = node.mailbox().address();
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_un name{};
     socklen_t length = sizeof name;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) || name.sun_family != AF_UNIX) continue;
     if (std::memcmp(name.sun_path + 1, mine.name, sizeof mine.name) != 0) continue;
-    auto filler = memory::Exchange::open();
-    while (*filler->send(mine, node.segment().fd(), 0) == memory::Exchange::Sent::yes) continue;
+    auto filler = memory::Mailbox::open();
+    while (*filler->send(mine, node.segment().fd(), 0) == memory::Mailbox::Sent::yes) continue;
     return dup(fd) >= 0 && dup2(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0), fd) == fd;
   }
   return false;
@@ -104,7 +104,7 @@ TEST(Meeting, AKnownPeerIsNeverReplaced) {
       if (!forged || !forged->reserve(0, 4096)) return false;
       peer->heap_sent = 0;
       for (const std::uint64_t what : {0u, 5u, 3u})
-        if (*node.exchange().send(peer->address, forged->fd(), what) != memory::Exchange::Sent::yes) return false;
+        if (*node.mailbox().send(peer->address, forged->fd(), what) != memory::Mailbox::Sent::yes) return false;
     }
     bootstrap.meet();
     if (rank == 1) {

@@ -1,4 +1,4 @@
-// Segments, arenas, the exchange of descriptors, CMA, CPUs, topology, temporaries.
+// Segments, arenas, mailboxes, CMA, CPUs, topology, temporaries.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -16,16 +16,16 @@
 #include <map>
 #include <random>
 
-#include "engine/machine.hpp"
+#include "engine/base/settings.hpp"
+#include "engine/machine/cpus.hpp"
+#include "engine/machine/machine.hpp"
+#include "engine/machine/topology.hpp"
 #include "engine/memory/arena.hpp"
-#include "engine/memory/cpus.hpp"
-#include "engine/memory/exchange.hpp"
-#include "engine/memory/noticeboard.hpp"
-#include "engine/memory/reach.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
-#include "engine/memory/topology.hpp"
-#include "engine/settings.hpp"
+#include "engine/reach/mailbox.hpp"
+#include "engine/reach/noticeboard.hpp"
+#include "engine/reach/reach.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -178,18 +178,18 @@ TEST(Arena, NeverHandsOutTheSameByteTwice) {
   EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
 }
 
-TEST(Exchange, PassesASegmentToAnotherProcess) {
-  auto mine = Exchange::open();
+TEST(Mailbox, PassesASegmentToAnotherProcess) {
+  auto mine = Mailbox::open();
   ASSERT_TRUE(mine) << mine.error().text;
   const Address parent = mine->address();
   const pid_t child = fork();
   if (child == 0) {
-    auto own = Exchange::open();
+    auto own = Mailbox::open();
     auto segment = Segment::create(16 << 20);
     if (!own || !segment || !segment->reserve(0, 4096)) _exit(1);
     std::strcpy(reinterpret_cast<char*>(segment->base()), "hello");
     auto sent = own->send(parent, segment->fd(), 0);
-    _exit(sent && *sent == Exchange::Sent::yes ? 0 : 2);
+    _exit(sent && *sent == Mailbox::Sent::yes ? 0 : 2);
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -205,15 +205,15 @@ TEST(Exchange, PassesASegmentToAnotherProcess) {
   EXPECT_FALSE(*nothing);
 }
 
-TEST(Exchange, DropsAnotherUsersSegment) {
+TEST(Mailbox, DropsAnotherUsersSegment) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  auto mine = Exchange::open();
+  auto mine = Mailbox::open();
   ASSERT_TRUE(mine);
   const Address parent = mine->address();
   const pid_t child = fork();
   if (child == 0) {
     if (setuid(65534)) _exit(1);
-    auto own = Exchange::open();
+    auto own = Mailbox::open();
     auto segment = Segment::create(16 << 20);
     if (!own || !segment) _exit(2);
     auto sent = own->send(parent, segment->fd(), 0);
@@ -228,8 +228,8 @@ TEST(Exchange, DropsAnotherUsersSegment) {
   EXPECT_EQ(mine->refused(), 1u);
 }
 
-TEST(Exchange, DropsWhatLacksTheSecret) {
-  auto mine = Exchange::open(), other = Exchange::open();
+TEST(Mailbox, DropsWhatLacksTheSecret) {
+  auto mine = Mailbox::open(), other = Mailbox::open();
   auto segment = Segment::create(16 << 20);
   ASSERT_TRUE(mine && other && segment);
   const int lowest = dup(0);  // nothing stays open of what is dropped
@@ -269,8 +269,8 @@ TEST(Segment, IsOpenedOutOfItsOwnersTable) {
   EXPECT_FALSE(PeerSegment::open(owner, 9999));
 }
 
-TEST(Exchange, SaysAgainWhenTheQueueIsFull) {
-  auto reader = Exchange::open(), writer = Exchange::open();
+TEST(Mailbox, SaysAgainWhenTheQueueIsFull) {
+  auto reader = Mailbox::open(), writer = Mailbox::open();
   auto segment = Segment::create(16 << 20);
   ASSERT_TRUE(reader && writer && segment);
   int sent = 0;
@@ -278,7 +278,7 @@ TEST(Exchange, SaysAgainWhenTheQueueIsFull) {
   while (sent < 5000 && !full) {
     auto result = writer->send(reader->address(), segment->fd(), 0);
     ASSERT_TRUE(result) << result.error().text;
-    if (*result == Exchange::Sent::again) full = true;
+    if (*result == Mailbox::Sent::again) full = true;
     else ++sent;
   }
   EXPECT_TRUE(full);

@@ -1,4 +1,4 @@
-#include "engine/simulation/caches.hpp"
+#include "tools/simulation/caches.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Trials: of made-up times, and of real algorithms in forked processes.
-#include "engine/choosing/trials.hpp"
+#include "engine/trying/trials.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Explores what processes that run the engine's own code can do to each other.
 //
-// Processes are fibers. Before every access to a shared word (Atomic, engine/atomic.hpp) a fiber gives way to the
+// Processes are fibers. Before every access to a shared word (Atomic, engine/base/atomic.hpp) a fiber gives way to the
 // explorer, which runs everything again from the start for each choice that it has not made yet, depth first.
 //
 // Memory is that of x86. A store goes to its process's buffer, which hands its oldest store to memory at any later
@@ -18,7 +18,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/atomic.hpp"
+#include "engine/base/atomic.hpp"
 
 namespace nearfield::testing {
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/collectives/rounds.hpp"
+#include "engine/collectives/pieces/rounds.hpp"
 #include "tests/engine/model/members.hpp"
 
 namespace nearfield::testing {

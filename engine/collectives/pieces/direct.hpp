@@ -1,0 +1,75 @@
+// Algorithms that load and store the users' buffers themselves. The caller (collectives::run) has exposed what the row
+// asks for and met, so every buffer named by the row can be reached.
+//
+//   everybody   expose, post A, meet A | work on own share, straight between user buffers | post B, meet B
+//
+// Nobody leaves before B tells that peers are through with its buffers, and that what they store there has arrived.
+// Between the members of rooted operations only the root knows everybody; the others wait for the root alone.
+#pragma once
+#include "engine/collectives/pieces/folding.hpp"
+
+namespace nearfield::collectives {
+
+// Everybody's work so far is done and visible.
+inline void finish_direct(Team& team) {
+  team.post_empty();
+  team.meet(team.tick());
+}
+
+inline void finish_direct(Team& team, int root) {
+  if (team.shape().meeting != Meeting::flags) return finish_direct(team);
+  team.post_empty();
+  if (team.rank() == root) {
+    for (int r = 0; r < team.size(); ++r)
+      if (r != root) team.wait_posted(r, team.tick());
+  } else {
+    team.wait_posted(root, team.tick());
+  }
+}
+
+// Shares of a vector: whole lines, so that no two members write one line (of aligned buffers).
+inline Range line_share(std::size_t total, std::size_t unit, std::size_t parts, std::size_t index) {
+  constexpr std::size_t line = 64;
+  const std::size_t together = unit < line ? line / unit : 1;  // elements to a line
+  const Range lines = share(divide_up(total, together), parts, index);
+  return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
+}
+
+// How a kernel's results get into buffers of others: straight out of registers, or in blocks (folding.hpp), which is
+// better where the others have read what lies there.
+enum class Outputs { registers, blocks };
+
+// The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
+template <Outputs by = Outputs::registers>
+void reduce_direct(Team& team, const Call& call, int first, int last, Range to) {
+  const auto p = std::size_t(team.size());
+  const std::size_t element = call.bytes / call.count;
+  const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
+                      line_share(call.count, element, p, std::size_t(last - 1)).end};
+  if (!part.size()) return;
+  auto inputs = team.inputs();
+  auto outputs = team.outputs();
+  for (std::size_t r = 0; r < p; ++r) inputs[r] = team.send_of(int(r)) + part.begin * element;
+  for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = team.recv_of(int(r)) + part.begin * element;
+  if constexpr (by == Outputs::blocks)
+    fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
+  else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
+}
+
+// How two members divide one copy: all but 1/parts of it, and the rest.
+struct Divided {
+  std::size_t first;  // bytes of the first part
+  std::size_t rest;
+};
+inline Divided divide(std::size_t bytes, std::size_t parts) {
+  const std::size_t rest = bytes / parts / 64 * 64;
+  return {bytes - rest, rest};
+}
+
+// Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place.
+inline Divided root_share(const Team& team, const Call& call) {
+  if (!team.note_of(call.root)) return {call.bytes, 0};
+  return divide(call.bytes, std::size_t(team.size()));
+}
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,153 @@
+// All-to-all straight between user buffers, in any order (orders.hpp) with any kind of store.
+//
+// Rows of alltoall and allgather are instances of exchange_direct; each names an order, who makes a copy (pull: its
+// destination, push: its source, or by place whoever the order says) and what is streamed:
+//
+//   fit        temporal while all members' data fit the last-level caches, else streaming
+//   temporal, streaming   always
+//   prefix     of each block the part that fits the member's share of its cache is temporal
+//   distant    streaming where source and destination do not share a last-level cache
+//   fraction   half of the lines are streamed
+#pragma once
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/orders/orders.hpp"
+
+namespace nearfield::collectives {
+
+using orders::Direction;
+using orders::Order;
+
+enum class Hybrid : std::uint8_t { fit, temporal, streaming, prefix, distant, fraction };
+
+struct Kind {
+  Order order = Order::rotated;
+  Direction direction = Direction::pull;
+  Hybrid hybrid = Hybrid::fit;
+};
+
+// Within an L3 and beyond it. `working_set`: bytes of all members; `block`: of one copy.
+struct Blend {
+  copying::Stores near, far;
+};
+inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_t block) {
+  using copying::all_streaming, copying::all_temporal, copying::Stores;
+  switch (hybrid) {
+    case Hybrid::temporal: return {all_temporal, all_temporal};
+    case Hybrid::streaming: return {all_streaming, all_streaming};
+    case Hybrid::distant: return {all_temporal, all_streaming};
+    case Hybrid::fraction: return {{0, 4}, {0, 4}};
+    case Hybrid::prefix: {
+      const double kept = std::min(1.0, s.all_caches() / working_set);
+      const Stores part{std::size_t(kept * double(block)) / 64 * 64, 8};
+      return {part, part};
+    }
+    case Hybrid::fit: break;
+  }
+  const Stores all = stores_for(s, working_set);
+  return {all, all};
+}
+
+// Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
+template <Kind kind, class Move>
+void exchange_direct(Team& team, double working_set, std::size_t block, Move move) {
+  const Shape& s = team.shape();
+  const int group = s.group_size();
+  const Blend stores = blend(s, kind.hybrid, working_set, block);
+  constexpr int split = 4;  // groups where the machine has none
+  orders::each_copy(kind.order, kind.direction, team.size(), group < s.size ? group : std::min(split, s.size),
+                    team.rank(), [&](int source, int destination) {
+                      move(source, destination, source / group == destination / group ? stores.near : stores.far);
+                    });
+  copying::fence();
+  finish_direct(team);
+}
+
+// The copies to members [first, last), by whoever has a CPU.
+template <class Move>
+void exchange_shares(Team& team, double working_set, std::size_t block, int first, int last, Move move) {
+  const int p = team.size();
+  const Blend stores = blend(team.shape(), Hybrid::fit, working_set, block);
+  for (int to = first; to < last; ++to)
+    orders::each_partner(Order::rotated, p, p, to, [&](int from) { move(from, to, stores.near); });
+  copying::fence();
+}
+
+// Every member copies `bytes`. The orders' factors tell which to try first. Within one last-level cache they hardly
+// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one member's
+// lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back (push, and
+// the orders by place).
+inline double exchanging(const Shape& s, Kind kind, double bytes, double working_set) {
+  const bool several = s.group_size() < s.size;
+  const double busy = std::min(s.size, 50);
+  double factor = 1;
+  switch (kind.order) {
+    case Order::linear: factor = several ? 1 + 0.06 * busy : 1.02 + 0.002 * busy; break;
+    case Order::xored: factor = 1.01; break;
+    case Order::grouped: factor = several ? 0.97 : 1.02; break;
+    case Order::near_first: factor = 0.99; break;
+    case Order::tiled:
+    case Order::morton: factor = several ? 3.5 : 1.03; break;
+    default: break;
+  }
+  if (kind.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
+  const double out = spilled(s, working_set);
+  switch (kind.hybrid) {
+    case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;
+    case Hybrid::streaming: factor += 0.05 + 2 * (1 - out); break;
+    case Hybrid::prefix:
+    case Hybrid::distant: factor += 0.03; break;
+    case Hybrid::fraction: factor += 0.04 + (1 - out); break;
+    case Hybrid::fit: break;
+  }
+  return factor * copying(s, bytes, working_set);
+}
+
+// Whether a kind of store differs from what `fit` does, and may pay.
+inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
+  const double full = working_set / s.all_caches();
+  switch (hybrid) {
+    case Hybrid::temporal:
+    case Hybrid::prefix: return full > 1;
+    case Hybrid::streaming: return full > 0.5 && full <= 1;
+    case Hybrid::fraction: return full > 0.125;
+    default: return true;
+  }
+}
+
+// ---- where an order differs from simpler ones
+inline bool from_three(const Shape& s, const Call&) { return s.size > 2; }
+inline bool from_four(const Shape& s, const Call&) { return s.size > 3; }
+inline bool powers_of_two(const Shape& s, const Call&) { return s.size > 3 && (s.size & (s.size - 1)) == 0; }
+inline bool from_groups(const Shape& s, const Call&) { return s.size > 4; }
+inline bool several_caches(const Shape& s, const Call&) { return s.group_size() < s.size; }
+inline bool streamable(const Shape&, const Call& call) { return call.bytes >= copying::least_streamed; }
+inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
+
+// The rows of alltoall that are exchanges, and what the simulator runs. The first is the plainest.
+struct Exchange {
+  const char* name;
+  Kind kind;
+  bool (*applies)(const Shape&, const Call&);
+  const char* about;
+};
+inline constexpr Exchange exchanges[] = {
+    {"pull-rotated", {}, always, "between user buffers: every rank fetches, rotated; in place pairs swap"},
+    {"pull-linear", {Order::linear}, from_three, "every rank fetches from 0, 1, 2, ..."},
+    {"pull-xored", {Order::xored}, powers_of_two, "every rank fetches, pair by pair"},
+    {"pull-grouped", {Order::grouped}, from_groups, "every rank fetches, from each group in turn"},
+    {"pull-near-first", {Order::near_first}, several_caches, "every rank fetches, first within its L3"},
+    {"push-rotated", {Order::rotated, Direction::push}, always, "every rank stores to the others, rotated"},
+    {"push-linear", {Order::linear, Direction::push}, from_three, "every rank stores to 0, 1, 2, ..."},
+    {"push-xored", {Order::xored, Direction::push}, powers_of_two, "every rank stores, pair by pair"},
+    {"push-grouped", {Order::grouped, Direction::push}, from_groups, "every rank stores, to each group in turn"},
+    {"push-near-first", {Order::near_first, Direction::push}, several_caches, "every rank stores, first within its L3"},
+    {"tiled", {Order::tiled}, from_four, "every rank makes the copies of a tile of the matrix"},
+    {"morton", {Order::morton}, from_four, "every rank makes the copies of a stretch of the Z curve"},
+    {"pull-temporal", {.hybrid = Hybrid::temporal}, streamable, "as pull-rotated, never streaming"},
+    {"pull-streaming", {.hybrid = Hybrid::streaming}, streamable, "as pull-rotated, always streaming"},
+    {"pull-prefix", {.hybrid = Hybrid::prefix}, streamable, "as pull-rotated, streaming what the caches do not hold"},
+    {"pull-distant", {.hybrid = Hybrid::distant}, streamable_far, "as pull-rotated, streaming between L3s"},
+    {"pull-fraction", {.hybrid = Hybrid::fraction}, streamable, "as pull-rotated, streaming four of eight lines"},
+};
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,84 @@
+// Reduction by shares, the common loop of reduce and allreduce for long vectors (DPML, SC'17; YHCCL, SC'23).
+//
+// The vector passes in rounds of one buffer. In every round each member stages the round's input except its own
+// share, reduces its own share out of all members' inputs in rank order, stores it where the result goes and into
+// its second buffer, and whoever needs the result copies the other shares.
+//
+//   tick A   stage, post A | meet A, reduce own share, post B | stage the next round, post A' | meet B, copy shares
+//
+// A round takes two ticks. Staging the next round before copying this one keeps both halves overlapped; buffers are
+// free by then, since who has posted B has read all of A, and who has posted A' has copied the round before.
+#pragma once
+#include "engine/collectives/pieces/folding.hpp"
+
+namespace nearfield::collectives {
+
+// An estimate (costs.hpp); `vectors`: of all members, that are touched.
+inline double by_shares(const Shape& s, double bytes, double vectors) {
+  const double all = bytes * vectors, share = bytes / s.size, others = bytes - share;
+  if (s.crowded()) return 2 * rounds_of(s, bytes) + copying(s, 2 * bytes, all) + folding(s, bytes, all);
+  return 2 * std::max(2.0, std::ceil(bytes / double(s.buffer_bytes))) * meeting_to_look(s) + filling(s, bytes, all) +
+         combining(s, others, share, all) + emptying(s, others, all);
+}
+
+// `wants_result`: this member stores the whole result to call.recv.
+inline void reduce_by_shares(Team& team, const Call& call, bool wants_result) {
+  const int p = team.size(), me = team.rank();
+  const std::size_t element = call.bytes / call.count;
+  const std::size_t wanted = divide_up(divide_up(call.bytes, 2), 4096) * 4096;
+  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), team.buffer_bytes()) / element;
+  const std::size_t rounds = divide_up(call.count, round_count);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  auto elements = [&](std::size_t k) { return std::min(round_count, call.count - k * round_count); };
+  auto stage_round = [&](std::size_t k, std::uint64_t tick) {
+    const Range own = share(elements(k), p, me);
+    const std::byte* from = in + k * round_count * element;
+    std::byte* to = team.my_buffer(tick, (elements(k) - own.size()) * element, Team::Passing::folded_by_readers);
+    stage_in(team, to, from, own.begin * element);
+    stage_in(team, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
+    team.post(tick);
+  };
+  team.begin_rounds();
+  const std::uint64_t first = team.tick() + 1;
+  auto inputs = team.inputs();
+  const bool rooted = call.collective == Collective::reduce, alone = rooted && wants_result;
+  stage_round(0, first);
+  for (std::size_t k = 0; k < rounds; ++k) {
+    const std::uint64_t a = first + 2 * k, b = a + 1;
+    const std::size_t at = k * round_count * element;
+    const Range own = share(elements(k), p, me);
+    team.meet(a);
+    if (own.size()) {
+      // What others stage leaves their own share out.
+      for (int r = 0; r < p; ++r)
+        inputs[r] = r == me
+                        ? in + at + own.begin * element
+                        : team.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+      const std::uint64_t begun = team.begin_reading(a);
+      void* shared[1];
+      if (!alone)
+        shared[0] = team.my_buffer(b, own.size() * element, Team::Passing::folded_by_writer, rooted ? call.root : -1);
+      fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
+                      std::span<void* const>(shared, alone ? 0 : 1), inputs, own.size(),
+                      [&](void* to, const void* from, std::size_t bytes) { stage_in(team, to, from, bytes); });
+      team.end_reading(a, begun);
+    }
+    team.post(b);
+    if (k + 1 < rounds) stage_round(k + 1, a + 2);
+    if (wants_result) {
+      for (int i = 1; i < p; ++i) {
+        const int r = (me + i) % p;
+        team.wait_posted(r, b);
+        const Range theirs = share(elements(k), p, r);
+        const std::uint64_t begun = team.begin_reading(b, r);
+        put(out + at + theirs.begin * element, team.buffer(r, b), theirs.size() * element, team.emptying(r, b));
+        team.end_reading(b, begun);
+      }
+    }
+  }
+  team.advance(2 * rounds);
+  team.consume(team.tick());
+}
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,115 @@
+// Small messages along the team's tree (team/tree.hpp), payload and sequence number in the same lines.
+//
+//   up     leaves publish; inner members wait for their children, put together, publish; the root has everything
+//   down   the root publishes; inner members wait for their parent, publish again, and take what is theirs
+//
+// Operands that could be combined in another order with other results travel side by side, and are combined by who
+// needs them from left to right in rank order: as by every other algorithm. Integers are combined on the way.
+#pragma once
+#include "engine/collectives/pieces/rings.hpp"
+
+namespace nearfield::collectives {
+
+// Puts together what lies below us, `bytes` of each member in rank order, and publishes it. At the root nothing is
+// copied: blocks[r] points to what member r has sent.
+template <class Ring>
+void gather_up(Team& team, std::uint64_t seq, int root, const void* own, std::size_t bytes,
+               std::span<const void*> blocks) {
+  const team::Tree& tree = team.tree();
+  const int me = team.rank();
+  if (me == root) {
+    tree.each_part(me, root, [&](int part) {
+      const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(team, part, seq);
+      const int last = part == me ? me + 1 : tree.subtree(part, root).last;
+      for (int r = part; r < last; ++r) blocks[r] = from + (r - part) * bytes;
+    });
+    return;
+  }
+  const auto all = tree.subtree(me, root);
+  std::byte* const out = Ring::reserve(team, seq);
+  tree.each_part(me, root, [&](int part) {
+    std::byte* const to = out + (part - all.first) * bytes;
+    if (part == me) stage(to, own, bytes);
+    else stage(to, Ring::wait(team, part, seq), bytes * tree.subtree(part, root).size());
+  });
+  Ring::publish(team, seq, bytes * all.size());
+}
+
+// Combines the vectors of `count` elements below us, in rank order, and publishes the result; the root stores it to
+// `out`. For operators and types to which parentheses do not matter.
+template <class Ring>
+void fold_up(Team& team, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
+  const int me = team.rank();
+  const auto inputs = team.inputs();
+  std::size_t n = 0;
+  if (me != root) out = Ring::reserve(team, seq);
+  team.tree().each_part(me, root,
+                        [&](int part) { inputs[n++] = part == me ? call.send : Ring::wait(team, part, seq); });
+  call.fold(&out, 1, inputs.data(), n, count);
+  if (me != root) Ring::publish(team, seq, call.bytes / call.count * count);
+}
+
+// Everybody gets the root's `bytes`.
+template <class Ring>
+void pass_down(Team& team, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+  const int me = team.rank();
+  const bool inner = team.tree().subtree(me, root).size() > 1;
+  const void* const from = me == root ? payload : Ring::wait(team, team.tree().parent(me, root), seq);
+  if (inner) {
+    stage(Ring::reserve(team, seq), from, bytes);
+    Ring::publish(team, seq, bytes);
+  }
+  if (me != root) put(recv, from, bytes);
+}
+
+// Every member gets its block of the root's.
+template <class Ring>
+void scatter_down(Team& team, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+  const team::Tree& tree = team.tree();
+  const int me = team.rank(), parent = tree.parent(me, root);
+  const auto all = tree.subtree(me, root);
+  const auto* from = static_cast<const std::byte*>(payload);
+  if (me != root) from = Ring::wait(team, parent, seq) + (all.first - tree.subtree(parent, root).first) * bytes;
+  if (all.size() > 1) {
+    stage(Ring::reserve(team, seq), from, bytes * all.size());
+    Ring::publish(team, seq, bytes * all.size());
+  }
+  put(recv, from + (me - all.first) * bytes, bytes);
+}
+
+// Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.
+template <class Run>
+void rooted_by_tree(Team& team, std::size_t bytes, Run&& run) {
+  auto by = [&]<class Ring>(Ring ring) {
+    const std::uint64_t seq = Ring::next(team);
+    run(seq, ring);
+    Ring::finish(team, seq);
+  };
+  if (bytes <= team::line_payload) by(Lines{});
+  else by(Slots{});
+}
+
+// ---- conditions and estimates
+// All that lies below a child of the root fits a slot. (Vectors that are combined on the way would fit sooner; but what
+// applies must not depend on types, which differ from call to call of one length.)
+inline std::size_t branch_bytes(const Shape& s, std::size_t bytes) {
+  return bytes * std::size_t(s.tree.largest_branch());
+}
+inline bool up_fits(const Shape& s, const Call& call) {
+  return s.size > 3 && fits_slot(s, call) && branch_bytes(s, call.bytes) <= team::slot_payload;
+}
+inline bool all_up_fit(const Shape& s, const Call& call) {
+  return s.size > 3 && all_fit_slot(s, call) && branch_bytes(s, call.bytes * std::size_t(s.size)) <= team::slot_payload;
+}
+inline bool down_fits(const Shape& s, const Call& call) { return s.size > 3 && fits_slot(s, call); }
+inline bool all_down_fit(const Shape& s, const Call& call) { return s.size > 3 && all_fit_slot(s, call); }
+
+inline double tree_cost(const Shape& s, double bytes_up, double bytes_down) {
+  const double levels = s.tree.levels();
+  return (bytes_up >= 0 ? climb(s) + copying(s, bytes_up, 0) : 0) +
+         (bytes_down >= 0 ? climb(s) + levels * copying(s, bytes_down, 0) : 0);
+}
+// Elsewhere all members are within reach of a few lines.
+inline bool worth_climbing(const Shape& s, const Call&) { return s.meeting == Meeting::tree; }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,131 @@
+#include "engine/machine/calibration.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield {
+namespace {
+
+using waiting::nanoseconds;
+
+constexpr int batches = 7, in_batch = 40, rounds = 15;
+constexpr std::size_t room_bytes = Calibration::array_bytes;
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// ns per byte
+template <class Work>
+double timed(Work work) {
+  const std::uint64_t start = nanoseconds();
+  work();
+  return double(nanoseconds() - start) / double(room_bytes);
+}
+
+void write(std::byte* to, int value) {
+  std::memset(to, value, 256);
+  for (std::size_t at = 256; at < room_bytes; at += 256) copying::copy(to + at, to, 256, copying::Store::vector);
+}
+
+}  // namespace
+
+bool Calibration::wait(int whom, std::uint64_t value) {
+  for (unsigned looks = 1; words.turn[whom][0].load(std::memory_order_acquire) < value; ++looks) {
+    _mm_pause();
+    if (looks % 64 == 0 && nanoseconds() > until_) return false;
+  }
+  return true;
+}
+
+bool Calibration::step(int me) {
+  if (me == 1 && steps_ == 0) return wait(0, ++steps_);
+  words.turn[me][0].store(me == 0 ? ++steps_ : steps_++, std::memory_order_release);  // pairs with wait
+  return wait(1 - me, steps_);
+}
+
+std::optional<Handing> Calibration::first(const std::function<bool(double line)>& wanted) {
+  Handing found;
+  until_ = nanoseconds() + patience;
+  if (!step(0)) return {};
+  std::vector<double> times;
+  for (int batch = 0; batch < batches; ++batch) {
+    const std::uint64_t start = nanoseconds();
+    for (int i = 0; i < in_batch; ++i)
+      if (!step(0)) return {};
+    times.push_back(double(nanoseconds() - start) / (2 * in_batch));
+  }
+  found.line = median(times);
+  words.ends = !wanted(found.line);
+  if (!step(0)) return {};
+  if (words.ends) return found;
+
+  const auto own = std::make_unique<std::byte[]>(room_bytes);
+  auto some = [&](auto work) {
+    times.clear();
+    for (int i = 0; i < rounds; ++i) times.push_back(timed([&] { work(i); }));
+    return median(times);
+  };
+  const double alone = some([&](int i) { write(array, i); });
+  found.own = some([&](int) { copying::copy(own.get(), array, room_bytes, copying::Store::vector); });
+  times.clear();
+  for (int i = 0; i < rounds; ++i) {
+    times.push_back(timed([&] { write(array, i); }));
+    if (!step(0)) return {};
+  }
+  found.left = std::max(0.0, median(times) - alone);
+  std::vector<double> fills[copying::handover_kinds.size()];
+  const std::size_t lap = rooms.size() / room_bytes;
+  for (std::size_t i = 0; i < 2 * lap; ++i) {
+    const std::size_t kind = i % copying::handover_kinds.size();
+    const double time = timed([&] {
+      copying::copy(rooms.data() + i % lap * room_bytes, own.get(), room_bytes, copying::handover_kinds[kind].fill);
+    });
+    if (i >= lap) fills[kind].push_back(time);
+    if (!step(0)) return {};
+  }
+  if (!step(0)) return {};
+  found.copy = words.copy;
+  for (std::size_t k = 0; k < copying::handover_kinds.size(); ++k) {
+    const double fill = median(fills[k]), empty = words.empty[k];
+    if (fill > 0 && (k == 0 || fill + empty < found.fill + found.empty)) found.fill = fill, found.empty = empty;
+  }
+  return found;
+}
+
+void Calibration::second() {
+  until_ = nanoseconds() + patience;
+  const auto own = std::make_unique<std::byte[]>(room_bytes);
+  std::memset(own.get(), 0, room_bytes);
+  if (!step(1)) return;
+  for (int i = 0; i < batches * in_batch + 1; ++i)
+    if (!step(1)) return;
+  if (words.ends) return void(step(1));
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) {
+    if (!step(1)) return;
+    times.push_back(timed([&] { copying::copy(own.get(), array, room_bytes); }));
+  }
+  words.copy = median(times);
+  std::vector<double> empties[copying::handover_kinds.size()];
+  const std::size_t lap = rooms.size() / room_bytes;
+  for (std::size_t i = 0; i < 2 * lap; ++i) {
+    if (!step(1)) return;
+    const std::size_t kind = i % copying::handover_kinds.size();
+    const double time = timed([&] {
+      copying::copy(own.get(), rooms.data() + i % lap * room_bytes, room_bytes, copying::handover_kinds[kind].drain);
+    });
+    if (i >= lap) empties[kind].push_back(time);
+  }
+  for (std::size_t k = 0; k < copying::handover_kinds.size(); ++k) words.empty[k] = median(empties[k]);
+  if (!step(1)) return;
+  words.turn[1][0].store(steps_, std::memory_order_release);
+}
+
+}  // namespace nearfield

@@ -1,0 +1,69 @@
+// The figures of a machine from which the costs of algorithms are estimated, and the file they are kept in.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "engine/base/result.hpp"
+
+namespace nearfield {
+
+// What it costs that bytes change cores that are so far apart. Nanoseconds, per byte but for the line; by vector stores
+// and loads, or by other ones where they cost less.
+struct Handing {
+  double line = 0;   // a cache line, one way; 0: not measured
+  double own = 0;    // a core copies what lies in its private cache
+  double copy = 0;   // it copies what the other has just written
+  double left = 0;   // what writing again then costs the other more than before
+  double fill = 0;   // into a copy buffer that has rested (memory/copy_buffers.hpp)
+  double empty = 0;  // out of it, by the other
+};
+
+// Times in nanoseconds, per byte where bytes are moved; sizes in bytes.
+struct Machine {
+  double line = 100;          // a cache line from one core to another, one way
+  double near = 0;            // the same where they share a last-level cache, as part of them do; 0: as `line`
+  double turn = 1600;         // from one rank to the next on a CPU that both want
+  double copy = 0.018;        // per byte: one core copies what another has just written, in cache
+  double fold = 0.010;        // per byte of operands: reducing in cache
+  double memory = 0.05;       // per byte: one core copies out of cache, the others idle
+  double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
+  double cache = 0;           // one last-level cache; 0: as the system says
+  double cores = 0;           // cores that share one; 0: all of them
+  double own = 0;             // the largest cache of a core alone; 0: as the system says
+  double span = 0;            // over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
+  // For the simulator alone (tools/simulation/caches.hpp): caches of a core, the ways of all, sockets.
+  double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
+  double sockets = 1;
+  double cpus = 0;  // CPUs of the node that ranks may use; 0: as the system says
+  // Between cores that are near, and between those that are far, as two ranks have measured (calibration.hpp). A line
+  // of 0: nobody has, and the figures are those of no machine.
+  Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing;
+  // Between members, `far`: without a common last-level cache.
+  const Handing& hand(bool far) const { return far && far_handing.line > 0 ? far_handing : handing; }
+};
+
+struct MachineField {
+  const char* name;
+  const char* meaning;
+  double& (*value)(Machine& machine);
+};
+std::span<const MachineField> machine_fields();
+
+// A TOML file of "name = number"; texts and tables are skipped, names that are not a machine's are an Error.
+Result<Machine> read_machine(const std::string& path);
+std::string describe(const Machine& machine);
+
+// The CPU's name, family and model: figures of another one are not this machine's.
+std::string cpu_model();
+// As read_machine; an Error as well where the figures are those of another CPU, or it is not said of which.
+Result<Machine> read_stored_machine(const std::string& path);
+// All or nothing: whoever reads meanwhile finds the old file or the new one.
+Result<void> store_machine(const std::string& path, const Machine& machine);
+
+// Two ranks have found a line to take so long. What is known of cores so far apart; nullptr: nothing.
+const Handing* known_handing(const Machine& machine, double line);
+// Takes in what they have measured, as what is near or far.
+void learn(Machine& machine, const Handing& found);
+
+}  // namespace nearfield

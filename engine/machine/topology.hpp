@@ -1,0 +1,38 @@
+// The machine as hwloc sees it: caches, groups of cores that share a last-level cache, memory nodes.
+// Loaded from this machine, or from a synthetic description or an XML file, so that NUMA and high-bandwidth logic
+// is tested on any laptop.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/machine/cpus.hpp"
+
+namespace nearfield::memory {
+
+struct Cache {
+  int level;
+  std::size_t bytes, line;
+  CpuSet cpus;
+};
+
+struct MemoryNode {
+  int os_index;
+  std::size_t bytes;
+  CpuSet cpus;          // empty set: memory without cores of its own
+  bool high_bandwidth;  // hwloc's subtype says MCDRAM or HBM
+};
+
+struct Topology {
+  int cores = 0, packages = 0;
+  std::vector<Cache> caches;
+  std::vector<MemoryNode> memory;
+  std::vector<CpuSet> l3_groups;        // cores that share a last-level cache
+  std::size_t l1d = 0, l2 = 0, l3 = 0;  // bytes of one instance
+
+  static Result<Topology> load();
+  static Result<Topology> synthetic(const std::string& hwloc_description);  // "pack:2 numa:2 l3:4 core:4 pu:2"
+  static Result<Topology> from_xml(const std::string& path);
+};
+
+}  // namespace nearfield::memory

@@ -1,0 +1,38 @@
+#include "engine/reach/shared_heap.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <type_traits>
+
+#include "heap/heap.h"
+
+namespace nearfield::memory {
+
+const SharedHeap* SharedHeap::find() {
+  static const SharedHeap* const found = []() -> const SharedHeap* {
+    auto* heap = new SharedHeap;
+    auto look_up = [](auto& function, const char* name) {
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));
+      return function != nullptr;
+    };
+    if (look_up(heap->current_, "nearfield_heap_current") && look_up(heap->descriptor_, "nearfield_heap_descriptor") &&
+        look_up(heap->contains_, "nearfield_heap_contains") && look_up(heap->on_fork_, "nearfield_heap_on_fork"))
+      return heap;
+    delete heap;
+    return nullptr;
+  }();
+  return found;
+}
+
+SharedHeap::Descriptor::~Descriptor() {
+  if (fd_ >= 0) close(fd_);
+}
+
+SharedHeap::View SharedHeap::current() const {
+  nearfield_heap_view view{};
+  if (current_(&view) != 0) return {};
+  return {static_cast<std::byte*>(view.base), view.size, view.generation};
+}
+
+}  // namespace nearfield::memory

@@ -1,0 +1,154 @@
+#include "engine/trying/trials.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace nearfield::choosing {
+namespace {
+
+float median_of(std::vector<float> values) {
+  if (values.empty()) return std::numeric_limits<float>::infinity();
+  const auto middle = values.begin() + std::ptrdiff_t((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How much slower than the best a candidate may be to stay after so many sweeps.
+constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
+constexpr std::size_t enough = 3;        // calls timed for a median that one interruption does not spoil
+constexpr std::size_t clear_blocks = 5;  // undisturbed ones of two candidates together
+constexpr float clearly = 0.95f;         // the model's choice is given up for less than that of its time
+constexpr std::size_t window = 8;
+constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
+
+// The lower half of what blocks have had between their calls, in order: interruptions, other phases of the program, and
+// memory touched for the first time only add to it.
+std::vector<float> undisturbed(std::vector<float> between) {
+  std::ranges::sort(between);
+  between.resize(std::min(between.size(), between.size() / 2 + 1));
+  return between;
+}
+
+// ns that `a` clearly adds to the time between calls beyond `b`; 0 where that is not clear: where those of both
+// overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
+float behind(const Candidate& a, const Candidate& b) {
+  const auto its = undisturbed(a.between), other = undisturbed(b.between);
+  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < clear_blocks) return 0;
+  const float gap = std::max(its.front() - other.back(), other.front() - its.back());
+  const float spread = std::max(its.back() - its.front(), other.back() - other.front());
+  const float more = median_of(its) - median_of(other);
+  const bool clear = gap > 0 && gap >= spread / 2 && std::abs(more) <= 3 * std::max(a.median(), b.median());
+  return clear ? more : 0;
+}
+
+}  // namespace
+
+Pace pace;
+
+float Candidate::median() const { return median_of(times); }
+
+float Candidate::at_best() const {
+  if (times.empty()) return 0;
+  return times.size() < enough ? *std::ranges::min_element(times) : median();
+}
+
+Trials::Trials(std::size_t count, double estimate, bool together)
+    : timed_(estimate < 1e6 ? most_timed : 1), together_(together) {
+  for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
+  decided_ = candidates_.size() < 2;
+}
+
+bool Trials::note(Moment moment) {
+  ++tried_calls_;
+  moments_.push_back(moment);
+  return ++in_block_ == block_calls();
+}
+
+void Trials::end_block(std::span<const float> times, float between) {
+  Candidate& now = candidates_[current_];
+  now.times.insert(now.times.end(), times.begin(), times.end());
+  now.between.push_back(between);
+  rank();
+  const Candidate& fastest = candidates_[best_];
+  const float best = fastest.median(), pause = median_of(fastest.between);
+  const float calls = together_ ? float(timed_) : 1;
+  for (const float time : times) {
+    spent_ += std::max(0.0f, time - best) * calls;
+    timed_ns_ += double(time) * calls;
+  }
+  const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
+  // A first block may have touched new memory between its calls, too.
+  auto least_between = [](const Candidate& c) {
+    return c.between.size() > 1 ? *std::ranges::min_element(c.between) : 0;
+  };
+  for (Candidate& candidate : candidates_)
+    if (candidate.times.size() > 1 && candidate.at_best() + least_between(candidate) > limit * (best + pause))
+      candidate.left = false;
+  next();
+}
+
+float Trials::estimate(const Candidate& candidate) const { return candidate.median() + behind(candidate, best()); }
+
+void Trials::fail_block() {
+  if (++candidates_[current_].failures > 1) candidates_[current_].left = false;
+  rank();
+  next();
+}
+
+void Trials::rank() {
+  best_ = 0;
+  for (unsigned i = 1; i < candidates_.size(); ++i) {
+    const Candidate &now = candidates_[i], &best = candidates_[best_];
+    if (now.median() + behind(now, best) < (best_ == 0 ? clearly : 1) * best.median()) best_ = i;
+  }
+}
+
+// The next candidate left, or the next sweep, or the decision.
+void Trials::next() {
+  in_block_ = 0;
+  moments_.clear();
+  const auto left = std::count_if(candidates_.begin(), candidates_.end(), [](const Candidate& c) { return c.left; });
+  do {
+    if (++current_ == candidates_.size()) {
+      current_ = 0;
+      if (++sweep_ >= pace.sweeps || left <= 1) break;
+    }
+  } while (!candidates_[current_].left && left > 0);
+  decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0) ||
+             (timed_ns_ > pace.enough && std::ranges::all_of(candidates_, [](const Candidate& each) {
+                return !each.left || each.times.size() >= enough;
+              }));
+}
+
+void Trials::restart() {
+  for (Candidate& candidate : candidates_) candidate = {candidate.id};
+  in_block_ = current_ = best_ = sweep_ = 0;
+  timed_ns_ = 0;
+  moments_.clear();
+  window_.clear();
+  baseline_ = 0;
+  strange_windows_ = 0;
+  ++restarts_;
+  decided_ = candidates_.size() < 2;
+}
+
+void Trials::rest(std::uint64_t now) {
+  not_before_ = now + std::max(rest_, std::uint64_t(pace.price * spent_));
+  rest_ *= 2;
+}
+
+bool Trials::changed(float time) {
+  window_.push_back(time);
+  if (window_.size() < window) return false;
+  const float now = median_of(window_);
+  window_.clear();
+  if (baseline_ == 0) {
+    baseline_ = now;
+    return false;
+  }
+  strange_windows_ = now > strange * baseline_ || now * strange < baseline_ ? strange_windows_ + 1 : 0;
+  return strange_windows_ >= 2;
+}
+
+}  // namespace nearfield::choosing

@@ -1,0 +1,397 @@
+#include "mpi/shim/communicators/communicator.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "engine/choosing/choose.hpp"
+#include "engine/choosing/tuned.hpp"
+#include "mpi/shim/communicators/presence.hpp"
+#include "mpi/shim/handles/types.hpp"
+#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/stats.hpp"
+
+namespace nearfield::mpi {
+
+thread_local CachedCommunicator communicator_cache[cached_communicators];
+std::atomic<std::uint64_t> communicator_epoch{1};
+messages::Messenger* the_messenger;  // never destroyed, as the node
+
+namespace {
+
+enum class Phase { before, starting, running, unavailable, finished };
+std::atomic<Phase> phase{Phase::before};
+std::mutex start_mutex;
+std::recursive_mutex first_use;  // of a communicator, by several threads; an error handler may call us again
+team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Team* base_team;           // of the world
+int keyval;
+int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
+thread_local bool creating;  // inside of the host on our own behalf
+
+int unused_tag;
+
+waiting::Progress nothing_of_ours;
+
+// A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
+// progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
+void progress_host() {
+  int flag = 0;
+  host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
+}
+
+// What waits of ours do for the host, and look for what only the host is told.
+void step_of_host() {
+  progress_host();
+  look_for_revoked();
+}
+
+// A duplicate of a communicator starts without state.
+int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
+  *flag = 0;
+  return MPI_SUCCESS;
+}
+
+// Called by the host when the communicator goes, by whatever way.
+int forget(MPI_Comm, int, void* value, void*) {
+  std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
+  forget_buffer(state->comm);
+  // The messenger lives on the world's team.
+  if (state->team && state->team.get() == base_team) state->team.release();
+  if (state->team) team::Team::close(std::move(state->team));
+  return MPI_SUCCESS;
+}
+
+int last_of_self(MPI_Comm, int, void*, void*) {
+  end_of_program();
+  return MPI_SUCCESS;
+}
+
+// Non-blocking forms and yields: hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
+class HostBootstrap : public team::Bootstrap {
+ public:
+  explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
+  bool allgather(const void* mine, void* all, std::size_t bytes) override {
+    MPI_Request request;
+    return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS &&
+           finish(request);
+  }
+  std::uint32_t all_and(std::uint32_t bits) override {
+    std::uint32_t all = 0;
+    MPI_Request request;
+    const bool done =
+        host.Iallreduce(&bits, &all, 1, MPI_UINT32_T, MPI_BAND, comm_, &request) == MPI_SUCCESS && finish(request);
+    return done ? all : 0;
+  }
+  void idle() override {
+    if (the_node) the_node->progress.turn();
+    sched_yield();
+  }
+
+ private:
+  struct Joining : HostWaiter {
+    explicit Joining(MPI_Comm comm) : comm(comm) {}
+    void inspect(std::uint64_t elapsed) {
+      int rank = 0, size = 0;
+      host.Comm_rank(comm, &rank);
+      host.Comm_size(comm, &size);
+      if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
+      const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
+      if (reported || limit <= 0 || double(elapsed) < limit) return;
+      reported = true;
+      log_line(LogLevel::error,
+               "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join",
+               rank, size, limit * 1e-9);
+    }
+    MPI_Comm comm;
+    bool reported = false;
+  };
+  bool finish(MPI_Request& request) {
+    int code = MPI_SUCCESS, done = 0;
+    wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; },
+                 Joining(comm_));
+    return code == MPI_SUCCESS;
+  }
+  MPI_Comm comm_;
+};
+
+// Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
+// so.
+bool within_world(MPI_Comm comm, int size) {
+  std::vector<int> ranks(size), places(size);
+  for (int r = 0; r < size; ++r) ranks[r] = r;
+  MPI_Group group;
+  if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), places.data());
+  host.Group_free(&group);
+  return code == MPI_SUCCESS && std::ranges::none_of(places, [](int place) { return place == MPI_UNDEFINED; });
+}
+
+// Local: finds out what there is to know of a communicator that we have not seen being made.
+std::unique_ptr<Communicator> describe(MPI_Comm comm) {
+  auto state = std::make_unique<Communicator>();
+  state->comm = comm;
+  int inter = 0;
+  if (host.Comm_test_inter(comm, &inter) || inter) {
+    state->inter = state->team_tried = true;
+    return state;
+  }
+  host.Comm_rank(comm, &state->rank);
+  host.Comm_size(comm, &state->size);
+  state->team_tried = state->size == 1;  // nobody to share anything with
+  return state;
+}
+
+void watch(Communicator& state) {
+  if (!host.Comm_is_revoked) return;
+  state.team->abandoned_context = &state;
+  state.team->abandoned = [](void* context) { return revoked_slowly(static_cast<Communicator*>(context)->comm); };
+}
+
+}  // namespace
+
+std::atomic<int> open_windows{0};
+std::atomic<std::uint32_t> host_requests_seen{0};
+
+namespace {
+bool host_needs_us() {
+  if (open_windows.load(std::memory_order_relaxed) > 0) return true;
+  constexpr std::uint64_t lately = 1'000'000'000;
+  static std::atomic<std::uint32_t> known{0};
+  static std::atomic<std::uint64_t> until{0};
+  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
+  if (seen != known.load(std::memory_order_relaxed)) {
+    known.store(seen, std::memory_order_relaxed);
+    until.store(waiting::nanoseconds() + lately, std::memory_order_relaxed);
+  }
+  const std::uint64_t end = until.load(std::memory_order_relaxed);
+  if (end && waiting::nanoseconds() > end) until.store(0, std::memory_order_relaxed);
+  return end != 0;
+}
+}  // namespace
+
+waiting::Progress& HostWaiter::progress() { return the_node ? the_node->progress : nothing_of_ours; }
+
+const waiting::Policy& wait_policy() {
+  static const waiting::Policy before_any{};
+  return the_node ? the_node->policy() : before_any;
+}
+
+void make_team(Communicator& state) {
+  state.team_tried = true;
+  // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
+  if (state.comm != host.world && !within_world(state.comm, state.size)) {
+    log_line(LogLevel::info, "the host serves a communicator with processes of another MPI_COMM_WORLD");
+    return;
+  }
+  HostBootstrap bootstrap(state.comm);
+  const bool nested = std::exchange(creating, true);
+  try {
+    if (!the_node) {
+      team::Team::decline(state.size, bootstrap);
+    } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
+      state.team = std::move(*team);
+      state.team->exact_bcast = host_compares_lengths;
+      watch(state);
+    } else {
+      log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+    }
+  } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
+  }
+  creating = nested;
+}
+
+namespace {
+
+// Collective over the world: the team of all processes, and the messenger on top of it.
+void start_messages(bool threaded) {
+  auto state = describe(host.world);
+  make_team(*state);
+  if (state->team) {
+    HostBootstrap bootstrap(host.world);
+    auto messenger = messages::Messenger::create(*state->team, bootstrap, threaded);
+    if (messenger) {
+      the_messenger = messenger->release();
+      base_team = state->team.get();
+      state->context = 1;
+    } else {
+      log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
+    }
+  }
+  if (state->size == 1 && !the_messenger) state->team.reset();
+  if (host.Comm_set_attr(host.world, keyval, state.get()) == MPI_SUCCESS) state.release();
+  if (!the_messenger) return;
+  auto self = describe(host.self);
+  self->context = 2;
+  if (host.Comm_set_attr(host.self, keyval, self.get()) == MPI_SUCCESS) self.release();
+}
+
+}  // namespace
+
+team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::running ? the_node : nullptr; }
+team::Node* node_ever() { return the_node; }
+
+void enter_host_init() {
+  auto expected = Phase::before;
+  if (phase.compare_exchange_strong(expected, Phase::starting)) announce_presence();
+}
+
+void leave_host_init() {
+  auto expected = Phase::starting;
+  phase.compare_exchange_strong(expected, Phase::before);
+}
+
+void start_node(int thread_level, bool collectively) {
+  const std::lock_guard lock(start_mutex);
+  if (phase.load(std::memory_order_acquire) != Phase::before) return;
+  // Programs that use sessions alone have no world to progress the host by: the host serves them.
+  int initialized = 0;
+  if (host.Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
+  std::string complaints;
+  Settings settings;
+  try {
+    settings = read_settings(complaints);
+  } catch (const std::bad_alloc&) {
+    settings.enabled = false;
+  }
+  if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
+    complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
+  std::shared_ptr<const choosing::Tuned> tuned;
+  if (settings.choosing == Choosing::file) {
+    auto read = choosing::Tuned::read(settings.tuned);
+    if (read) tuned = std::make_shared<choosing::Tuned>(std::move(*read));
+    else complaints += "NEARFIELD_CHOOSE=file: " + read.error().text + "; `nearfield tune` writes such files\n";
+  }
+  if (!complaints.empty()) {
+    std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
+    usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
+    host.Abort(host.world, 1);
+  }
+  int rank = 0, size = 1;
+  host.Comm_rank(host.world, &rank);
+  host.Comm_size(host.world, &size);
+  if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
+  // Without a node we still answer the others when they create a team, so that all of them turn to the host.
+  if (settings.enabled) try {
+      auto created = team::Node::create(settings);
+      if (created) {
+        the_node = created->release();
+        the_node->progress.host = step_of_host;
+        if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
+        the_node->progress.host_needs_us = host_needs_us;
+      } else {
+        log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
+      }
+    } catch (const std::bad_alloc&) {
+      log_line(LogLevel::info, "out of memory, the host serves every call");
+    }
+  int* upper_bound = nullptr;
+  int known = 0;
+  const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &upper_bound, &known) == MPI_SUCCESS && known;
+  unused_tag = tags ? *upper_bound : 32767;
+  bind_types();
+  bind_layouts();
+  find_status_shape();
+  find_fortran_window();
+  largest_tag = unused_tag;
+  stats_on = the_node && settings.stats;
+  // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
+  // program, which may still communicate.
+  const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&
+                     host.Comm_create_keyval(do_not_copy, last_of_self, &last_keyval, nullptr) == MPI_SUCCESS &&
+                     host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
+  if (ready && collectively) {
+    creating = true;
+    start_messages(thread_level == MPI_THREAD_MULTIPLE);
+    creating = false;
+  }
+  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
+}
+
+std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice
+  auto mix = [](std::uint64_t x) {
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9u;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+  };
+  const std::uint64_t mixed = mix(mix(a + 0x9e3779b97f4a7c15u) ^ (b + 0xd1b54a32d192ed03u));
+  return mixed > 2 ? mixed : mixed + 3;  // 0: none, 1: the world, 2: self
+}
+
+MPI_Group world_group() {
+  static const MPI_Group group = [] {
+    MPI_Group all;
+    host.Comm_group(host.world, &all);
+    return all;
+  }();
+  return group;
+}
+
+bool resolve_members(Communicator& state) {
+  std::vector<int> ranks(state.size), members(state.size);
+  for (int r = 0; r < state.size; ++r) ranks[r] = r;
+  MPI_Group group;
+  if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
+  const int code = host.Group_translate_ranks(group, state.size, ranks.data(), world_group(), members.data());
+  host.Group_free(&group);
+  bool all = code == MPI_SUCCESS;
+  for (const int member : members) all &= member >= 0 && member < the_messenger->members();
+  const std::lock_guard lock(first_use);
+  if (state.resolved.load(std::memory_order_relaxed)) return true;
+  if (all) {
+    state.members = std::move(members);
+    state.resolved.store(true, std::memory_order_release);  // pairs with channel
+  } else {
+    state.context = 0;
+  }
+  return all;
+}
+
+void adopt(MPI_Comm comm, std::uint64_t context) {
+  if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
+  auto state = describe(comm);
+  if (!state->inter) state->context = context;
+  if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
+}
+
+void finalize_node() {
+  if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+  phase.store(Phase::finished, std::memory_order_release);
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // from here on all goes to the host, on every rank
+}
+
+Communicator* communicator_slowly(MPI_Comm comm) {
+  if (comm == host.comm_null || creating) return nullptr;
+  if (phase.load(std::memory_order_acquire) == Phase::before) {
+    int level = MPI_THREAD_SINGLE;  // a wrapper of MPI_Init may bypass ours
+    host.Query_thread(&level);
+    start_node(level, false);
+  }
+  if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;
+  void* value = nullptr;
+  int found = 0;
+  const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);
+  if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+  if (!found) {
+    const std::lock_guard lock(first_use);
+    if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
+    if (!found) {
+      auto created = describe(comm);
+      if (host.Comm_set_attr(comm, keyval, created.get()) != MPI_SUCCESS) return nullptr;
+      value = created.release();
+    }
+  }
+  auto* const state = static_cast<Communicator*>(value);
+  const auto bits = (std::uint64_t)comm;
+  communicator_cache[(bits ^ bits >> 8) % cached_communicators] = {comm, epoch, state};
+  return state;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,104 @@
+// Constructors of communicators: the host makes them, we give the child its context (communicator.hpp).
+#include <mutex>
+
+#include "mpi/shim/blocking.hpp"
+#include "mpi/shim/functions.hpp"
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
+// the call, and try again.
+template <class Make>
+int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
+  Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
+  const std::uint64_t context = state && state->context ? mix_context(state->context, state->births + 1) : 0;
+  const HostCall blocks(host_calls(name));
+  const int code = make();
+  if (code != MPI_SUCCESS || !child || !context) return code;
+  ++state->births;
+  adopt(*child, context);
+  return code;
+}
+
+}  // namespace
+
+int Comm_dup(MPI_Comm comm, MPI_Comm* child) {
+  return make_child("MPI_Comm_dup", comm, child, [&] { return host.Comm_dup(comm, child); });
+}
+int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
+  return make_child("MPI_Comm_dup_with_info", comm, child, [&] { return host.Comm_dup_with_info(comm, info, child); });
+}
+// The child's handle is there at once; it may be used when the request is complete.
+int Comm_idup(MPI_Comm comm, MPI_Comm* child, MPI_Request* request) {
+  return make_child("MPI_Comm_idup", comm, child, [&] { return host.Comm_idup(comm, child, request); });
+}
+int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request) {
+  return make_child("MPI_Comm_idup_with_info", comm, child,
+                    [&] { return host.Comm_idup_with_info(comm, info, child, request); });
+}
+int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
+  return make_child("MPI_Comm_create", comm, child, [&] { return host.Comm_create(comm, group, child); });
+}
+int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
+  return make_child("MPI_Comm_split", comm, child, [&] { return host.Comm_split(comm, color, key, child); });
+}
+int Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
+  return make_child("MPI_Comm_split_type", comm, child,
+                    [&] { return host.Comm_split_type(comm, type, key, info, child); });
+}
+int Cart_create(MPI_Comm comm, int dims, const int* sizes, const int* periods, int reorder, MPI_Comm* child) {
+  return make_child("MPI_Cart_create", comm, child,
+                    [&] { return host.Cart_create(comm, dims, sizes, periods, reorder, child); });
+}
+int Cart_sub(MPI_Comm comm, const int* remain, MPI_Comm* child) {
+  return make_child("MPI_Cart_sub", comm, child, [&] { return host.Cart_sub(comm, remain, child); });
+}
+int Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder, MPI_Comm* child) {
+  return make_child("MPI_Graph_create", comm, child,
+                    [&] { return host.Graph_create(comm, nodes, index, edges, reorder, child); });
+}
+int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
+                      const int* weights, MPI_Info info, int reorder, MPI_Comm* child) {
+  return make_child("MPI_Dist_graph_create", comm, child, [&] {
+    return host.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
+  });
+}
+int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights, int out,
+                               const int* destinations, const int* weights, MPI_Info info, int reorder,
+                               MPI_Comm* child) {
+  return make_child("MPI_Dist_graph_create_adjacent", comm, child, [&] {
+    return host.Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info, reorder,
+                                           child);
+  });
+}
+
+// Called by the group's ranks alone: they count the calls with this group and tag.
+int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
+  static std::mutex counting;  // threads may make communicators of the same parent, with other tags
+  Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
+  std::uint64_t name = 0, context = 0;
+  int size = 0;
+  if (state && state->context && group != MPI_GROUP_NULL && host.Group_size(group, &size) == MPI_SUCCESS && size > 0) {
+    std::vector<int> ranks(size), members(size);
+    for (int r = 0; r < size; ++r) ranks[r] = r;
+    if (host.Group_translate_ranks(group, size, ranks.data(), world_group(), members.data()) == MPI_SUCCESS) {
+      name = mix_context(state->context ^ 0x67726f7570, std::uint64_t(tag));
+      for (const int member : members) name = mix_context(name, std::uint64_t(member) + 1);
+      const std::lock_guard lock(counting);
+      context = mix_context(name, state->partial_births[name] + 1);
+    }
+  }
+  const HostCall blocks(host_calls("MPI_Comm_create_group"));
+  const int code = host.Comm_create_group(comm, group, tag, child);
+  if (code != MPI_SUCCESS || !child || !context) return code;
+  {
+    const std::lock_guard lock(counting);
+    ++state->partial_births[name];
+  }
+  adopt(*child, context);
+  return code;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,63 @@
+// Fault tolerance (ULFM): MPIX_Comm_revoke must end all waits in a communicator, on all ranks, and the host does not
+// see those that are inside Nearfield. So it is told in shared memory: to the team by a word in its member's block, to
+// messages by their context.
+#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi {
+
+std::atomic<bool> may_be_revoked{false};
+
+namespace {
+std::atomic<bool> one_is_revoked{false};  // as we know without the host
+}
+
+void note_revoked() {
+  one_is_revoked.store(true, std::memory_order_relaxed);
+  may_be_revoked.store(true, std::memory_order_relaxed);
+}
+
+bool revoked_slowly(MPI_Comm comm) {
+  int flag = 0;
+  if (host.Comm_is_revoked && host.Comm_is_revoked(comm, &flag) == MPI_SUCCESS && flag) return true;
+  if (!one_is_revoked.load(std::memory_order_relaxed)) return false;
+  const Communicator* const state = communicator_of(comm);
+  if (!state) return false;
+  return (state->team && state->team->revoked()) ||
+         (the_messenger && state->context && the_messenger->is_closed(state->context));
+}
+
+void look_for_revoked() {
+  if (the_messenger && the_messenger->look_for_closed()) note_revoked();
+}
+
+int Comm_revoke(MPI_Comm comm) {
+  const int code = host.Comm_revoke(comm);
+  if (code != MPI_SUCCESS) return code;
+  Communicator* const state = communicator_of(comm);
+  if (!state) return code;
+  note_revoked();
+  if (state->team) state->team->revoke();
+  if (the_messenger && state->context) the_messenger->close(state->context);
+  return code;
+}
+
+int revoked_class() {
+#if defined(NEARFIELD_HOST_OMPI)
+  return MPI_ERR_REVOKED;
+#elif defined(MPIX_ERR_REVOKED)
+  if (host.Comm_revoke) return MPIX_ERR_REVOKED;
+#endif
+  return MPI_ERR_OTHER;
+}
+
+int died_class() {
+#if defined(NEARFIELD_HOST_OMPI)
+  return MPI_ERR_PROC_FAILED;
+#elif defined(MPIX_ERR_PROC_FAILED)
+  if (host.Comm_revoke) return MPIX_ERR_PROC_FAILED;
+#endif
+  return MPI_ERR_OTHER;
+}
+
+}  // namespace nearfield::mpi

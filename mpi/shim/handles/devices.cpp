@@ -1,0 +1,215 @@
+#include "mpi/shim/handles/devices.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/base/settings.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::mpi::devices {
+
+std::atomic<const link_map*> newest{nullptr};
+std::atomic<bool> loaded{false};
+
+namespace {
+
+// What is needed of a run-time.
+struct Runtime {
+  const char* library;  // how its name begins
+  bool (*bind)(void* library);
+  bool (*is_device)(const void* address);
+  bool (*copy)(void* to, const void* from, std::size_t bytes);
+  std::atomic<bool> bound{false};
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+// The driver's interface: it serves every version of the run-time above it, also those linked statically.
+namespace cuda {
+
+constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_is_managed = 8, type_device = 2;
+
+int (*get_attribute)(void* value, int attribute, std::uintptr_t address);
+int (*memcpy_any)(std::uintptr_t to, std::uintptr_t from, std::size_t bytes);
+int (*push_context)(void* context);
+int (*pop_context)(void** context);
+int (*synchronize)(void* stream);
+
+bool bind(void* library) {
+  return find(library, "cuPointerGetAttribute", get_attribute) && find(library, "cuMemcpy", memcpy_any) &&
+         find(library, "cuCtxPushCurrent_v2", push_context) && find(library, "cuCtxPopCurrent_v2", pop_context) &&
+         find(library, "cuStreamSynchronize", synchronize);
+}
+
+bool is_device(const void* address) {
+  unsigned type = 0, managed = 0;
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (get_attribute(&type, attribute_memory_type, at) || type != type_device) return false;
+  return get_attribute(&managed, attribute_is_managed, at) || !managed;
+}
+
+bool copy(void* to, const void* from, std::size_t bytes) {
+  // This thread may have another context, or none.
+  void* context = nullptr;
+  for (const void* const side : {static_cast<const void*>(to), from})
+    if (!context && is_device(side)) get_attribute(&context, attribute_context, reinterpret_cast<std::uintptr_t>(side));
+  const bool pushed = context && push_context(context) == 0;
+  bool good = memcpy_any(reinterpret_cast<std::uintptr_t>(to), reinterpret_cast<std::uintptr_t>(from), bytes) == 0;
+  good = good && synchronize(nullptr) == 0;  // a copy from pageable memory may end later than the call
+  if (pushed) pop_context(&context);
+  return good;
+}
+
+}  // namespace cuda
+
+namespace hip {
+
+struct Attributes {
+  int type, device;
+  void *device_pointer, *host_pointer;
+  int is_managed;
+  unsigned flags;
+  char reserved[64];
+};
+constexpr int any_direction = 4;
+
+int (*get_attributes)(Attributes* attributes, const void* address);
+int (*memcpy_any)(void* to, const void* from, std::size_t bytes, int direction);
+int (*get_last_error)();
+int type_device = 2;
+
+bool bind(void* library) {
+  int (*get_version)(int*) = nullptr;
+  int version = 0;
+  if (!find(library, "hipRuntimeGetVersion", get_version) || get_version(&version)) return false;
+  type_device = version >= 60'000'000 ? 2 : 1;
+  return find(library, "hipPointerGetAttributes", get_attributes) && find(library, "hipMemcpy", memcpy_any) &&
+         find(library, "hipGetLastError", get_last_error);
+}
+
+bool is_device(const void* address) {
+  Attributes about{};
+  if (get_attributes(&about, address)) {
+    get_last_error();  // the program must not meet ours
+    return false;
+  }
+  return about.type == type_device && !about.is_managed;
+}
+
+bool copy(void* to, const void* from, std::size_t bytes) { return memcpy_any(to, from, bytes, any_direction) == 0; }
+
+}  // namespace hip
+
+Runtime runtimes[] = {{"libcuda.so", cuda::bind, cuda::is_device, cuda::copy},
+                      {"libamdhip64.so", hip::bind, hip::is_device, hip::copy}};
+
+std::string_view base_name(const std::string& path) {
+  return std::string_view(path).substr(path.find_last_of('/') + 1);
+}
+
+bool move(void* to, const void* from, std::size_t bytes) {
+  for (const Runtime& runtime : runtimes) {
+    if (!runtime.bound.load(std::memory_order_acquire)) continue;  // pairs with look_again
+    if (runtime.is_device(to) || runtime.is_device(from)) return runtime.copy(to, from, bytes);
+  }
+  std::memcpy(to, from, bytes);
+  return true;
+}
+
+}  // namespace
+
+void look_again() {
+  static std::mutex mutex;
+  static void* kept = nullptr;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  std::vector<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* about, std::size_t, void* into) {
+        if (about->dlpi_name && *about->dlpi_name)
+          static_cast<std::vector<std::string>*>(into)->emplace_back(about->dlpi_name);
+        return 0;
+      },
+      &names);
+  for (Runtime& runtime : runtimes) {
+    if (runtime.bound.load(std::memory_order_relaxed)) continue;
+    for (const std::string& name : names) {
+      if (!base_name(name).starts_with(runtime.library)) continue;
+      void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+      if (!library || !runtime.bind(library)) continue;
+      runtime.bound.store(true, std::memory_order_release);  // pairs with move and is_device
+      loaded.store(true, std::memory_order_relaxed);
+      log_line(LogLevel::info, "%s is loaded: buffers in device memory are staged", name.c_str());
+      break;
+    }
+  }
+  // The last library that stays; what comes later follows it.
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    void* const library = dlopen(name->c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    link_map* map = nullptr;
+    if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) || !map) continue;
+    newest.store(map, std::memory_order_release);  // pairs with possible()
+    void* const before = std::exchange(kept, library);
+    if (before) dlclose(before);
+    return;
+  }
+}
+
+bool is_device(const void* address) {
+  return std::ranges::any_of(runtimes, [&](const Runtime& runtime) {
+    return runtime.bound.load(std::memory_order_acquire) && runtime.is_device(address);
+  });
+}
+
+bool is_device(const layout::Data& data) {
+  constexpr std::uint64_t looked_at = 64;  // members of a structure that points here and there
+  if (data.dense()) return is_device(data.address);
+  for (std::uint64_t i = 0; i < std::min(data.view.run_count, looked_at); ++i)
+    if (is_device(data.address + data.view.runs[i].offset)) return true;
+  return false;
+}
+
+bool gather(void* to, const layout::Data& from, std::uint64_t position, std::uint64_t bytes) {
+  if (from.dense()) return devices::move(to, from.address + position, bytes);
+  auto* at = static_cast<std::byte*>(to);
+  for (layout::Cursor cursor(from, position); bytes;) {
+    const std::uint64_t piece = std::min(bytes, cursor.left());
+    if (!piece || !devices::move(at, cursor.at(), piece)) return false;
+    cursor.advance(piece);
+    at += piece;
+    bytes -= piece;
+  }
+  return true;
+}
+
+bool scatter(const layout::Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) {
+  if (to.dense()) return devices::move(to.address + position, from, bytes);
+  const auto* at = static_cast<const std::byte*>(from);
+  for (layout::Cursor cursor(to, position); bytes;) {
+    const std::uint64_t piece = std::min(bytes, cursor.left());
+    if (!piece || !devices::move(cursor.at(), at, piece)) return false;
+    cursor.advance(piece);
+    at += piece;
+    bytes -= piece;
+  }
+  return true;
+}
+
+std::unique_ptr<Stage> stage_slowly(layout::Data& data, bool fetches) {
+  if (!data.bytes || !is_device(data)) return nullptr;
+  auto stage = std::make_unique<Stage>(data);
+  if (fetches && !stage->fetch()) throw team::Broken("the device's run-time could not copy the send buffer");
+  data = stage->data();
+  return stage;
+}
+
+}  // namespace nearfield::mpi::devices

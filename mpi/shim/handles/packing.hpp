@@ -1,0 +1,78 @@
+// Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
+// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else. So do
+// messages of types that take too many runs to describe.
+#pragma once
+#include <optional>
+
+#include "engine/memory/temporaries.hpp"
+#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/handles/layouts.hpp"
+
+namespace nearfield::mpi {
+
+// Arithmetic on integers: a buffer may be MPI_BOTTOM, a null pointer in every ABI, and extents may be negative.
+inline const void* offset_by(const void* buffer, std::uintptr_t bytes) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(buffer) + bytes);
+}
+
+// A view of `count` elements of `type` at `buffer`.
+class Packed {
+ public:
+  // error(): 0, or -1 for arguments that the host must judge.
+  template <class Count>
+  Packed(void* buffer, Count count, MPI_Datatype type, MPI_Comm comm)
+      : buffer_(buffer), count_(std::size_t(count)), type_(type), comm_(comm) {
+    if (count < 0) {
+      error_ = -1;
+      return;
+    }
+    const TypeInfo* const info = find_type(type);
+    if (info && info->dense) {
+      dense_ = true;
+      element_ = info->bytes;
+    } else {
+      inspect();
+    }
+    if (__builtin_mul_overflow(count_, element_, &bytes_)) error_ = -1;
+    if (dense_ && bytes_ && !buffer) error_ = -1;
+    if (!error_ && devices::possible() && bytes_ && (dense_ || layout_->described) && devices::is_device(user_data()))
+        [[unlikely]] {
+      device_ = true;
+      dense_ = false;
+    }
+  }
+  int error() const { return error_; }
+  std::size_t bytes() const { return bytes_; }  // of the type signature: equal on all ranks that take part
+  bool dense() const { return dense_; }
+
+  // Room for all bytes: the buffer itself where it is dense. nullptr without memory.
+  std::byte* room();
+  // Elements [first, first + count) from the user's buffer into room(), and back. An MPI error code.
+  int pack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(true, first, count); }
+  int unpack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(false, first, count); }
+  // All of it as a message, packed by pack_all() if it is sent. Throws without memory.
+  layout::Data data();
+  int pack_all() { return pack(0, count_); }
+  // The first bytes into the user's buffer: a message may be shorter than its receive, and end within an element.
+  int unpack_bytes(std::size_t bytes);
+
+ private:
+  void inspect();
+  // Where it lies; of dense and described types.
+  layout::Data user_data() const {
+    return {static_cast<std::byte*>(buffer_), bytes_, layout_ ? layout_->view : layout::View{}};
+  }
+  int move(bool pack, std::size_t first, std::size_t count);
+  int move_by_host(bool pack, std::size_t first, std::size_t count);
+  void* buffer_;
+  std::size_t count_, bytes_ = 0, element_ = 0;
+  MPI_Datatype type_;
+  MPI_Comm comm_;
+  bool dense_ = false;
+  bool device_ = false;  // memory that only its run-time can copy
+  int error_ = 0;
+  std::shared_ptr<const TypeLayout> layout_;  // of derived types
+  std::optional<memory::Temporary> temporary_;
+};
+
+}  // namespace nearfield::mpi

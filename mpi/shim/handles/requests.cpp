@@ -1,0 +1,202 @@
+#include "mpi/shim/handles/requests.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+namespace nearfield::mpi {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::uint32_t chunks = 0;
+  UserRequest* free = nullptr;
+  std::vector<UserRequest*> freed;
+  std::atomic<std::uint32_t> freed_count{0};
+  int fortran_offset = -1;
+};
+Table& table = *new Table;  // never destroyed
+
+// Only programs with several threads pay for the lock.
+struct Lock {
+  Lock() {
+    if (the_messenger && the_messenger->threaded()) table.mutex.lock(), held = true;
+  }
+  ~Lock() {
+    if (held) table.mutex.unlock();
+  }
+  bool held = false;
+};
+
+// Under the lock.
+[[gnu::noinline]] void make_requests() {
+  if (table.chunks == most_request_chunks) throw std::bad_alloc();
+  auto* const made = new UserRequest[requests_in_chunk];
+  for (std::uint32_t i = requests_in_chunk; i-- > 0;) {
+    made[i].index = table.chunks * requests_in_chunk + i;
+#ifdef NEARFIELD_HOST_OMPI
+    if (table.fortran_offset >= 0) {
+      const int number = -2 - int(made[i].index);
+      std::memcpy(made[i].window + 1 + table.fortran_offset, &number, sizeof number);
+    }
+#endif
+    made[i].next_free = std::exchange(table.free, &made[i]);
+  }
+  request_chunks[table.chunks++].store(made, std::memory_order_release);  // pairs with request_at
+}
+
+}  // namespace
+
+std::atomic<UserRequest*> request_chunks[most_request_chunks];
+std::atomic<MPI_Request> sent_at_once{};
+
+UserRequest* new_request(MPI_Comm comm) {
+  if (table.freed_count.load(std::memory_order_relaxed)) [[unlikely]]
+    sweep_freed();
+  const Lock lock;
+  if (!table.free) [[unlikely]]
+    make_requests();
+  UserRequest* const request = table.free;
+  table.free = request->next_free;
+  request->comm = comm;
+  request->persistent = request->active = request->nowhere = request->flush = request->landed = request->stored = false;
+  request->plain = request->in_use = true;
+  request->mode = SendMode::standard;
+  return request;
+}
+
+MPI_Request common_send() {
+  static const MPI_Request handle = [] {
+    UserRequest* const made = new_request(host.world);
+    made->active = true;
+    made->plain = false;
+    made->common = true;
+    made->request.is_send = true;
+    made->request.complete_at_once();
+    sent_at_once.store(handle_of(made), std::memory_order_relaxed);
+    return handle_of(made);
+  }();
+  return handle;
+}
+
+int land(UserRequest& request) {
+  if (!request.packed || !request.active || request.landed || request.request.is_send) return MPI_SUCCESS;
+  request.landed = true;
+  return request.packed->unpack_bytes(std::min(request.request.received, request.packed->bytes()));
+}
+
+void free_request(UserRequest* request) {
+  if (!request->plain) {
+    if (request->common) return;
+    land(*request);
+    request->packed.reset();
+    request->other_packed.reset();
+    request->other.reset();
+    request->layout.reset();
+    request->other_layout.reset();
+    request->copy.reset();
+    request->send_stage.reset();
+    request->receive_stage.reset();
+  }
+  request->in_use = false;
+  const Lock lock;
+  request->next_free = std::exchange(table.free, request);
+}
+
+void free_later(UserRequest* request) {
+  if (request->complete()) return free_request(request);
+  const Lock lock;
+  table.freed.push_back(request);
+  table.freed_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+void sweep_freed() {
+  std::vector<UserRequest*> done;
+  {
+    const Lock lock;
+    for (std::size_t i = 0; i < table.freed.size();) {
+      if (!table.freed[i]->complete()) {
+        ++i;
+        continue;
+      }
+      done.push_back(table.freed[i]);
+      table.freed[i] = table.freed.back();
+      table.freed.pop_back();
+    }
+    table.freed_count.fetch_sub(std::uint32_t(done.size()), std::memory_order_relaxed);
+  }
+  for (UserRequest* const request : done) free_request(request);
+}
+
+// Receives that nobody has matched are forgotten: whoever frees one does not need it.
+bool freed_are_pending() {
+  if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
+  const Lock lock;
+  for (const UserRequest* const request : table.freed)
+    if (request->request.is_send || !request->request.posted || request->other) return true;
+  return false;
+}
+
+// Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from
+// two requests of the host and the numbers that it tells for them.
+void find_fortran_window() {
+#ifdef NEARFIELD_HOST_OMPI
+  MPI_Request two[2];
+  char byte = 0;
+  int numbers[2];
+  for (int k = 0; k < 2; ++k) {
+    if (host.Recv_init(&byte, 1, host.byte, 0, 0, host.self, &two[k]) != MPI_SUCCESS || !host.request_to_int) return;
+    numbers[k] = host.request_to_int(two[k]);
+  }
+  for (int offset = 0; offset + 8 < int(sizeof UserRequest::window); offset += 4) {
+    int seen[2];
+    for (int k = 0; k < 2; ++k) std::memcpy(&seen[k], reinterpret_cast<const char*>(two[k]) + offset, sizeof(int));
+    if (seen[0] == numbers[0] && seen[1] == numbers[1]) {
+      table.fortran_offset = offset;
+      break;
+    }
+  }
+  for (MPI_Request& request : two) host.Request_free(&request);
+  if (table.fortran_offset < 0) log_line(LogLevel::info, "requests of Fortran programs: their numbers were not found");
+#endif
+}
+
+void set_status(MPI_Status* status, const UserRequest& request) {
+  if (!request.active) set_empty_status(status);
+  else if (request.nowhere) set_nowhere_status(status);
+  else set_status(status, request.request);
+}
+
+void store(devices::Stage& stage, messages::Request& request) {
+  if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
+    request.trouble = messages::Trouble::broken;
+}
+
+void store(UserRequest& request) {
+  if (!request.active || request.nowhere || std::exchange(request.stored, true)) return;
+  store(*request.receive_stage, request.request);
+}
+
+int trouble_code(messages::Trouble trouble) {
+  switch (trouble) {
+    case messages::Trouble::none: return MPI_SUCCESS;
+    case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
+    case messages::Trouble::no_memory: return MPI_ERR_NO_MEM;
+    case messages::Trouble::closed: return revoked_class();
+    default: return MPI_ERR_OTHER;
+  }
+}
+
+int outcome(const UserRequest& request) {
+  if (!request.active || request.nowhere) return MPI_SUCCESS;
+  return outcome(request.request);
+}
+
+int raise_code(MPI_Comm comm, int code) {
+  Communicator* const state = comm == host.comm_null ? nullptr : communicator_of(comm);
+  host.Comm_call_errhandler(state ? comm : host.world, code);
+  return code;
+}
+
+}  // namespace nearfield::mpi

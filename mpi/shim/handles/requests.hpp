@@ -1,0 +1,143 @@
+// Requests and message handles of ours, in the shape that each host's handles have, and the statuses they leave.
+//
+// MPICH's family has integer handles: ours are of a kind that it never makes. Elsewhere handles are pointers: ours
+// have the lowest bit set. The host never sees one of ours (law 2 of docs/architecture.md).
+#pragma once
+#include <memory>
+
+#include "engine/messages/messenger.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/handles/packing.hpp"
+#include "mpi/shim/handles/statuses.hpp"
+
+namespace nearfield::mpi {
+
+enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
+
+struct UserRequest;
+bool flushed(const UserRequest& user);
+
+// One request of the user. Nearly all are plain: then nothing behind `request` is ever looked at.
+struct alignas(64) UserRequest {
+#ifdef NEARFIELD_HOST_OMPI
+  unsigned char window[256] = {};  // what the Fortran glue reads behind a handle
+#endif
+  std::uint32_t index = 0;  // in the table of requests; also its number in Fortran, shifted
+  bool plain = true;        // not persistent, to or from somebody, and of dense data where it is
+  bool persistent = false;
+  bool active = false;
+  bool nowhere = false;  // to or from MPI_PROC_NULL: complete at once
+  bool in_use = false;
+  bool common = false;  // stands for all sends that were complete at once; is never freed
+  bool flush = false;   // of buffered sends: complete when those up to flush_serial are (buffered.cpp)
+  bool stored = false;  // what came is on the device
+  bool landed = false;  // what was received has left the packed copy
+  SendMode mode = SendMode::standard;
+  MPI_Comm comm{};
+  UserRequest* next_free = nullptr;
+  messages::Request request;  // its status is the status of all; complete while it is not active
+  // ---- not plain
+  std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
+  std::shared_ptr<const TypeLayout> layout, other_layout;
+  std::unique_ptr<devices::Stage> send_stage, receive_stage;
+  std::unique_ptr<std::byte[]> copy;  // of the data of a replacing send
+  // Flushes: which messages, and the host's own flush.
+  std::uint64_t flush_key = 0, flush_serial = 0;
+  MPI_Request flush_of_host{};
+  // Where the type is not described: a packed copy.
+  std::unique_ptr<Packed> packed, other_packed;
+  // Persistent: what each start begins with.
+  messages::Envelope envelope{};
+  int member = -1;
+  layout::Data data;
+
+  bool complete() const {
+    if (plain) [[likely]]
+      return request.complete();
+    return request.complete() ? !other || other->complete() : flush && flushed(*this);
+  }
+  // For each start of a persistent request; until the first there is nothing to wait for.
+  void keep() {
+    envelope = request.envelope;
+    member = request.member;
+    data = request.data;
+    request.complete_at_once();
+  }
+  // Whether `member` may have to do something for it.
+  bool involves(int who) const {
+    return request.member == who || request.member < 0 || (other && other->member == who);
+  }
+};
+
+UserRequest* new_request(MPI_Comm comm);
+MPI_Request common_send();                // complete, for everybody
+void free_request(UserRequest* request);  // at once
+int land(UserRequest& request);           // of a complete receive: its data out of the packed copy
+// Freed by the user while it may be under way: goes as soon as it is complete.
+void free_later(UserRequest* request);
+void sweep_freed();
+bool freed_are_pending();
+extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
+void find_fortran_window();                    // Open MPI: where its glue reads a request's number
+
+inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
+extern std::atomic<UserRequest*> request_chunks[most_request_chunks];
+inline UserRequest* request_at(std::uint32_t index) {
+  auto& chunk = request_chunks[index / requests_in_chunk % most_request_chunks];
+  UserRequest* const first = chunk.load(std::memory_order_acquire);  // pairs with make_requests
+  return first ? &first[index % requests_in_chunk] : nullptr;
+}
+
+#if defined(NEARFIELD_HOST_MPICH)
+inline constexpr std::uint32_t own_kind = 0x2c000000;
+inline bool is_own(MPI_Request request) {
+  const auto bits = std::uint32_t(request);
+  return bits >> 26 == 0x0b && bits != own_kind;
+}
+inline UserRequest* own(MPI_Request request) { return request_at((std::uint32_t(request) & 0x03ffffff) - 1); }
+inline MPI_Request handle_of(const UserRequest* request) { return MPI_Request(own_kind | (request->index + 1)); }
+#else
+inline bool is_own(MPI_Request request) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(request);
+  return (bits & 1) && bits > 4095;
+}
+inline UserRequest* own(MPI_Request request) {
+  return reinterpret_cast<UserRequest*>(reinterpret_cast<std::uintptr_t>(request) - 1);
+}
+inline MPI_Request handle_of(const UserRequest* request) {
+  return reinterpret_cast<MPI_Request>(reinterpret_cast<std::uintptr_t>(request) + 1);
+}
+#endif
+
+inline bool none_of_ours(int count, const MPI_Request* requests) {
+  if (!the_messenger) return true;
+  for (int i = 0; i < count; ++i)
+    if (is_own(requests[i])) return false;
+  return true;
+}
+
+inline void set_status(MPI_Status* status, const messages::Request& r) {
+  if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
+  set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+}
+void set_status(MPI_Status* status, const UserRequest& request);
+// What a receive has brought, to the device that its buffer lies on.
+void store(devices::Stage& stage, messages::Request& request);
+void store(UserRequest& request);  // once, when it is complete
+
+// MPI_SUCCESS or the class of what went wrong with a complete request.
+int trouble_code(messages::Trouble trouble);
+int outcome(const UserRequest& request);
+inline int outcome(const messages::Request& request) {
+  return request.trouble == messages::Trouble::none ? MPI_SUCCESS : trouble_code(request.trouble);
+}
+
+// Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
+int revoked_class();
+int died_class();
+
+// Reports `code` through the error handler of `comm`, or of the world where that has gone.
+int raise_code(MPI_Comm comm, int code);
+inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }
+
+}  // namespace nearfield::mpi

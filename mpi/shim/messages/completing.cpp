@@ -1,0 +1,334 @@
+// Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
+// of the host's alone are handed on; mixed.cpp has the others.
+#include "mpi/shim/messages/completing.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::mpi {
+
+thread_local Looks looks;
+
+void abandon(UserRequest& user) {
+  if (!user.active || user.nowhere || user.common) return;
+  the_messenger->abandon(user.request);
+  if (user.other) the_messenger->abandon(*user.other);
+}
+
+int finish_slowly(MPI_Request* request, MPI_Status* status) {
+  UserRequest* const user = own(*request);
+  if (user->receive_stage) [[unlikely]]
+    store(*user);
+  set_status(status, *user);
+  const int landed = land(*user), trouble = outcome(*user), code = trouble == MPI_SUCCESS ? landed : trouble;
+  user->active = false;
+  if (!user->persistent) {
+    *request = host.request_null;
+    free_request(user);
+  }
+  return code;
+}
+
+namespace {
+
+// Before a look at the host's requests.
+void look_after_ours() {
+  if (!the_messenger) return;
+  note_host_request();
+  the_messenger->poll();
+}
+
+// Only the host's requests: `wait`, or `test(flag)` until it sets the flag. Our messages move meanwhile: by this thread
+// where they need it all the time or others need the CPU, else by a stand-in when a peer is blocked on us.
+template <class Wait, class Test>
+int wait_for_host(bool something, Wait wait, Test test) {
+  if (!something || !the_messenger) return wait();
+  note_host_request();
+  int code = MPI_SUCCESS, flag = 0;
+  auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
+  if (the_messenger->busy() || the_messenger->node().policy().crowded) {
+    wait_in_host(done);
+    return code;
+  }
+  for (int i = 0; i < 200; ++i)
+    if (done()) return code;
+  const StandIn stand_in;
+  return wait();
+}
+
+// Whose requests an array holds. Null handles belong to either.
+enum class Whose { hosts, ours, both };
+Whose whose(int count, const MPI_Request* requests) {
+  if (!the_messenger || count <= 0 || !requests) return Whose::hosts;
+  int ours = 0, null = 0;
+  const MPI_Request none = host.request_null;
+  for (int i = 0; i < count; ++i) {
+    ours += is_own(requests[i]);
+    null += requests[i] == none;
+  }
+  return ours == 0 ? Whose::hosts : ours + null == count ? Whose::ours : Whose::both;
+}
+
+bool is_complete(MPI_Request request) { return request == host.request_null || own(request)->complete(); }
+
+// Runs `body`, which waits for some of our requests; what it throws ends all that are left.
+template <class Body>
+int with_ours(int count, MPI_Request* requests, const char* function, Body body) {
+  auto give_up = [&] {
+    MPI_Comm comm = host.world;
+    for (int i = count; i-- > 0;) {
+      if (requests[i] == host.request_null) continue;
+      comm = own(requests[i])->comm;
+      abandon(*own(requests[i]));
+    }
+    return comm;
+  };
+  try {
+    return body();
+  } catch (const team::Broken& broken) {
+    return raise(give_up(), function, broken);
+  } catch (const std::bad_alloc&) {
+    return raise(give_up(), function, "out of memory", MPI_ERR_NO_MEM);
+  }
+}
+
+void wait_one(UserRequest& user) {
+  if (user.complete()) return;
+  if (user.plain) return the_messenger->wait(user.request);
+  the_messenger->wait_until([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr,
+                            "waiting for a request");
+}
+
+// Until `look()`, which is true once requests have been completed.
+template <class Look>
+void wait_for_some(int count, const MPI_Request* requests, Look look, const char* doing) {
+  if (look()) return;
+  for (int i = the_messenger->node().policy().crowded ? 1 : 200; i > 0; --i) {
+    the_messenger->poll();
+    if (look()) return;
+    waiting::await_loads();
+  }
+  bool there = false;
+  auto involves = [&](int member) {
+    for (int i = 0; i < count && !there; ++i)
+      if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
+    return false;
+  };
+  the_messenger->wait_until([&] { return there || (there = look()); }, involves, nullptr, doing);
+}
+
+}  // namespace
+
+int Wait(MPI_Request* request, MPI_Status* status) {
+  if (!the_messenger || !request || !is_own(*request)) {
+    return wait_for_host(
+        request && *request != host.request_null, [&] { return host.Wait(request, status); },
+        [&](int& flag) { return host.Test(request, &flag, status); });
+  }
+  if (*request == sent_at_once.load(std::memory_order_relaxed)) return finish(request, status);
+  UserRequest& user = *own(*request);
+  const MPI_Comm comm = user.comm;
+  try {
+    wait_one(user);
+  } catch (const team::Broken& broken) {
+    abandon(user);
+    finish(request, status);
+    return raise(comm, "MPI_Wait", broken);
+  }
+  return report(comm, finish(request, status));
+}
+
+int Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  if (!the_messenger || !request || !is_own(*request)) {
+    look_after_ours();
+    return host.Test(request, flag, status);
+  }
+  UserRequest& user = *own(*request);
+  if (!user.complete()) {
+    the_messenger->poll();
+    if (!user.complete()) {
+      look_elsewhere();
+      *flag = 0;
+      return MPI_SUCCESS;
+    }
+  }
+  const MPI_Comm comm = user.comm;
+  *flag = 1;
+  return report(comm, finish(request, status));
+}
+
+namespace {
+
+// The next of the array, which is complete or null.
+void finish_next(MPI_Request* request, Outcomes& outcomes) {
+  if (*request == host.request_null) {
+    set_empty_status(outcomes.status());
+    return outcomes.add(MPI_SUCCESS, {});
+  }
+  const MPI_Comm comm = own(*request)->comm;
+  outcomes.add(finish(request, outcomes.status()), comm);
+}
+
+}  // namespace
+
+int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  switch (whose(count, requests)) {
+    case Whose::hosts:
+      return wait_for_host(
+          count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
+          [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
+    case Whose::both: return waitall_mixed(count, requests, statuses);
+    case Whose::ours: break;
+  }
+  return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
+    Outcomes outcomes(statuses);
+    for (int i = 0; i < count; ++i) {
+      if (requests[i] != host.request_null) wait_one(*own(requests[i]));
+      finish_next(&requests[i], outcomes);
+    }
+    return outcomes.report();
+  });
+}
+
+int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  switch (whose(count, requests)) {
+    case Whose::hosts: look_after_ours(); return host.Testall(count, requests, flag, statuses);
+    case Whose::both: return testall_mixed(count, requests, flag, statuses);
+    case Whose::ours: break;
+  }
+  int next = 0;
+  auto all = [&] {
+    while (next < count && is_complete(requests[next])) ++next;
+    return next == count;
+  };
+  *flag = all();
+  if (!*flag) {
+    the_messenger->poll();
+    *flag = all();
+  }
+  if (!*flag) {
+    look_elsewhere();
+    return MPI_SUCCESS;
+  }
+  Outcomes outcomes(statuses);
+  for (int i = 0; i < count; ++i) finish_next(&requests[i], outcomes);
+  return outcomes.report();
+}
+
+namespace {
+
+// One look at all: *index is the one that is complete. False: none is, yet.
+bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, int& code) {
+  bool active = false;
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == host.request_null) continue;
+    const UserRequest& user = *own(requests[i]);
+    if (!user.complete()) {
+      active = true;
+    } else if (user.active) {
+      *index = i;
+      const MPI_Comm comm = user.comm;
+      code = report(comm, finish(&requests[i], status));
+      return true;
+    }
+  }
+  if (active) return false;
+  *index = MPI_UNDEFINED;
+  set_empty_status(status);
+  return true;
+}
+
+}  // namespace
+
+int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  switch (whose(count, requests)) {
+    case Whose::hosts:
+      return wait_for_host(
+          count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
+          [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
+    case Whose::both: return waitany_mixed(count, requests, index, status);
+    case Whose::ours: break;
+  }
+  return with_ours(count, requests, "MPI_Waitany", [&]() -> int {
+    int code = MPI_SUCCESS;
+    wait_for_some(
+        count, requests, [&] { return test_any(count, requests, index, status, code); },
+        "waiting for any of several requests");
+    return code;
+  });
+}
+
+int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  switch (whose(count, requests)) {
+    case Whose::hosts: look_after_ours(); return host.Testany(count, requests, index, flag, status);
+    case Whose::both: return testany_mixed(count, requests, index, flag, status);
+    case Whose::ours: break;
+  }
+  int code = MPI_SUCCESS;
+  the_messenger->poll();
+  *flag = test_any(count, requests, index, status, code);
+  if (*flag) return code;
+  *index = MPI_UNDEFINED;
+  look_elsewhere();
+  return MPI_SUCCESS;
+}
+
+namespace {
+
+// All that are complete. False: none is, yet.
+bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
+  bool active = false;
+  Outcomes outcomes(statuses);
+  for (int i = 0; i < count; ++i) {
+    if (requests[i] == host.request_null) continue;
+    const UserRequest& user = *own(requests[i]);
+    if (!user.complete()) {
+      active = true;
+    } else if (user.active) {
+      indices[outcomes.count()] = i;
+      const MPI_Comm comm = user.comm;
+      outcomes.add(finish(&requests[i], outcomes.status()), comm);
+    }
+  }
+  *out = outcomes.count();
+  if (*out == 0 && active) return false;
+  if (*out == 0) *out = MPI_UNDEFINED;
+  code = outcomes.report();
+  return true;
+}
+
+}  // namespace
+
+int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
+  switch (whose(count, requests)) {
+    case Whose::hosts:
+      return wait_for_host(
+          count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
+          [&](int& flag) {
+            const int code = host.Testsome(count, requests, out, indices, statuses);
+            flag = *out != 0;
+            return code;
+          });
+    case Whose::both: return waitsome_mixed(count, requests, out, indices, statuses);
+    case Whose::ours: break;
+  }
+  return with_ours(count, requests, "MPI_Waitsome", [&]() -> int {
+    int code = MPI_SUCCESS;
+    wait_for_some(
+        count, requests, [&] { return test_some(count, requests, out, indices, statuses, code); },
+        "waiting for some of several requests");
+    return code;
+  });
+}
+
+int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
+  switch (whose(count, requests)) {
+    case Whose::hosts: look_after_ours(); return host.Testsome(count, requests, out, indices, statuses);
+    case Whose::both: return testsome_mixed(count, requests, out, indices, statuses);
+    case Whose::ours: break;
+  }
+  int code = MPI_SUCCESS;
+  the_messenger->poll();
+  if (!test_some(count, requests, out, indices, statuses, code)) look_elsewhere();
+  return code;
+}
+
+}  // namespace nearfield::mpi

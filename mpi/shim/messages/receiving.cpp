@@ -1,0 +1,510 @@
+// Receives, probes, and combined sends and receives.
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "engine/memory/temporaries.hpp"
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// What a complete receive has brought leaves the packed copy. Its outcome.
+int land(Packed& packed, const messages::Request& request) {
+  const int code = packed.unpack_bytes(std::min(request.received, packed.bytes()));
+  return code == MPI_SUCCESS ? outcome(request) : code;
+}
+
+// Data that is not received where it belongs: of a type that is not described, or on a device.
+template <class N>
+[[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
+                                    int source, int tag, MPI_Status* status) {
+  std::unique_ptr<Packed> packed;
+  if (typed.packs()) {
+    packed = std::make_unique<Packed>(buffer, count, type, c.comm);
+    typed.data = packed->data();
+  }
+  const auto stage = devices::stage(typed.data, false);
+  messages::Request request;
+  prepare_receive(request, c, source, tag, typed.data);
+  the_messenger->start(request);
+  wait_for(request);
+  if (stage) store(*stage, request);
+  set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+  return report(c.comm, packed ? land(*packed, request) : outcome(request));
+}
+
+template <class N, class HostCall>
+int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+            MPI_Status* status, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return blocking_host(host_call);
+  if (source == MPI_PROC_NULL) {
+    set_nowhere_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, function, [&]() -> int {
+    if (typed.packs() || devices::possible()) [[unlikely]]
+      return receive_apart(typed, *c, buffer, count, type, source, tag, status);
+    messages::Request request;
+    prepare_receive(request, *c, source, tag, typed.data);
+    the_messenger->start(request);
+    wait_for(request);
+    set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+    return report(comm, outcome(request));
+  });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <class N, class HostCall>
+int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
+                 MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !request) return making_host(persistent, request, host_call);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return making_host(persistent, request, host_call);
+  return guarded(comm, function, [&]() -> int {
+    if (!persistent && source != MPI_PROC_NULL && !typed.layout && !devices::possible()) [[likely]] {
+      UserRequest* const user = new_request(comm);
+      user->active = true;
+      prepare_receive(user->request, *c, source, tag, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
+    std::unique_ptr<Packed> packed;
+    if (typed.packs() && source != MPI_PROC_NULL) {
+      packed = std::make_unique<Packed>(buffer, count, type, comm);
+      typed.data = packed->data();
+    }
+    UserRequest* const user = new_request(comm);
+    user->plain = false;
+    user->persistent = persistent;
+    user->packed = std::move(packed);
+    user->nowhere = source == MPI_PROC_NULL;
+    user->receive_stage = devices::stage(typed.data, false);
+    user->layout = std::move(typed.layout);
+    if (user->nowhere) user->request.is_send = false;
+    else prepare_receive(user->request, *c, source, tag, typed.data);
+    user->keep();
+    *request = handle_of(user);
+    return persistent ? MPI_SUCCESS : begin(*user);
+  });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+// ---------------------------------------------------------------- probes
+
+// A message that a matched probe took out of matching.
+struct Matched {
+  messages::Early* early = nullptr;  // nullptr: of MPI_PROC_NULL
+  MPI_Comm comm{};
+  std::uint32_t index = 0;
+};
+
+struct MatchedTable {
+  std::mutex mutex;
+  std::unordered_map<std::uint32_t, Matched*> by_index;
+  std::uint32_t last = 0;
+};
+MatchedTable& matched_table = *new MatchedTable;  // never destroyed
+
+#if defined(NEARFIELD_HOST_MPICH)
+bool is_own_message(MPI_Message message) {
+  const auto bits = std::uint32_t(message);
+  return bits >> 26 == 0x0b && bits != own_kind;
+}
+MPI_Message handle_of(const Matched* matched) { return MPI_Message(own_kind | matched->index); }
+Matched* own_message(MPI_Message message) {
+  const std::lock_guard lock(matched_table.mutex);
+  const auto found = matched_table.by_index.find(std::uint32_t(message) & 0x03ffffff);
+  return found == matched_table.by_index.end() ? nullptr : found->second;
+}
+#else
+bool is_own_message(MPI_Message message) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(message);
+  return (bits & 1) && bits > 4095;
+}
+MPI_Message handle_of(const Matched* matched) {
+  return reinterpret_cast<MPI_Message>(reinterpret_cast<std::uintptr_t>(matched) + 1);
+}
+Matched* own_message(MPI_Message message) {
+  return reinterpret_cast<Matched*>(reinterpret_cast<std::uintptr_t>(message) - 1);
+}
+#endif
+
+MPI_Message keep_matched(messages::Early* early, MPI_Comm comm) {
+  auto* const matched = new Matched{early, comm, 0};
+  const std::lock_guard lock(matched_table.mutex);
+  do {
+    matched_table.last = matched_table.last % 0x03fffffe + 1;
+  } while (matched_table.by_index.count(matched_table.last));
+  matched->index = matched_table.last;
+  matched_table.by_index[matched->index] = matched;
+  return handle_of(matched);
+}
+
+Matched take_matched(MPI_Message message) {
+  Matched* const matched = own_message(message);
+  const Matched copy = *matched;
+  {
+    const std::lock_guard lock(matched_table.mutex);
+    matched_table.by_index.erase(matched->index);
+  }
+  delete matched;
+  return copy;
+}
+
+bool probe_once(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
+  return the_messenger->probe({c.context, wildcard_source(source), wildcard_tag(tag)}, take, found);
+}
+
+void set_status(MPI_Status* status, const messages::Messenger::Found& found) {
+  mpi::set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
+}
+
+// Probe and Mprobe: until there is one.
+void probe_blocking(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
+  bool there = probe_once(c, source, tag, take, found);
+  if (there) return;
+  const int member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
+  auto probe = [&] {
+    if (there || (there = probe_once(c, source, tag, take, found))) return true;
+    if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
+    return false;
+  };
+  the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
+}
+
+template <class N, class HostCall>
+int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
+                    MPI_Status* status, MPI_Request* request, HostCall host_call) {
+  if (!message || !the_messenger || !is_own_message(*message)) return host_call();
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return raise_code(own_message(*message)->comm, count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+  const Matched matched = take_matched(*message);
+  *message = host.message_null;
+  return guarded(matched.comm, function, [&]() -> int {
+    std::unique_ptr<Packed> packed;
+    if (typed.packs()) {
+      packed = std::make_unique<Packed>(buffer, count, type, matched.comm);
+      typed.data = packed->data();
+    }
+    auto stage = devices::stage(typed.data, false);
+    if (request) {
+      UserRequest* const user = new_request(matched.comm);
+      user->plain = false;
+      user->packed = std::move(packed);
+      user->receive_stage = std::move(stage);
+      user->layout = std::move(typed.layout);
+      user->active = true;
+      user->request.is_send = false;
+      user->request.data = typed.data;
+      user->request.member = matched.early->member;
+      *request = handle_of(user);
+      the_messenger->start_matched(user->request, *matched.early);
+      return MPI_SUCCESS;
+    }
+    messages::Request r;
+    r.data = typed.data;
+    r.member = matched.early->member;
+    the_messenger->start_matched(r, *matched.early);
+    wait_for(r);
+    if (stage) store(*stage, r);
+    mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+    return report(matched.comm, packed ? land(*packed, r) : outcome(r));
+  });
+}
+
+// ---------------------------------------------------------------- combined
+
+// Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
+template <class N, class HostCall>
+int exchange(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+             void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
+             MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag))
+    return blocking_host(host_call);
+  TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
+  if (!out.good || !in.good) return blocking_host(host_call);
+  return guarded(comm, function, [&]() -> int {
+    auto send_stage = devices::stage(out.data, dest != MPI_PROC_NULL);
+    auto receive_stage = devices::stage(in.data, false);
+    layout::Data data = out.data;
+    std::unique_ptr<std::byte[]> kept;
+    std::optional<memory::Temporary> temporary;
+    std::unique_ptr<Packed> packed_out, packed_in;
+    if (in.packs() && source != MPI_PROC_NULL) {
+      packed_in = std::make_unique<Packed>(recv, recv_count, recv_type, comm);
+      in.data = packed_in->data();
+    }
+    if (out.packs() && dest != MPI_PROC_NULL) {
+      packed_out = std::make_unique<Packed>(const_cast<void*>(send), send_count, send_type, comm);
+      data = packed_out->data();
+      if (const int code = packed_out->pack_all(); code != MPI_SUCCESS) return code;
+    } else if (copy && dest != MPI_PROC_NULL && data.bytes) {
+      std::byte* to;
+      if (request) {
+        kept.reset(new std::byte[data.bytes]);
+        to = kept.get();
+      } else {
+        temporary.emplace(data.bytes);
+        to = temporary->data();
+        if (!to) throw std::bad_alloc();
+      }
+      layout::gather(to, data, 0, data.bytes);
+      data = {to, data.bytes, {}};
+    }
+    if (request) {
+      UserRequest* const user = new_request(comm);
+      user->plain = false;
+      user->active = true;
+      user->layout = std::move(in.layout);
+      user->other_layout = std::move(out.layout);
+      user->copy = std::move(kept);
+      user->packed = std::move(packed_in);
+      user->other_packed = std::move(packed_out);
+      user->send_stage = std::move(send_stage);
+      user->receive_stage = std::move(receive_stage);
+      user->request.is_send = false;
+      if (source == MPI_PROC_NULL) {
+        // Its status says so; completion is the send's alone.
+        user->request.member = -1;
+        user->request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
+        user->request.complete_at_once();
+      } else {
+        prepare_receive(user->request, *c, source, recv_tag, in.data);
+        the_messenger->start(user->request);
+      }
+      if (dest != MPI_PROC_NULL) {
+        user->other = std::make_unique<messages::Request>();
+        prepare_send(*user->other, *c, dest, send_tag, SendMode::standard, data);
+        the_messenger->start(*user->other);
+      }
+      *request = handle_of(user);
+      return MPI_SUCCESS;
+    }
+    messages::Request receiving, sending;
+    const bool receives = source != MPI_PROC_NULL;
+    if (receives) {
+      prepare_receive(receiving, *c, source, recv_tag, in.data);
+      the_messenger->start(receiving);
+    }
+    bool sent = dest == MPI_PROC_NULL;
+    try {
+      if (!sent) sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
+      if (!sent) {
+        prepare_send(sending, *c, dest, send_tag, SendMode::standard, data);
+        the_messenger->start(sending);
+      }
+      if (receives) the_messenger->wait(receiving);
+      if (!sent) the_messenger->wait(sending);
+    } catch (...) {
+      if (receives) the_messenger->abandon(receiving);
+      if (!sent && sending.is_send) the_messenger->abandon(sending);
+      throw;
+    }
+    if (!receives) {
+      set_nowhere_status(status);
+      return MPI_SUCCESS;
+    }
+    if (receive_stage) store(*receive_stage, receiving);
+    mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
+    return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
+  });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+}  // namespace
+
+int Recv(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
+  return receive("MPI_Recv", b, n, t, source, tag, c, s, [&] { return host.Recv(b, n, t, source, tag, c, s); });
+}
+int Recv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
+  return receive("MPI_Recv_c", b, n, t, source, tag, c, s,
+                 [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); });
+}
+#define NEARFIELD_MAKE_RECEIVE(Name, persistent)                                                        \
+  int Name(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {           \
+    return make_receive(persistent, "MPI_" #Name, b, n, t, source, tag, c, r,                           \
+                        [&] { return host.Name(b, n, t, source, tag, c, r); });                         \
+  }                                                                                                     \
+  int Name##_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) { \
+    return make_receive(persistent, "MPI_" #Name "_c", b, n, t, source, tag, c, r, [&] {                \
+      return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, source, tag, c, r);         \
+    });                                                                                                 \
+  }
+NEARFIELD_MAKE_RECEIVE(Irecv, false)
+NEARFIELD_MAKE_RECEIVE(Recv_init, true)
+
+int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag)) return blocking_host([&] { return host.Probe(source, tag, comm, status); });
+  if (source == MPI_PROC_NULL) {
+    set_nowhere_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Probe", [&]() -> int {
+    messages::Messenger::Found found;
+    probe_blocking(*c, source, tag, false, found);
+    set_status(status, found);
+    return MPI_SUCCESS;
+  });
+}
+
+int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !flag) return host.Iprobe(source, tag, comm, flag, status);
+  if (source == MPI_PROC_NULL) {
+    *flag = 1;
+    set_nowhere_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Iprobe", [&]() -> int {
+    messages::Messenger::Found found;
+    *flag = probe_once(*c, source, tag, false, found);
+    if (*flag) set_status(status, found);
+    else look_elsewhere();
+    return MPI_SUCCESS;
+  });
+}
+
+int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !message)
+    return blocking_host([&] { return host.Mprobe(source, tag, comm, message, status); });
+  if (source == MPI_PROC_NULL) {
+    *message = host.message_no_proc;
+    set_nowhere_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Mprobe", [&]() -> int {
+    messages::Messenger::Found found;
+    probe_blocking(*c, source, tag, true, found);
+    *message = keep_matched(found.message, comm);
+    set_status(status, found);
+    return MPI_SUCCESS;
+  });
+}
+
+int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !flag || !message)
+    return host.Improbe(source, tag, comm, flag, message, status);
+  if (source == MPI_PROC_NULL) {
+    *flag = 1;
+    *message = host.message_no_proc;
+    set_nowhere_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Improbe", [&]() -> int {
+    messages::Messenger::Found found;
+    *flag = probe_once(*c, source, tag, true, found);
+    if (*flag) {
+      *message = keep_matched(found.message, comm);
+      set_status(status, found);
+    } else {
+      *message = host.message_null;
+      look_elsewhere();
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+int Mrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
+  return receive_matched("MPI_Mrecv", b, n, t, m, s, nullptr, [&] { return host.Mrecv(b, n, t, m, s); });
+}
+int Mrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
+  return receive_matched("MPI_Mrecv_c", b, n, t, m, s, nullptr,
+                         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv_c", host.world, b, n, t, m, s); });
+}
+int Imrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
+  return receive_matched("MPI_Imrecv", b, n, t, m, MPI_STATUS_IGNORE, r, [&] { return host.Imrecv(b, n, t, m, r); });
+}
+int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
+  return receive_matched("MPI_Imrecv_c", b, n, t, m, MPI_STATUS_IGNORE, r,
+                         [&] { return large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv_c", host.world, b, n, t, m, r); });
+}
+
+int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+             int rtag, MPI_Comm c, MPI_Status* status) {
+  return exchange("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
+                  [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
+}
+int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
+               int source, int rtag, MPI_Comm c, MPI_Status* status) {
+  return exchange("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
+    return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
+                 status);
+  });
+}
+int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                     MPI_Status* status) {
+  return exchange("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
+                  [&] { return host.Sendrecv_replace(b, n, t, dest, stag, source, rtag, c, status); });
+}
+int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                       MPI_Status* status) {
+  return exchange("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
+    return large(host.Sendrecv_replace_c, host.Sendrecv_replace, "MPI_Sendrecv_replace_c", c, b, n, t, dest, stag,
+                 source, rtag, c, status);
+  });
+}
+
+int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+              int rtag, MPI_Comm c, MPI_Request* request) {
+  return exchange(
+      "MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false, [&] {
+        return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, request);
+      });
+}
+int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
+                MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
+  return exchange("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  false, [&] {
+                    return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
+                                 tr, source, rtag, c, request);
+                  });
+}
+int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                      MPI_Request* request) {
+  return exchange(
+      "MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request, true, [&] {
+        return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag, c, request);
+      });
+}
+int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                        MPI_Request* request) {
+  return exchange("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  true, [&] {
+                    return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
+                                 t, dest, stag, source, rtag, c, request);
+                  });
+}
+
+// ---------------------------------------------------------------- message handles as integers
+
+#ifdef NEARFIELD_HOST_MPICH
+int Message_toint(MPI_Message message) { return int(message); }
+MPI_Message Message_fromint(int number) { return MPI_Message(number); }
+#else
+int Message_toint(MPI_Message message) {
+  return is_own_message(message) ? -2 - int(own_message(message)->index) : host.message_to_int(message);
+}
+MPI_Message Message_fromint(int number) {
+  if (number >= -1) return host.message_from_int(number);
+  const std::lock_guard lock(matched_table.mutex);
+  const auto found = matched_table.by_index.find(std::uint32_t(-2 - number));
+  return found == matched_table.by_index.end() ? host.message_null : handle_of(found->second);
+}
+#endif
+int Message_c2f(MPI_Message message) { return Message_toint(message); }
+MPI_Message Message_f2c(int number) { return Message_fromint(number); }
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,169 @@
+// Sends of all modes, blocking, non-blocking and persistent.
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi {
+
+int largest_tag = 32767;
+
+namespace {
+
+// Data of a type that is not described.
+int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm);
+
+[[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
+                                            int tag) {
+  const messages::Envelope envelope{c.context, c.rank, tag};
+  if (mode == SendMode::buffered) return report(c.comm, send_buffered(c, envelope, c.members[dest], data));
+  if (mode != SendMode::synchronous && the_messenger->send_at_once(c.members[dest], envelope, data)) return MPI_SUCCESS;
+  messages::Request request;
+  prepare_send(request, c, dest, tag, mode, data);
+  the_messenger->start(request);
+  wait_for(request);
+  return report(c.comm, outcome(request));
+}
+
+template <class N, class HostCall>
+int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
+         MPI_Comm comm, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return blocking_host(host_call);
+  if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (typed.packs()) [[unlikely]]
+    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), dest, tag, comm);
+  return guarded(comm, function, [&]() -> int {
+    if (devices::possible()) [[unlikely]] {
+      const auto stage = devices::stage(typed.data, true);
+      return send_data(mode, typed.data, *c, dest, tag);
+    }
+    return send_data(mode, typed.data, *c, dest, tag);
+  });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm) {
+  return guarded(comm, function, [&]() -> int {
+    const layout::Data data = packed.data();
+    if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
+    auto never = [] { return MPI_ERR_INTERN; };
+    return send(mode, function, data.address, MPI_Count(data.bytes), host.byte, dest, tag, comm, never);
+  });
+}
+
+// isend and the _init forms: `persistent` leaves the start to MPI_Start.
+template <class N, class HostCall>
+int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
+              int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag) || !request) return making_host(persistent, request, host_call);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return making_host(persistent, request, host_call);
+  return guarded(comm, function, [&]() -> int {
+    auto stage = devices::stage(typed.data, !persistent);
+    const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
+    if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
+        the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
+      *request = common_send();
+      return MPI_SUCCESS;
+    }
+    std::unique_ptr<Packed> packed;
+    if (typed.packs() && dest != MPI_PROC_NULL) {
+      packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      typed.data = packed->data();
+    }
+    UserRequest* const user = new_request(comm);
+    if (plain && dest != MPI_PROC_NULL && !typed.layout && !stage) {
+      user->active = true;
+      prepare_send(user->request, *c, dest, tag, mode, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
+    user->plain = false;
+    user->persistent = persistent;
+    user->mode = mode;
+    user->packed = std::move(packed);
+    user->nowhere = dest == MPI_PROC_NULL;
+    user->layout = std::move(typed.layout);
+    user->send_stage = std::move(stage);
+    if (user->nowhere) user->request.is_send = true;
+    else prepare_send(user->request, *c, dest, tag, mode, typed.data);
+    user->keep();
+    *request = handle_of(user);
+    if (persistent) return MPI_SUCCESS;
+    const int code = begin(*user);
+    if (code == MPI_SUCCESS) return code;
+    *request = host.request_null;
+    free_request(user);
+    return raise_code(comm, code);
+  });
+} catch (const std::bad_alloc&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+}  // namespace
+
+int begin(UserRequest& user) {
+  user.active = true;
+  user.stored = false;
+  if (user.nowhere) return MPI_SUCCESS;
+  if (user.packed) [[unlikely]] {
+    user.landed = false;
+    const int code = user.request.is_send ? user.packed->pack_all() : MPI_SUCCESS;
+    if (code != MPI_SUCCESS) {
+      user.active = false;
+      return code;
+    }
+  }
+  if (user.persistent && user.send_stage && !user.send_stage->fetch()) {
+    user.active = false;
+    return MPI_ERR_BUFFER;
+  }
+  user.request.envelope = user.envelope;
+  user.request.member = user.member;
+  user.request.data = user.data;
+  if (user.request.is_send && user.mode == SendMode::buffered) {
+    Communicator* const c = communicator_of(user.comm);
+    const int code = c ? send_buffered(*c, user.envelope, user.member, user.data) : MPI_ERR_COMM;
+    if (code == MPI_SUCCESS) user.request.complete_at_once();
+    else user.active = false;
+    return code;
+  }
+  the_messenger->start(user.request);
+  return MPI_SUCCESS;
+}
+
+#define NEARFIELD_SEND(Name, mode)                                                                             \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                              \
+    return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });  \
+  }                                                                                                            \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                    \
+    return send(mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                                \
+                [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); }); \
+  }
+NEARFIELD_SEND(Send, SendMode::standard)
+NEARFIELD_SEND(Bsend, SendMode::buffered)
+NEARFIELD_SEND(Ssend, SendMode::synchronous)
+NEARFIELD_SEND(Rsend, SendMode::ready)
+
+#define NEARFIELD_MAKE_SEND(Name, mode, persistent)                                                                    \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {                      \
+    return make_send(mode, persistent, "MPI_" #Name, b, n, t, dest, tag, c, r,                                         \
+                     [&] { return host.Name(b, n, t, dest, tag, c, r); });                                             \
+  }                                                                                                                    \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {            \
+    return make_send(mode, persistent, "MPI_" #Name "_c", b, n, t, dest, tag, c, r,                                    \
+                     [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c, r); }); \
+  }
+NEARFIELD_MAKE_SEND(Isend, SendMode::standard, false)
+NEARFIELD_MAKE_SEND(Ibsend, SendMode::buffered, false)
+NEARFIELD_MAKE_SEND(Issend, SendMode::synchronous, false)
+NEARFIELD_MAKE_SEND(Irsend, SendMode::ready, false)
+NEARFIELD_MAKE_SEND(Send_init, SendMode::standard, true)
+NEARFIELD_MAKE_SEND(Bsend_init, SendMode::buffered, true)
+NEARFIELD_MAKE_SEND(Ssend_init, SendMode::synchronous, true)
+NEARFIELD_MAKE_SEND(Rsend_init, SendMode::ready, true)
+
+}  // namespace nearfield::mpi
