@@ -12,7 +12,7 @@ namespace nearfield {
 
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
-// How all members of a team wait for each other (team/blocks.hpp).
+// How all members of a team wait for each other (track/words.hpp).
 enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 // How messages travel: forced for all, or by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };

@@ -1,5 +1,5 @@
-// Which algorithm: what a file says, or the cheapest by the model, and then what trials have found (trials.hpp), unless
-// an override says otherwise.
+// Which algorithm: the cheapest by the model, unless an override says otherwise. (What a file says, and what trials
+// have found, is the Chooser's.)
 //
 // An override is a list of sentences separated by ";": "allreduce:partitioned" forces an algorithm (where it does not
 // apply to a call, the cheapest of the others is taken; several forced ones are tried against each other),
@@ -18,6 +18,9 @@ namespace nearfield::choosing {
 // Empty when the text can be honoured, else what is wrong and which names there are.
 std::string complain_about(std::string_view override_text);
 
+// Whether an override lets a row be used: 2 forced, 1 allowed, 0 excluded.
+int standing(std::string_view override_text, const collectives::Algorithm& row);
+
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
 
@@ -35,58 +38,5 @@ struct Chosen {
   bool forced = false;                                   // by the override
 };
 Chosen choose(const team::Shape& shape, std::string_view override_text, const collectives::Call& call);
-
-// Runs `algorithm`; where it needs buffers that are out of reach, `staged`. What ran, nullptr: none could, on all
-// members alike, and nothing has been moved.
-inline const collectives::Algorithm* run_or_staged(team::Team& team, const collectives::Call& call,
-                                                   const collectives::Algorithm& algorithm,
-                                                   const collectives::Algorithm* staged) {
-  if (collectives::run(team, algorithm, call)) return &algorithm;
-  if (!staged) return nullptr;
-  staged->run(team, call);
-  return staged;
-}
-
-// The trials of a cell; nullptr: it has none.
-class Trials;
-const Trials* trials_of(const team::Team& team, collectives::Collective collective, std::size_t bytes);
-
-// What needs no reach and applies to a call; nullptr: nothing. Slow.
-const collectives::Algorithm* find_staged(const team::Team& team, const collectives::Call& call);
-
-// Runs the cell's algorithm, which applies. Buffers of one size that were out of reach will be so again: after each
-// failure the next calls, twice as many each time, do not even ask. Every call that runs the cell's algorithm comes
-// through here, also where one member alone times it: what is skipped must be equal on all.
-inline const collectives::Algorithm* run_chosen(team::Team& team, const collectives::Call& call,
-                                                team::Team::Choice& choice) {
-  const collectives::Algorithm* const algorithm = choice.algorithm;
-  if (algorithm->reach == collectives::staged) [[likely]] {
-    algorithm->run(team, call);
-    return algorithm;
-  }
-  const auto* const staged =
-      choice.staged && choice.staged->applies(team.shape(), call) ? choice.staged : find_staged(team, call);
-  if (staged && choice.skip > 0) {
-    --choice.skip;
-    staged->run(team, call);
-    return staged;
-  }
-  const auto* const ran = run_or_staged(team, call, *algorithm, staged);
-  if (ran == algorithm) choice.failures = 0;
-  else choice.skip = 1u << std::min(++choice.failures, 6u);
-  return ran;
-}
-
-// Calls that are not run as those before: the first, those of trials, those to which the cell's choice does not apply.
-const collectives::Algorithm* perform_slowly(team::Team& team, const collectives::Call& call,
-                                             team::Team::Choice& choice);
-
-// Chooses and runs; nullptr where no algorithm applies, on all members alike.
-inline const collectives::Algorithm* perform(team::Team& team, const collectives::Call& call) {
-  auto& choice = team.chosen[std::size_t(call.collective)][size_class(call.bytes)];
-  if (++choice.calls == choice.event || !choice.algorithm->applies(team.shape(), call)) [[unlikely]]
-    return perform_slowly(team, call, choice);
-  return run_chosen(team, call, choice);
-}
 
 }  // namespace nearfield::choosing

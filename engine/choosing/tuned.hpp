@@ -8,11 +8,15 @@
 //   algorithm = "pull-rotated"    the fastest
 //   staged = "rounds"             the fastest of those that need no reach
 //
-// The first member of a communicator reads it and tells the others (Plan::tuned), since files may differ by node.
+// The first member of a communicator reads it and tells the others (Words::tuned), since files may differ by node.
 #pragma once
 #include <string>
 
-#include "engine/team/team.hpp"
+#include <cstdint>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/collectives/call.hpp"
 
 namespace nearfield::choosing {
 

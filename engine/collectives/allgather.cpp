@@ -7,66 +7,66 @@ namespace {
 
 double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
 
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
+void slots(Track& track, const Call& call) {
+  const std::uint64_t seq = track.next_slot();
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(team.reserve_slot(seq), call.send, call.bytes);
-  team.publish_slot(seq, call.bytes);
-  put(out + team.rank() * call.bytes, call.send, call.bytes);
-  team.meet_slots(seq);
-  Lengths lengths(team, call.bytes);
+  stage(track.reserve_slot(seq), call.send, call.bytes);
+  track.publish_slot(seq, call.bytes);
+  put(out + track.rank() * call.bytes, call.send, call.bytes);
+  track.meet_slots(seq);
+  Lengths lengths(track, call.bytes);
   lengths.look_at_slots(seq);
-  orders::each_partner(Order::rotated, team.size(), team.size(), team.rank(), [&](int r) {
-    if (r != team.rank()) put(out + r * call.bytes, team.slot(r, seq), call.bytes);
+  orders::each_partner(Order::rotated, track.size(), track.size(), track.rank(), [&](int r) {
+    if (r != track.rank()) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
   });
   lengths.report();
 }
 
-void tree(Team& team, const Call& call) {
+void tree(Track& track, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = team.next_slot(), down = team.next_slot();
+  const std::uint64_t up = track.next_slot(), down = track.next_slot();
   auto* const out = static_cast<std::byte*>(call.recv);
-  gather_up<Slots>(team, up, root, call.send, call.bytes, team.inputs());
-  if (team.rank() == root)
-    for (int r = 0; r < team.size(); ++r) put(out + r * call.bytes, team.inputs()[r], call.bytes);
-  pass_down<Slots>(team, down, root, out, out, call.bytes * std::size_t(team.size()));
-  team.have_met_slots(up);
+  gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs());
+  if (track.rank() == root)
+    for (int r = 0; r < track.size(); ++r) put(out + r * call.bytes, track.inputs()[r], call.bytes);
+  pass_down<Slots>(track, down, root, out, out, call.bytes * std::size_t(track.size()));
+  track.have_met_slots(up);
 }
 
-void rounds(Team& team, const Call& call) {
-  const std::size_t chunk = round_bytes(team, call.bytes, 1);
+void rounds(Track& track, const Call& call) {
+  const std::size_t chunk = round_bytes(track, call.bytes, 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const int p = team.size(), me = team.rank();
-  const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
+  const int p = track.size(), me = track.rank();
+  const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   exchange_rounds(
-      team, divide_up(call.bytes, chunk), Team::Passing::copied, length,
-      [&](std::size_t k, std::byte* buffer) { stage_in(team, buffer, in + k * chunk, length(k)); },
+      track, divide_up(call.bytes, chunk), Track::Passing::copied, length,
+      [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int r = (me + i) % p;
-          put_from(team, r, tick, out + r * call.bytes + k * chunk, team.buffer(r, tick), length(k), stores);
+          put_from(track, r, tick, out + r * call.bytes + k * chunk, track.buffer(r, tick), length(k), stores);
         }
       });
   copying::fence();
 }
 
-void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {
-  put(team.recv_of(to) + from * call.bytes, team.send_of(from), call.bytes, stores);
+void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
+  put(track.recv_of(to) + from * call.bytes, track.send_of(from), call.bytes, stores);
 }
 
 // A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
 template <Kind kind>
-void direct(Team& team, const Call& call) {
-  exchange_direct<kind>(team, working_set(team.shape(), call), call.bytes,
-                        [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+void direct(Track& track, const Call& call) {
+  exchange_direct<kind>(track, working_set(track.shape(), call), call.bytes,
+                        [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
-void shares(Team& team, const Call& call, int first, int last) {
-  exchange_shares(team, working_set(team.shape(), call), call.bytes, first, last,
-                  [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+void shares(Track& track, const Call& call, int first, int last) {
+  exchange_shares(track, working_set(track.shape(), call), call.bytes, first, last,
+                  [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

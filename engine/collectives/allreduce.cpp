@@ -7,45 +7,45 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  std::byte* mine = team.reserve_slot(seq);
+void slots(Track& track, const Call& call) {
+  const std::uint64_t seq = track.next_slot();
+  std::byte* mine = track.reserve_slot(seq);
   stage(mine, call.send, call.bytes);
-  team.publish_slot(seq, call.bytes);
-  auto inputs = team.inputs();
-  for (int r = 0; r < team.size(); ++r) inputs[r] = team.slot(r, seq);
-  inputs[team.rank()] = call.send;
-  team.meet_slots(seq);
-  Lengths lengths(team, call.bytes);
+  track.publish_slot(seq, call.bytes);
+  auto inputs = track.inputs();
+  for (int r = 0; r < track.size(); ++r) inputs[r] = track.slot(r, seq);
+  inputs[track.rank()] = call.send;
+  track.meet_slots(seq);
+  Lengths lengths(track, call.bytes);
   lengths.look_at_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   lengths.report();
 }
 
-void tree(Team& team, const Call& call) {
+void tree(Track& track, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = team.next_slot(), down = team.next_slot();
+  const std::uint64_t up = track.next_slot(), down = track.next_slot();
   if (reducing::associative(call.type)) {
-    fold_up<Slots>(team, up, root, call, call.count, call.recv);
+    fold_up<Slots>(track, up, root, call, call.count, call.recv);
   } else {
-    gather_up<Slots>(team, up, root, call.send, call.bytes, team.inputs());
+    gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs());
     void* out = call.recv;
-    if (team.rank() == root) call.fold(&out, 1, team.inputs().data(), team.inputs().size(), call.count);
+    if (track.rank() == root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
   }
-  pass_down<Slots>(team, down, root, call.recv, call.recv, call.bytes);
-  team.have_met_slots(up);
+  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes);
+  track.have_met_slots(up);
 }
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
-void oneshot(Team& team, const Call& call) {
+void oneshot(Track& track, const Call& call) {
   exchange_rounds(
-      team, 1, Team::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
-      [&](std::size_t, std::byte* buffer) { stage_in(team, buffer, call.send, call.bytes); }, [](std::size_t) {},
+      track, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
-        auto inputs = team.inputs();
-        for (int r = 0; r < team.size(); ++r) inputs[r] = team.buffer(r, tick);
-        inputs[team.rank()] = call.send;
+        auto inputs = track.inputs();
+        for (int r = 0; r < track.size(); ++r) inputs[r] = track.buffer(r, tick);
+        inputs[track.rank()] = call.send;
         void* out = call.recv;
         call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
       });
@@ -53,37 +53,37 @@ void oneshot(Team& team, const Call& call) {
 
 // Every rank reduces its share of all send buffers in registers and stores the result into all receive buffers: every
 // byte is loaded once and stored once, 2ps of traffic, the lower bound.
-void shares(Team& team, const Call& call, int first, int last) {
-  reduce_direct(team, call, first, last, {0, std::size_t(team.size())});
+void shares(Track& track, const Call& call, int first, int last) {
+  reduce_direct(track, call, first, last, {0, std::size_t(track.size())});
 }
 
-void direct(Team& team, const Call& call) {
-  shares(team, call, team.rank(), team.rank() + 1);
-  finish_direct(team);
+void direct(Track& track, const Call& call) {
+  shares(track, call, track.rank(), track.rank() + 1);
+  finish_direct(track);
 }
 
-void direct_blocks(Team& team, const Call& call) {
-  reduce_direct<Outputs::blocks>(team, call, team.rank(), team.rank() + 1, {0, std::size_t(team.size())});
-  finish_direct(team);
+void direct_blocks(Track& track, const Call& call) {
+  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
+  finish_direct(track);
 }
 
 // The same with fewer streams of stores: every rank stores its share into its own buffer, then fetches the others'.
-void direct_pull(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
+void direct_pull(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
   const std::size_t element = call.bytes / call.count;
-  reduce_direct(team, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
-  finish_direct(team);  // so far: everybody's share is in place
-  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+  reduce_direct(track, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
+  finish_direct(track);  // so far: everybody's share is in place
+  const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
   for (int i = 1; i < p; ++i) {
     const int r = (me + i) % p;
     const Range theirs = line_share(call.count, element, p, r);
-    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, team.recv_of(r) + theirs.begin * element,
+    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, track.recv_of(r) + theirs.begin * element,
         theirs.size() * element, store);
   }
-  finish_direct(team);
+  finish_direct(track);
 }
 
-void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, true); }
+void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, true); }
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call& call) {

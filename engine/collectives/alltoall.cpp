@@ -10,19 +10,19 @@ namespace {
 
 double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
 
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  const int p = team.size(), me = team.rank();
+void slots(Track& track, const Call& call) {
+  const std::uint64_t seq = track.next_slot();
+  const int p = track.size(), me = track.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(team.reserve_slot(seq), in, call.bytes * p);
-  team.publish_slot(seq, call.bytes * p);
+  stage(track.reserve_slot(seq), in, call.bytes * p);
+  track.publish_slot(seq, call.bytes * p);
   put(out + me * call.bytes, in + me * call.bytes, call.bytes);
-  team.meet_slots(seq);
-  Lengths lengths(team, call.bytes * p);
+  track.meet_slots(seq);
+  Lengths lengths(track, call.bytes * p);
   lengths.look_at_slots(seq);
   orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-    if (r != me) put(out + r * call.bytes, team.slot(r, seq) + me * call.bytes, call.bytes);
+    if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
   });
   lengths.report();
 }
@@ -30,19 +30,19 @@ void slots(Team& team, const Call& call) {
 // Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
 // buffer. In place works because a round's pieces have all been staged, by everybody, before any of them is
 // overwritten.
-void rounds(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
-  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
+void rounds(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
+  const std::size_t piece = round_bytes(track, call.bytes, p - 1), place = place_bytes(track, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const auto stores = stores_for(team.shape(), working_set(team.shape(), call));
+  const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
-      team, divide_up(call.bytes, piece), Team::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
+      track, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
+          stage_in(track, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
         }
       },
       [&](std::size_t k) {
@@ -51,7 +51,7 @@ void rounds(Team& team, const Call& call) {
       [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int from = (me + p - i) % p;
-          put_from(team, from, tick, out + from * call.bytes + k * piece, team.buffer(from, tick) + (i - 1) * place,
+          put_from(track, from, tick, out + from * call.bytes + k * piece, track.buffer(from, tick) + (i - 1) * place,
                    length(k), stores);
         }
       });
@@ -70,26 +70,26 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
 }
 
 // The block that `from` has for `to`. In place, each member of a pair exchanges half of their two blocks.
-void move(Team& team, const Call& call, int from, int to, copying::Stores stores) {
+void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
   const std::size_t n = call.bytes;
   if (call.send != call.recv) {  // on all ranks alike, as MPI asks
-    copying::copy_hybrid(team.recv_of(to) + from * n, team.send_of(from) + to * n, n, stores);
+    copying::copy_hybrid(track.recv_of(to) + from * n, track.send_of(from) + to * n, n, stores);
   } else if (to != from) {
     const auto half = divide(n, 2);
     const std::size_t at = to < from ? 0 : half.first;
-    swap(team.recv_of(to) + from * n + at, team.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
+    swap(track.recv_of(to) + from * n + at, track.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
   }
 }
 
 template <Kind kind>
-void direct(Team& team, const Call& call) {
-  exchange_direct<kind>(team, working_set(team.shape(), call), call.bytes,
-                        [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+void direct(Track& track, const Call& call) {
+  exchange_direct<kind>(track, working_set(track.shape(), call), call.bytes,
+                        [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
-void shares(Team& team, const Call& call, int first, int last) {
-  exchange_shares(team, working_set(team.shape(), call), call.bytes, first, last,
-                  [&](int from, int to, copying::Stores stores) { move(team, call, from, to, stores); });
+void shares(Track& track, const Call& call, int first, int last) {
+  exchange_shares(track, working_set(track.shape(), call), call.bytes, first, last,
+                  [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

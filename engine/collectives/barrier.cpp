@@ -4,11 +4,11 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(Team& team, const Call&) {
-  const std::uint64_t seq = team.next_slot();
-  team.reserve_slot(seq);
-  team.publish_slot(seq, 0);
-  team.meet_slots(seq);
+void slots(Track& track, const Call&) {
+  const std::uint64_t seq = track.next_slot();
+  track.reserve_slot(seq);
+  track.publish_slot(seq, 0);
+  track.meet_slots(seq);
 }
 
 // ---- estimates (costs.hpp)

@@ -9,102 +9,102 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Team& team, const Call& call) {
-  const std::uint64_t seq = Ring::next(team);
-  Lengths lengths(team, call.bytes);
-  if (team.rank() == call.root) {
-    stage(Ring::reserve(team, seq), call.send, call.bytes);
-    Ring::publish(team, seq, call.bytes);
+void small(Track& track, const Call& call) {
+  const std::uint64_t seq = Ring::next(track);
+  Lengths lengths(track, call.bytes);
+  if (track.rank() == call.root) {
+    stage(Ring::reserve(track, seq), call.send, call.bytes);
+    Ring::publish(track, seq, call.bytes);
   } else {
-    const std::byte* const from = Ring::wait(team, call.root, seq);
-    const std::size_t bytes = Ring::bytes(team, call.root, seq);
+    const std::byte* const from = Ring::wait(track, call.root, seq);
+    const std::size_t bytes = Ring::bytes(track, call.root, seq);
     lengths.look(call.root, bytes);
     put(call.recv, from, std::min(bytes, call.bytes));
   }
-  Ring::finish(team, seq);
-  lengths.report(team.exact_bcast);
+  Ring::finish(track, seq);
+  lengths.report(track.team().exact_bcast);
 }
 
-void tree(Team& team, const Call& call) {
-  Lengths lengths(team, call.bytes);
-  rooted_by_tree(team, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-    pass_down<Ring>(team, seq, call.root, call.send, call.recv, call.bytes);
-    const int parent = team.tree().parent(team.rank(), call.root);
-    if (parent >= 0) lengths.look(parent, Ring::bytes(team, parent, seq));
+void tree(Track& track, const Call& call) {
+  Lengths lengths(track, call.bytes);
+  rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
+    pass_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes);
+    const int parent = track.tree().parent(track.rank(), call.root);
+    if (parent >= 0) lengths.look(parent, Ring::bytes(track, parent, seq));
   });
-  lengths.report(team.exact_bcast);
+  lengths.report(track.team().exact_bcast);
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
-void met(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  std::byte* const mine = team.reserve_slot(seq);
-  if (team.rank() == call.root) stage(mine, call.send, call.bytes);
-  team.publish_slot(seq, call.bytes);
-  team.meet_slots(seq);
-  Lengths lengths(team, call.bytes);
-  if (team.rank() != call.root) {
-    const std::size_t bytes = team.slot_bytes(call.root, seq);
+void met(Track& track, const Call& call) {
+  const std::uint64_t seq = track.next_slot();
+  std::byte* const mine = track.reserve_slot(seq);
+  if (track.rank() == call.root) stage(mine, call.send, call.bytes);
+  track.publish_slot(seq, call.bytes);
+  track.meet_slots(seq);
+  Lengths lengths(track, call.bytes);
+  if (track.rank() != call.root) {
+    const std::size_t bytes = track.slot_bytes(call.root, seq);
     lengths.look(call.root, bytes);
-    put(call.recv, team.slot(call.root, seq), std::min(bytes, call.bytes));
+    put(call.recv, track.slot(call.root, seq), std::min(bytes, call.bytes));
   }
-  lengths.report(team.exact_bcast);
+  lengths.report(track.team().exact_bcast);
 }
 
-void pipeline(Team& team, const Call& call) {
-  const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
-  const auto stores = stores_for(team.shape(), double(call.bytes) * (team.size() + 1));
-  team.begin_rooted_rounds();
-  const std::uint64_t first = team.tick() + 1;
+void pipeline(Track& track, const Call& call) {
+  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
+  const auto stores = stores_for(track.shape(), double(call.bytes) * (track.size() + 1));
+  track.begin_rooted_rounds();
+  const std::uint64_t first = track.tick() + 1;
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
     const std::uint64_t tick = first + c;
-    if (team.rank() == call.root) {
-      team.wait_buffer_free(tick);
-      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::copied), static_cast<const std::byte*>(call.send) + at,
-               bytes);
-      team.post(tick);
+    if (track.rank() == call.root) {
+      track.wait_buffer_free(tick);
+      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::copied),
+               static_cast<const std::byte*>(call.send) + at, bytes);
+      track.post(tick);
     } else {
-      team.wait_posted(call.root, tick);
-      const std::uint64_t begun = team.begin_reading(tick, call.root);
-      put_from(team, call.root, tick, static_cast<std::byte*>(call.recv) + at, team.buffer(call.root, tick), bytes,
+      track.wait_posted(call.root, tick);
+      const std::uint64_t begun = track.begin_reading(tick, call.root);
+      put_from(track, call.root, tick, static_cast<std::byte*>(call.recv) + at, track.buffer(call.root, tick), bytes,
                stores);
-      team.end_reading(tick, begun);
-      team.consume(tick);
+      track.end_reading(tick, begun);
+      track.consume(tick);
     }
   }
   copying::fence();
-  team.advance(chunks);
-  if (team.rank() == call.root) team.consume(team.tick());
+  track.advance(chunks);
+  if (track.rank() == call.root) track.consume(track.tick());
 }
 
 // Root and receivers share the work: every receiver copies all but 1/p of the data, the root copies the rest to each.
-void direct(Team& team, const Call& call) {
-  const int p = team.size();
+void direct(Track& track, const Call& call) {
+  const int p = track.size();
   const auto part = divide(call.bytes, std::size_t(p));
-  const auto store = store_for(team, call.bytes * std::size_t(p));
-  if (team.rank() == call.root) {
+  const auto store = store_for(track, call.bytes * std::size_t(p));
+  if (track.rank() == call.root) {
     for (int i = 1; i < p; ++i) {
       const int r = (call.root + i) % p;
-      put(team.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
+      put(track.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
     }
   } else {
-    put(call.recv, team.send_of(call.root), part.first, store);
+    put(call.recv, track.send_of(call.root), part.first, store);
   }
-  finish_direct(team, call.root);
+  finish_direct(track, call.root);
 }
 
 // Every receiver copies: receive buffers may be anywhere.
-void direct_pull(Team& team, const Call& call) {
-  if (team.rank() != call.root)
-    put(call.recv, team.send_of(call.root), call.bytes, store_for(team, call.bytes * std::size_t(team.size())));
-  finish_direct(team, call.root);
+void direct_pull(Track& track, const Call& call) {
+  if (track.rank() != call.root)
+    put(call.recv, track.send_of(call.root), call.bytes, store_for(track, call.bytes * std::size_t(track.size())));
+  finish_direct(track, call.root);
 }
 
-void shares(Team& team, const Call& call, int first, int last) {
-  const auto store = store_for(team, call.bytes * std::size_t(team.size()));
+void shares(Track& track, const Call& call, int first, int last) {
+  const auto store = store_for(track, call.bytes * std::size_t(track.size()));
   for (int r = first; r < last; ++r)
-    if (r != call.root) put(team.recv_of(r), team.send_of(call.root), call.bytes, store);
+    if (r != call.root) put(track.recv_of(r), track.send_of(call.root), call.bytes, store);
 }
 
 // ---- estimates (costs.hpp)

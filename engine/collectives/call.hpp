@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "engine/reducing/fold.hpp"
 
@@ -49,5 +50,8 @@ inline std::uint64_t pack(const Call& call) {
   return (std::uint64_t(call.collective) + 1) << 56 | std::uint64_t(call.root & 0xffff) << 40 |
          (call.bytes & 0xffffffffff);
 }
+
+// What such a word tells.
+std::string describe_call(std::uint64_t packed);
 
 }  // namespace nearfield::collectives

@@ -10,94 +10,95 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Team& team, const Call& call) {
-  const std::uint64_t seq = Ring::next(team);
-  Lengths lengths(team, call.bytes);
-  if (team.rank() == call.root) {
+void small(Track& track, const Call& call) {
+  const std::uint64_t seq = Ring::next(track);
+  Lengths lengths(track, call.bytes);
+  if (track.rank() == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + call.root * call.bytes, call.send, call.bytes);
-    for (int i = 1; i < team.size(); ++i) {
-      const int r = (call.root + i) % team.size();
-      const std::byte* const from = Ring::wait(team, r, seq);
-      const std::size_t bytes = Ring::bytes(team, r, seq);
+    for (int i = 1; i < track.size(); ++i) {
+      const int r = (call.root + i) % track.size();
+      const std::byte* const from = Ring::wait(track, r, seq);
+      const std::size_t bytes = Ring::bytes(track, r, seq);
       lengths.look(r, bytes);
       put(out + r * call.bytes, from, std::min(bytes, call.bytes));
     }
   } else {
-    stage(Ring::reserve(team, seq), call.send, call.bytes);
-    Ring::publish(team, seq, call.bytes);
+    stage(Ring::reserve(track, seq), call.send, call.bytes);
+    Ring::publish(track, seq, call.bytes);
   }
-  Ring::finish(team, seq);
+  Ring::finish(track, seq);
   lengths.report();
 }
 
-void tree(Team& team, const Call& call) {
-  rooted_by_tree(team, branch_bytes(team.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(team, seq, call.root, call.send, call.bytes, team.inputs());
-    if (team.rank() != call.root) return;
-    for (int r = 0; r < team.size(); ++r)
-      put(static_cast<std::byte*>(call.recv) + r * call.bytes, team.inputs()[r], call.bytes);
+void tree(Track& track, const Call& call) {
+  rooted_by_tree(track, branch_bytes(track.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
+    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs());
+    if (track.rank() != call.root) return;
+    for (int r = 0; r < track.size(); ++r)
+      put(static_cast<std::byte*>(call.recv) + r * call.bytes, track.inputs()[r], call.bytes);
   });
 }
 
-void pipeline(Team& team, const Call& call) {
-  const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
-  const int p = team.size();
-  const auto stores = stores_for(team.shape(), 2 * double(call.bytes) * p);
+void pipeline(Track& track, const Call& call) {
+  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
+  const int p = track.size();
+  const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  team.begin_rooted_rounds();
-  const std::uint64_t first = team.tick() + 1;
+  track.begin_rooted_rounds();
+  const std::uint64_t first = track.tick() + 1;
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
     const std::uint64_t tick = first + c;
-    if (team.rank() == call.root) {
+    if (track.rank() == call.root) {
       put(out + call.root * call.bytes + at, in + at, bytes, stores);
       std::uint64_t took = 0;
       for (int i = 1; i < p; ++i) {
         const int r = (call.root + i) % p;
-        team.wait_posted(r, tick);
-        const std::uint64_t begun = team.begin_reading(tick, r);
-        put_from(team, r, tick, out + r * call.bytes + at, team.buffer(r, tick), bytes, stores);
+        track.wait_posted(r, tick);
+        const std::uint64_t begun = track.begin_reading(tick, r);
+        put_from(track, r, tick, out + r * call.bytes + at, track.buffer(r, tick), bytes, stores);
         if (begun) took += copying::ticks() - begun;
       }
-      team.tell_reading(tick, took);
-      team.consume(tick);
+      track.tell_reading(tick, took);
+      track.consume(tick);
     } else {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (c < team::buffers) team.wait_buffer_free(tick);
-      else team.wait_consumed(call.root, tick - team::buffers);
-      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::copied, call.root), in + at, bytes);
-      team.post(tick);
+      if (c < team::buffers) track.wait_buffer_free(tick);
+      else track.wait_consumed(call.root, tick - team::buffers);
+      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::copied, call.root), in + at, bytes);
+      track.post(tick);
     }
   }
   copying::fence();
-  team.advance(chunks);
-  if (team.rank() != call.root) team.consume(team.tick());
+  track.advance(chunks);
+  if (track.rank() != call.root) track.consume(track.tick());
 }
 
 // Root and senders share the work: the root fetches a part of each block where it has no copy of its
 // own to make.
-void direct(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
-  const auto part = root_share(team, call);
-  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+void direct(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
+  const auto part = root_share(track, call);
+  const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
   if (me == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + me * call.bytes, call.send, call.bytes, store);
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
-      put(out + r * call.bytes + part.first, team.send_of(r) + part.first, part.rest, store);
+      put(out + r * call.bytes + part.first, track.send_of(r) + part.first, part.rest, store);
     }
   } else {
-    put(team.recv_of(call.root) + me * call.bytes, call.send, part.first, store);
+    put(track.recv_of(call.root) + me * call.bytes, call.send, part.first, store);
   }
-  finish_direct(team, call.root);
+  finish_direct(track, call.root);
 }
 
-void shares(Team& team, const Call& call, int first, int last) {
-  const auto store = store_for(team, 2 * call.bytes * std::size_t(team.size()));
-  for (int r = first; r < last; ++r) put(team.recv_of(call.root) + r * call.bytes, team.send_of(r), call.bytes, store);
+void shares(Track& track, const Call& call, int first, int last) {
+  const auto store = store_for(track, 2 * call.bytes * std::size_t(track.size()));
+  for (int r = first; r < last; ++r)
+    put(track.recv_of(call.root) + r * call.bytes, track.send_of(r), call.bytes, store);
 }
 
 double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_bytes(call) * s.size, -1); }

@@ -10,87 +10,87 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Team& team, const Call& call) {
-  const std::uint64_t seq = Ring::next(team);
-  Lengths lengths(team, call.bytes);
-  if (team.rank() == call.root) {
-    auto inputs = team.inputs();
-    for (int r = 0; r < team.size(); ++r) {
-      inputs[r] = r == call.root ? call.send : Ring::wait(team, r, seq);
-      if (r != call.root) lengths.look(r, Ring::bytes(team, r, seq));
+void small(Track& track, const Call& call) {
+  const std::uint64_t seq = Ring::next(track);
+  Lengths lengths(track, call.bytes);
+  if (track.rank() == call.root) {
+    auto inputs = track.inputs();
+    for (int r = 0; r < track.size(); ++r) {
+      inputs[r] = r == call.root ? call.send : Ring::wait(track, r, seq);
+      if (r != call.root) lengths.look(r, Ring::bytes(track, r, seq));
     }
     void* out = call.recv;
     call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
   } else {
-    stage(Ring::reserve(team, seq), call.send, call.bytes);
-    Ring::publish(team, seq, call.bytes);
+    stage(Ring::reserve(track, seq), call.send, call.bytes);
+    Ring::publish(track, seq, call.bytes);
   }
-  Ring::finish(team, seq);
+  Ring::finish(track, seq);
   lengths.report();
 }
 
-void tree(Team& team, const Call& call) {
+void tree(Track& track, const Call& call) {
   if (reducing::associative(call.type))
-    return rooted_by_tree(team, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-      fold_up<Ring>(team, seq, call.root, call, call.count, call.recv);
+    return rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
+      fold_up<Ring>(track, seq, call.root, call, call.count, call.recv);
     });
-  rooted_by_tree(team, branch_bytes(team.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(team, seq, call.root, call.send, call.bytes, team.inputs());
+  rooted_by_tree(track, branch_bytes(track.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
+    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs());
     void* out = call.recv;
-    if (team.rank() == call.root) call.fold(&out, 1, team.inputs().data(), team.inputs().size(), call.count);
+    if (track.rank() == call.root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
   });
 }
 
-void pipeline(Team& team, const Call& call) {
-  const int p = team.size();
+void pipeline(Track& track, const Call& call) {
+  const int p = track.size();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t chunk = chunk_bytes(team, call.bytes), chunks = divide_up(call.bytes, chunk);
+  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
   const auto* in = static_cast<const std::byte*>(call.send);
-  auto inputs = team.inputs();
-  team.begin_rooted_rounds();
-  const std::uint64_t first = team.tick() + 1;
+  auto inputs = track.inputs();
+  track.begin_rooted_rounds();
+  const std::uint64_t first = track.tick() + 1;
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
     const std::uint64_t tick = first + c;
-    if (team.rank() == call.root) {
+    if (track.rank() == call.root) {
       for (int r = 0; r < p; ++r) {
-        if (r != call.root) team.wait_posted(r, tick);
-        inputs[r] = r == call.root ? in + at : team.buffer(r, tick);
+        if (r != call.root) track.wait_posted(r, tick);
+        inputs[r] = r == call.root ? in + at : track.buffer(r, tick);
       }
       void* out = static_cast<std::byte*>(call.recv) + at;
-      const std::uint64_t begun = team.begin_reading(tick);
+      const std::uint64_t begun = track.begin_reading(tick);
       call.fold(&out, 1, inputs.data(), p, bytes / element);
-      team.end_reading(tick, begun);
-      team.consume(tick);
+      track.end_reading(tick, begun);
+      track.consume(tick);
     } else {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (c < team::buffers) team.wait_buffer_free(tick);
-      else team.wait_consumed(call.root, tick - team::buffers);
-      stage_in(team, team.my_buffer(tick, bytes, Team::Passing::folded_by_readers, call.root), in + at, bytes);
-      team.post(tick);
+      if (c < team::buffers) track.wait_buffer_free(tick);
+      else track.wait_consumed(call.root, tick - team::buffers);
+      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::folded_by_readers, call.root), in + at, bytes);
+      track.post(tick);
     }
   }
-  team.advance(chunks);
-  if (team.rank() != call.root) team.consume(team.tick());
+  track.advance(chunks);
+  if (track.rank() != call.root) track.consume(track.tick());
 }
 
-void partitioned(Team& team, const Call& call) { reduce_by_shares(team, call, team.rank() == call.root); }
+void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, track.rank() == call.root); }
 
 // Every rank reduces its share out of all send buffers and stores it to the root.
-void shares(Team& team, const Call& call, int first, int last) {
-  reduce_direct(team, call, first, last, {std::size_t(call.root), std::size_t(call.root) + 1});
+void shares(Track& track, const Call& call, int first, int last) {
+  reduce_direct(track, call, first, last, {std::size_t(call.root), std::size_t(call.root) + 1});
 }
 
-void direct(Team& team, const Call& call) {
-  shares(team, call, team.rank(), team.rank() + 1);
+void direct(Track& track, const Call& call) {
+  shares(track, call, track.rank(), track.rank() + 1);
   // The others' send buffers are read by everybody, so that everybody waits for everybody.
-  finish_direct(team);
+  finish_direct(track);
 }
 
-void direct_blocks(Team& team, const Call& call) {
+void direct_blocks(Track& track, const Call& call) {
   const auto root = std::size_t(call.root);
-  reduce_direct<Outputs::blocks>(team, call, team.rank(), team.rank() + 1, {root, root + 1});
-  finish_direct(team);
+  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
+  finish_direct(track);
 }
 
 // ---- estimates (costs.hpp)

@@ -6,16 +6,16 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(Team& team, const Call& call) {
-  const std::uint64_t seq = team.next_slot();
-  const int p = team.size(), me = team.rank();
+void slots(Track& track, const Call& call) {
+  const std::uint64_t seq = track.next_slot();
+  const int p = track.size(), me = track.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
-  stage(team.reserve_slot(seq), in, call.bytes * p);
-  team.publish_slot(seq, call.bytes * p);
-  auto inputs = team.inputs();
-  for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : team.slot(r, seq)) + me * call.bytes;
-  team.meet_slots(seq);
-  Lengths lengths(team, call.bytes * p);
+  stage(track.reserve_slot(seq), in, call.bytes * p);
+  track.publish_slot(seq, call.bytes * p);
+  auto inputs = track.inputs();
+  for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : track.slot(r, seq)) + me * call.bytes;
+  track.meet_slots(seq);
+  Lengths lengths(track, call.bytes * p);
   lengths.look_at_slots(seq);
   void* out = call.recv;
   call.fold(&out, 1, inputs.data(), p, call.count);
@@ -23,45 +23,45 @@ void slots(Team& team, const Call& call) {
 }
 
 // The first member reduces all blocks into the slot from which they travel down again.
-void tree(Team& team, const Call& call) {
+void tree(Track& track, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = team.next_slot(), down = team.next_slot();
-  const auto p = std::size_t(team.size());
-  void* all = team.rank() == root ? team.reserve_slot(down) : nullptr;
+  const std::uint64_t up = track.next_slot(), down = track.next_slot();
+  const auto p = std::size_t(track.size());
+  void* all = track.rank() == root ? track.reserve_slot(down) : nullptr;
   if (reducing::associative(call.type)) {
-    fold_up<Slots>(team, up, root, call, call.count * p, all);
+    fold_up<Slots>(track, up, root, call, call.count * p, all);
   } else {
-    gather_up<Slots>(team, up, root, call.send, call.bytes * p, team.inputs());
-    if (team.rank() == root) call.fold(&all, 1, team.inputs().data(), p, call.count * p);
+    gather_up<Slots>(track, up, root, call.send, call.bytes * p, track.inputs());
+    if (track.rank() == root) call.fold(&all, 1, track.inputs().data(), p, call.count * p);
   }
-  scatter_down<Slots>(team, down, root, all, call.recv, call.bytes);
-  team.have_met_slots(up);
+  scatter_down<Slots>(track, down, root, all, call.recv, call.bytes);
+  track.have_met_slots(up);
 }
 
 // Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1. In place,
 // a rank's result overwrites the first block, whose piece of this round everybody has staged by then.
-void rounds(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
+void rounds(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t piece = round_bytes(team, call.bytes, p - 1), place = place_bytes(team, piece, p - 1);
+  const std::size_t piece = round_bytes(track, call.bytes, p - 1), place = place_bytes(track, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  auto inputs = team.inputs();
+  auto inputs = track.inputs();
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   exchange_rounds(
-      team, divide_up(call.bytes, piece), Team::Passing::folded_by_readers,
+      track, divide_up(call.bytes, piece), Track::Passing::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
+          stage_in(track, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
         }
       },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
         for (int r = 0; r < p; ++r)
           inputs[r] =
-              r == me ? in + me * call.bytes + k * piece : team.buffer(r, tick) + ((me + p - r) % p - 1) * place;
+              r == me ? in + me * call.bytes + k * piece : track.buffer(r, tick) + ((me + p - r) % p - 1) * place;
         void* to = out + k * piece;
         call.fold(&to, 1, inputs.data(), p, length(k) / element);
       });
@@ -69,20 +69,20 @@ void rounds(Team& team, const Call& call) {
 
 // Every rank reduces its own block out of all send buffers. In place, its result belongs where rank 0 still reads, and
 // waits in a temporary until all have read.
-void direct(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
-  auto inputs = team.inputs();
-  for (int r = 0; r < p; ++r) inputs[r] = team.send_of(r) + me * call.bytes;
+void direct(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
+  auto inputs = track.inputs();
+  for (int r = 0; r < p; ++r) inputs[r] = track.send_of(r) + me * call.bytes;
   if (call.send != call.recv) {
     void* out = call.recv;
     call.fold(&out, 1, inputs.data(), p, call.count);
-    return finish_direct(team);
+    return finish_direct(track);
   }
   const memory::Temporary temporary(call.bytes);
   if (!temporary.data()) throw std::bad_alloc();
   void* out = temporary.data();
   call.fold(&out, 1, inputs.data(), p, call.count);
-  finish_direct(team);
+  finish_direct(track);
   put(call.recv, out, call.bytes);
 }
 

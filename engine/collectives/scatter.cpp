@@ -10,86 +10,87 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Team& team, const Call& call) {
-  const std::uint64_t seq = Ring::next(team);
-  Lengths lengths(team, call.bytes * team.size());
-  if (team.rank() == call.root) {
+void small(Track& track, const Call& call) {
+  const std::uint64_t seq = Ring::next(track);
+  Lengths lengths(track, call.bytes * track.size());
+  if (track.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
-    stage(Ring::reserve(team, seq), in, call.bytes * team.size());
-    Ring::publish(team, seq, call.bytes * team.size());
+    stage(Ring::reserve(track, seq), in, call.bytes * track.size());
+    Ring::publish(track, seq, call.bytes * track.size());
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
-    const std::byte* const from = Ring::wait(team, call.root, seq);
-    lengths.look(call.root, Ring::bytes(team, call.root, seq));
-    put(call.recv, from + team.rank() * call.bytes, call.bytes);
+    const std::byte* const from = Ring::wait(track, call.root, seq);
+    lengths.look(call.root, Ring::bytes(track, call.root, seq));
+    put(call.recv, from + track.rank() * call.bytes, call.bytes);
   }
-  Ring::finish(team, seq);
+  Ring::finish(track, seq);
   lengths.report();
 }
 
-void tree(Team& team, const Call& call) {
-  rooted_by_tree(team, call.bytes * std::size_t(team.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
-    scatter_down<Ring>(team, seq, call.root, call.send, call.recv, call.bytes);
+void tree(Track& track, const Call& call) {
+  rooted_by_tree(track, call.bytes * std::size_t(track.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
+    scatter_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes);
   });
 }
 
-void pipeline(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
-  const std::size_t piece = std::min(round_bytes(team, call.bytes, p - 1), chunk_bytes(team, call.bytes));
-  const std::size_t place = place_bytes(team, piece, p - 1), chunks = divide_up(call.bytes, piece);
-  const auto stores = stores_for(team.shape(), 2 * double(call.bytes) * p);
+void pipeline(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
+  const std::size_t piece = std::min(round_bytes(track, call.bytes, p - 1), chunk_bytes(track, call.bytes));
+  const std::size_t place = place_bytes(track, piece, p - 1), chunks = divide_up(call.bytes, piece);
+  const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  team.begin_rooted_rounds();
-  const std::uint64_t first = team.tick() + 1;
+  track.begin_rooted_rounds();
+  const std::uint64_t first = track.tick() + 1;
   for (std::size_t c = 0; c < chunks; ++c) {
     const std::size_t at = c * piece, bytes = std::min(piece, call.bytes - at);
     const std::uint64_t tick = first + c;
     if (me == call.root) {
-      team.wait_buffer_free(tick);
-      std::byte* const buffer = team.my_buffer(tick, (p - 1) * place, Team::Passing::copied);
+      track.wait_buffer_free(tick);
+      std::byte* const buffer = track.my_buffer(tick, (p - 1) * place, Track::Passing::copied);
       for (int i = 1; i < p; ++i) {
         const int to = (me + i) % p;
-        stage_in(team, buffer + (i - 1) * place, in + to * call.bytes + at, bytes);
+        stage_in(track, buffer + (i - 1) * place, in + to * call.bytes + at, bytes);
       }
-      team.post(tick);
+      track.post(tick);
       put(out + at, in + me * call.bytes + at, bytes, stores);
     } else {
-      team.wait_posted(call.root, tick);
-      const std::uint64_t begun = team.begin_reading(tick, call.root);
-      put_from(team, call.root, tick, out + at, team.buffer(call.root, tick) + ((me + p - call.root) % p - 1) * place,
+      track.wait_posted(call.root, tick);
+      const std::uint64_t begun = track.begin_reading(tick, call.root);
+      put_from(track, call.root, tick, out + at, track.buffer(call.root, tick) + ((me + p - call.root) % p - 1) * place,
                bytes, stores);
-      team.end_reading(tick, begun);
-      team.consume(tick);
+      track.end_reading(tick, begun);
+      track.consume(tick);
     }
   }
   copying::fence();
-  team.advance(chunks);
-  if (me == call.root) team.consume(team.tick());
+  track.advance(chunks);
+  if (me == call.root) track.consume(track.tick());
 }
 
 // Root and receivers share the work: the root stores a part of each block where it has no copy of
 // its own to make.
-void direct(Team& team, const Call& call) {
-  const int p = team.size(), me = team.rank();
-  const auto part = root_share(team, call);
-  const auto store = store_for(team, 2 * call.bytes * std::size_t(p));
+void direct(Track& track, const Call& call) {
+  const int p = track.size(), me = track.rank();
+  const auto part = root_share(track, call);
+  const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
   if (me == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
-      put(team.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
+      put(track.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, team.send_of(call.root) + me * call.bytes, part.first, store);
+    put(call.recv, track.send_of(call.root) + me * call.bytes, part.first, store);
   }
-  finish_direct(team, call.root);
+  finish_direct(track, call.root);
 }
 
-void shares(Team& team, const Call& call, int first, int last) {
-  const auto store = store_for(team, 2 * call.bytes * std::size_t(team.size()));
-  for (int r = first; r < last; ++r) put(team.recv_of(r), team.send_of(call.root) + r * call.bytes, call.bytes, store);
+void shares(Track& track, const Call& call, int first, int last) {
+  const auto store = store_for(track, 2 * call.bytes * std::size_t(track.size()));
+  for (int r = first; r < last; ++r)
+    put(track.recv_of(r), track.send_of(call.root) + r * call.bytes, call.bytes, store);
 }
 
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }

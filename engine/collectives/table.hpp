@@ -4,7 +4,7 @@
 #include <span>
 
 #include "engine/collectives/call.hpp"
-#include "engine/team/team.hpp"
+#include "engine/track/track.hpp"
 
 namespace nearfield::collectives {
 
@@ -18,11 +18,11 @@ struct Algorithm {
   Collective collective;
   bool (*applies)(const Shape&, const Call&);
   double (*cost)(const Shape&, const Call&);  // estimated nanoseconds (costs.hpp)
-  void (*run)(team::Team&, const Call&);      // through collectives::run
+  void (*run)(team::Track&, const Call&);     // through collectives::run
   const char* about;
   Reach reach = staged;
-  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Team::work_together).
-  void (*share)(team::Team&, const Call&, int first, int last) = nullptr;
+  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Track::work_together).
+  void (*share)(team::Track&, const Call&, int first, int last) = nullptr;
   // Whether a call may be worth a trial of this row (trying/trials.hpp); nullptr: any.
   bool (*worth)(const Shape&, const Call&) = nullptr;
   // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind); less
@@ -31,7 +31,10 @@ struct Algorithm {
 };
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.
-bool run(team::Team& team, const Algorithm& algorithm, const Call& call);
+bool run(team::Track& track, const Algorithm& algorithm, const Call& call);
+
+// NEARFIELD_CHECK: compares the calls of all members; throws team::Broken naming two that differ.
+void compare_calls(team::Track& track, const Call& call);
 
 // All rows of one collective, in the order in which ties are decided.
 std::span<const Algorithm> algorithms(Collective collective);

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
-#include "engine/team/blocks.hpp"
+#include "engine/track/words.hpp"
 
 namespace nearfield::messages {
 

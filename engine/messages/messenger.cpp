@@ -17,7 +17,7 @@ std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : me
 Messenger::Messenger(team::Team& base)
     : node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
 
-Messenger::~Messenger() { node_.progress.messages = nullptr; }
+Messenger::~Messenger() { node_.progress.remove(*this); }
 
 // Local. Nothing may be missing once the members have agreed. nullptr without memory.
 std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) try {
@@ -77,7 +77,7 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->peer_.push_back(base.peer(r));
     m->box_.push_back(reinterpret_cast<Mailbox*>(m->base_[r] + offsets[r]));
   }
-  m->node_.progress.messages = m.get();
+  m->node_.progress.add(*m);
   return m;
 }
 

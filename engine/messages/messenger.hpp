@@ -25,7 +25,7 @@ struct Counts {
   std::uint64_t unexpected = 0, bytes = 0;
 };
 
-class Messenger final : public waiting::Messages {
+class Messenger final : public waiting::Source {
  public:
   // Collective over the team. An Error on all members alike.
   static Result<std::unique_ptr<Messenger>> create(team::Team& base, team::Bootstrap& bootstrap, bool threaded);

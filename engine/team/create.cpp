@@ -21,11 +21,22 @@
 #include "engine/machine/cpus.hpp"
 #include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
+#include "engine/track/tracks.hpp"
 
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 10;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 11;  // of everything that processes share; raised with every change of layout
+
+// The first member's: its own words are followed by those of the first track, and by this.
+struct LeaderBlock {
+  TrackGate gate;
+  alignas(line) Plan plan;  // before creation is agreed
+};
+struct MemberBlock {
+  TrackWords track;
+  MemberWords words;
+};
 
 struct Hello {
   memory::Address address;
@@ -97,7 +108,7 @@ constexpr std::uint64_t patience = 300'000'000;
 
 // Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
 // every segment is kept under its owner's identity, whenever it came.
-std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, MemberBlock& mine,
+std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, MemberWords& mine,
                           Bootstrap& bootstrap) {
   std::string trouble;
   const std::uint64_t start = waiting::nanoseconds();
@@ -109,16 +120,16 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
     if (!node.sent.count(hellos[r].address.identity())) to_send.push_back(r);
     if (!node.peers.count(hellos[r].address.identity())) to_receive.push_back(r);
   }
-  auto block_of = [&](int r) -> MemberBlock* {
+  auto words_of = [&](int r) -> const MemberWords* {
     const auto peer = node.peers.find(hellos[r].address.identity());
     if (peer == node.peers.end()) return nullptr;
-    return reinterpret_cast<MemberBlock*>(peer->second->segment.base() + hellos[r].block);
+    return &reinterpret_cast<MemberBlock*>(peer->second->segment.base() + hellos[r].block)->words;
   };
   while (!to_send.empty() || !to_receive.empty()) {
     bool moved = false;
     std::erase_if(to_send, [&](int r) {
-      const MemberBlock* const block = block_of(r);
-      if (block && block->segments_complete.load(std::memory_order_acquire))
+      const MemberWords* const words = words_of(r);
+      if (words && words->segments_complete.load(std::memory_order_acquire))
         node.sent[hellos[r].address.identity()] = true;
       return node.sent.count(hellos[r].address.identity()) != 0;
     });
@@ -189,29 +200,29 @@ void Team::decline(int size, Bootstrap& bootstrap) {
 // Local: our part of step 1.
 std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t& leader_offset, std::string& trouble) {
   std::unique_ptr<Team> team(new Team(node, rank, size));
-  // Nothing may be missing once the members have agreed.
-  team->children_.reserve(std::size_t(size));
-  team->algorithm_text.reserve(sizeof Plan::algorithm);
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
   const std::size_t shift = std::size_t(rank % 32) * line;
   leader_offset = (sizeof(MemberBlock) + line - 1) / line * line;
-  const std::size_t bytes = 32 * line + leader_offset + (rank == 0 ? sizeof(LeaderBlock) : 0);
+  const std::size_t bytes = 32 * line + leader_offset + (rank == 0 ? sizeof(LeaderBlock) + node.annex.bytes : 0);
   auto allocation = node.arena().allocate_zeroed(bytes, 4096);
   if (!allocation) {
     trouble = allocation.error().text;
     return team;
   }
   team->block_allocation_ = *allocation;
-  team->block_offset_ = *allocation + shift;
-  team->mine_ = new (node.segment().base() + team->block_offset_) MemberBlock{};
+  const std::size_t offset = *allocation + shift;
+  auto* const block = new (node.segment().base() + offset) MemberBlock{};
+  team->member_[std::size_t(rank)] = &block->words;
   if (rank == 0) {
-    auto* leader = new (node.segment().base() + team->block_offset_ + leader_offset) LeaderBlock{};
+    auto* const leader = new (node.segment().base() + offset + leader_offset) LeaderBlock{};
     leader->plan.check = node.settings().check;
-    const std::string& text = node.settings().algorithm;
-    std::memcpy(leader->plan.algorithm, text.data(), std::min(text.size(), sizeof leader->plan.algorithm - 1));
-    leader->plan.choosing = node.settings().choosing;
-    if (node.amend_plan) node.amend_plan(leader->plan, size);
+    if (node.annex.begin)
+      node.annex.begin(node.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size);
   }
+  // Nothing may be missing once the members have agreed.
+  team->track_ = std::make_unique<Track>(*team);
+  team->tracks_ = std::make_unique<Tracks>(*team);
+  team->block_offset_ = offset;
   return team;
 }
 
@@ -229,16 +240,21 @@ void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibr
       peer_[r] = &peer;
       base_[r] = peer.segment.base();
     }
-    member_[r] = reinterpret_cast<MemberBlock*>(base_[r] + hellos[r].block);
+    auto* const block = reinterpret_cast<MemberBlock*>(base_[r] + hellos[r].block);
+    member_[r] = &block->words;
+    track_->place_words(r, &block->track);
   }
-  leader_ = reinterpret_cast<LeaderBlock*>(base_[0] + hellos[0].block + leader_offset);
+  auto* const leader = reinterpret_cast<LeaderBlock*>(base_[0] + hellos[0].block + leader_offset);
+  plan_ = &leader->plan;
+  annex_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
+  track_->place_gate(&leader->gate);
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   node_.tune(shared, one_group);
   // Before they are needed: it takes a while to map them.
   if (size_ > 1 && !node_.policy().crowded) node_.copy_buffers();
   const Handing found = rank_ < 2 ? calibrating.run(rank_, hellos[0].calibration, base_[0]) : Handing{};
-  if (rank_ == 0) plan_shape(leader_->plan, node_, hellos, shared, one_group, found);
+  if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
 }
 
 Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
@@ -287,7 +303,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
         return Error{"two members are one process"};
 
   try {
-    trouble = swap_segments(node, hellos, rank, *team->mine_, bootstrap);
+    trouble = swap_segments(node, hellos, rank, team->words(rank), bootstrap);
     if (trouble.empty()) team->join(hellos.data(), leader_offset, calibrating);
   } catch (const std::bad_alloc&) {
     trouble = "out of memory";
@@ -295,7 +311,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   constexpr std::uint32_t complete = 1;
   const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
   if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
-  const Plan& plan = team->leader_->plan;
+  const Plan& plan = team->plan();
   team->shape_ = {size,
                   plan.ranks_per_cpu,
                   plan.meeting,
@@ -304,8 +320,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
                   int(plan.group),
                   int(plan.package),
                   plan.machine};
-  team->join_tree();
-  team->algorithm_text = plan.algorithm;
+  team->track().join_tree();
   return team;
 }
 

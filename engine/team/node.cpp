@@ -11,7 +11,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "engine/team/team.hpp"
+#include "engine/track/words.hpp"
 
 namespace nearfield::team {
 namespace {
@@ -63,7 +63,9 @@ bool Peer::gone() const {
 }
 
 Node::Node(Settings settings, memory::Segment segment, memory::Mailbox mailbox)
-    : settings_(std::move(settings)), segment_(std::move(segment)), mailbox_(std::move(mailbox)) {}
+    : settings_(std::move(settings)), segment_(std::move(segment)), mailbox_(std::move(mailbox)) {
+  progress.add(runner);
+}
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);

@@ -1,6 +1,5 @@
 // The process's one global object: its segment, the peers whose segments it has mapped, its wait policy.
 #pragma once
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,12 +17,12 @@
 #include "engine/reach/reach.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "engine/team/shape.hpp"
+#include "engine/track/runner.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::team {
 
-class Team;
-struct Plan;
+class Track;
 
 // At offset 0 of every segment.
 struct ProcessHeader {
@@ -84,8 +83,12 @@ class Node {
 
   // What every wait keeps going.
   waiting::Progress progress;
-  // Called for the first member of a new team: adds what the plan needs from elsewhere.
-  std::function<void(Plan& plan, int size)> amend_plan;
+  // What the first member of a team keeps for others beside the plan: so many bytes, which begin() fills before the
+  // team is agreed on.
+  struct Annex {
+    std::size_t bytes = 0;
+    void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
+  } annex;
 
   // Peers by identity; guarded by `peers_mutex` while teams are created.
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers;
@@ -98,7 +101,7 @@ class Node {
   // Without a letter: descriptor `fd` of process `pid`, whose segment's header must hold `probe`. Under peers_mutex.
   Result<void> fetch_segment(const std::string& identity, pid_t pid, int fd, std::uint64_t probe);
 
-  // Where peers find a buffer of ours; `exposed_` must tell about it already (Team::meet_exposed).
+  // Where peers find a buffer of ours; `exposed_` must tell about it already (Track::meet_exposed).
   std::uint64_t place_of(const void* buffer, std::size_t bytes) const;
   const memory::SharedHeap* heap() const { return heap_; }
 
@@ -106,9 +109,12 @@ class Node {
   memory::CopyBuffers& copy_buffers();
   void drop_copy_buffers() { copy_buffers_.reset(); }  // nobody uses any
 
-  // Teams that hold copy buffers, chained by Team::next_holder_; guards what each of them holds as well.
+  // Tracks that hold copy buffers, chained by Track::next_holder_; guards what each of them holds as well.
   std::mutex holders_mutex;
-  Team* holders = nullptr;
+  Track* holders = nullptr;
+
+  // Bodies of operations that may overlap others.
+  Runner runner;
 
   // Buffers that a fork must look at.
   memory::Noticeboard noticeboard;

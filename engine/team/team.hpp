@@ -1,24 +1,20 @@
-// A team: the members of one communicator, all on this node, and the means by which their collectives meet.
+// A team: the members of one communicator, all on this node.
 //
-// blocks.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives are
-// written in terms of these and never touch a word themselves.
+// words.hpp tells who writes which shared word. What is under way in a team is a track's (engine/track): this is who.
 #pragma once
-#include <functional>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "engine/collectives/call.hpp"
-#include "engine/copying/handover.hpp"
-#include "engine/team/blocks.hpp"
 #include "engine/team/node.hpp"
-
-namespace nearfield::collectives {
-struct Algorithm;
-}
+#include "engine/team/words.hpp"
 
 namespace nearfield::team {
+
+class Track;
+class Tracks;
 
 // Thrown out of a wait; the shim turns it into an MPI error.
 struct Broken : std::runtime_error {
@@ -71,145 +67,39 @@ class Team {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Node& node() { return node_; }
-  const Plan& plan() const { return leader_->plan; }
+  Node& node() const { return node_; }
+  const Plan& plan() const { return *plan_; }
   const Shape& shape() const { return shape_; }
-  const Tree& tree() const { return shape_.tree; }
   std::byte* segment_of(int member) const { return base_[member]; }
   Peer* peer(int member) const { return peer_[member]; }  // nullptr for ourselves
+  std::span<std::byte* const> segments() const { return base_; }
+  std::span<Peer* const> peers() const { return peer_; }
+  MemberWords& words(int member) const { return *member_[member]; }
+  // What the first member keeps for others beside the plan (Node::annex).
+  std::byte* annex() const { return annex_; }
 
-  // ---- small operations
-  // Starts the next small operation: returns its sequence number.
-  std::uint64_t next_slot() { return ++seq_; }
-  // Own slot for `seq`, once nobody reads its previous content any more.
-  std::byte* reserve_slot(std::uint64_t seq);
-  void publish_slot(std::uint64_t seq, std::size_t bytes);
-  const std::byte* wait_slot(int member, std::uint64_t seq);  // its payload
-  std::size_t slot_bytes(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].bytes; }
-  // After publish_slot: waits until everybody has published `seq`.
-  void meet_slots(std::uint64_t seq);
-  // Everybody has published `seq`, as the caller has learnt by other ways than meet_slots.
-  void have_met_slots(std::uint64_t seq) { slots_safe_ = std::max(slots_safe_, seq - 1); }
-  const std::byte* slot(int member, std::uint64_t seq) const { return member_[member]->slot[seq % slots].payload; }
-  void finish_rooted_slot(std::uint64_t seq);
+  // What serves the calls that return when they are done, and those that may overlap others.
+  Track& track() const { return *track_; }
+  Tracks& tracks() const { return *tracks_; }
 
-  // ---- smallest rooted operations, up to line_payload bytes
-  std::uint64_t next_line() { return ++line_seq_; }
-  std::byte* reserve_line(std::uint64_t seq);
-  void publish_line(std::uint64_t seq, std::size_t bytes);
-  const std::byte* wait_line(int member, std::uint64_t seq);
-  std::size_t line_bytes(int member, std::uint64_t seq) const {
-    return member_[member]->small[seq % lines].seq.load(std::memory_order_relaxed) & 0xff;
-  }
-  void finish_line(std::uint64_t seq);
-
-  // ---- large operations: rounds of buffers (staging.cpp)
-  std::uint64_t tick() const { return tick_; }
-  void advance(std::uint64_t ticks) { tick_ += ticks; }
-  // Prepares for rounds first..; everybody-waits operations and rooted ones differ in what they know.
-  void begin_rounds();
-  void begin_rooted_rounds();
-  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // at most, of one member in one round
-  // What becomes of the bytes of a round; each kind of stores is tried for them apart.
-  enum class Passing : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
-  // Room for what we tell in `tick`, once what we told in tick - buffers has been read. It is filled by stores of
-  // filling(), and told by post(tick). `reader`: who tells how long reading it took; -1: any, as all read.
-  std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader = -1);
-  copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
-  const std::byte* buffer(int member, std::uint64_t tick) const {
-    return base_[member] + (told_place(member, tick) & ~place_notes);
-  }
-  // By what stores it should be copied on.
-  copying::Store emptying(int member, std::uint64_t tick) const {
-    if (shape_.crowded()) return copying::Store::temporal;
-    return copying::handover_kinds[told_place(member, tick) & place_kind].drain;
-  }
-  // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.
-  std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
-  void end_reading(std::uint64_t tick, std::uint64_t begun) {
-    if (begun) tell_reading(tick, copying::ticks() - begun);
-  }
-  void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: nobody has asked
-  void post(std::uint64_t tick) {
-    if (filling_.tick == tick) tell_place();
-    post_word(tick);
-  }
-  void post_empty();  // the next tick, which carries no buffer
-  void wait_posted(int member, std::uint64_t tick);
-  void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
-  void consume(std::uint64_t tick);
-  void wait_consumed(int member, std::uint64_t tick);
-  void wait_all_consumed(std::uint64_t tick);
-  // Rooted: own buffer of `tick` may be filled again.
-  void wait_buffer_free(std::uint64_t tick) {
-    if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
-  }
-
-  // ---- the user's own buffers (exposure.cpp)
-  struct Buffer {
-    void* address = nullptr;
-    std::size_t bytes = 0;  // 0: nothing that peers need
-  };
-  // Collective, takes one tick or two. Whether everybody's buffers can be reached, the same answer on all members; if
-  // so, they may be used until end_exposure().
-  bool meet_exposed(Buffer send, Buffer recv, std::uint64_t note);
-  void end_exposure();
-  const std::byte* send_of(int member) const { return exposed_send_[member]; }
-  std::byte* recv_of(int member) const { return exposed_recv_[member]; }
-  std::uint64_t note_of(int member) const { return member_[member]->exposure[exposures_ % 2].note; }
-
-  // Collective, gated teams: once all members have arrived, whoever runs does parts 0.. of the work until none is
-  // left; everybody leaves when all are done. Members that sleep meanwhile wake once.
-  void work_together(std::size_t parts, const std::function<void(std::size_t part)>& work);
-  // The same on exposed buffers. False as in meet_exposed; then no part has been done.
-  bool work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
-                    const std::function<void(std::size_t part)>& work);
-
-  // ---- reports and checks
-  void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
-  void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
-  // The lengths of a call differ between members, as small messages tell. Throws Truncated or Broken.
-  [[noreturn]] void report_lengths(int member, std::size_t theirs, std::size_t ours) const;
-  // NEARFIELD_CHECK: compares the calls of all members; throws Broken naming two that differ.
-  void compare_calls(const collectives::Call& call);
-
-  // Scratch for the collectives: `size` pointers each.
-  std::span<const void*> inputs() { return inputs_; }
-  std::span<void*> outputs() { return outputs_; }
-
-  // What is chosen per collective and size class (choosing/choose.cpp).
-  struct Kept {
-    virtual ~Kept() = default;
-  };
-  struct Choice {
-    const collectives::Algorithm* algorithm = nullptr;
-    const collectives::Algorithm* staged = nullptr;  // when buffers are out of reach
-    std::uint32_t skip = 0, failures = 0;            // calls that take `staged` at once; how often reach has failed
-    std::uint64_t calls = 0, event = 1;              // the call that is not run as the others, 0: none
-    std::unique_ptr<Kept> trials;                    // of algorithms (trying/trials.hpp)
-  };
-  // Row + 1 of the tables that a file asks for, 0: none (choosing/tuned.hpp).
-  const std::uint8_t (&tuned() const)[collectives::collective_count][64][2] { return leader_->plan.tuned; }
-  // The epoch from which on a cell is tried again; the first member stores, all others load.
-  Atomic<std::uint32_t>& revisit(collectives::Collective collective, unsigned size_class) {
-    return leader_->revisit[std::size_t(collective)][size_class];
-  }
-  Choice chosen[collectives::collective_count][64];
-  std::string algorithm_text;  // the override in force (choosing/choose.hpp)
+  void* owner = nullptr;  // whoever made it
   bool enabled = true;
+  // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
+  bool exact_bcast = true;
+
   // After a member could not go on in the middle of a call: all calls end with an error, on all members.
   bool broken_off = false;
   // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
-  // next call. Throws Broken.
-  [[noreturn]] void break_off(const char* why);
-  // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
-  bool exact_bcast = true;
+  // next call. Throws Broken. `doing`: what we are in.
+  [[noreturn]] void break_off(const char* why, const std::string& doing);
   // Ends all waits in this team, of every member, by Revoked. Local; others notice within some 50 ms.
-  void revoke() { mine_->revoked.store(1, std::memory_order_release); }  // pairs with revoked()
+  void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // pairs with revoked()
   bool revoked() const;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;
+  // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something.
+  void inspect(const Track& track, bool (*lacking)(void*, int), void* context);
 
  private:
   Team(Node& node, int rank, int size);
@@ -217,98 +107,19 @@ class Team {
   static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
                                        std::string& trouble);
   void join(const void* told, std::size_t leader_offset, class Calibrating& calibrating);
-  void settle_staging();
-  struct Held {
-    std::uint64_t tick = 0;
-    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one that lies there
-  };
-  struct Filling {
-    std::uint64_t tick = 0, place = 0, begun = 0;
-    std::size_t bytes = 0;
-    std::uint8_t kind = 0;
-    bool sample = false;
-    Passing passing = Passing::copied;
-    int reader = 0;
-  };
-  // Offset in the segment, a multiple of 64; the kind of stores that filled it, and whether its cost is a sample.
-  static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_notes = 63;
-  std::uint64_t told_place(int member, std::uint64_t tick) const { return member_[member]->place[tick % buffers]; }
-  void tell_place();
-  void post_word(std::uint64_t tick);
-  std::size_t take_room(std::uint64_t tick, std::size_t bytes);
-  void let_go_of_buffers();
-  void put_back_read(std::uint64_t read);  // what was told up to that tick; under Node::holders_mutex
-  std::uint64_t read_by_all() const;
-  void note_sample(Filling& sample);
-  struct Awaited {
-    std::uint32_t whom;  // rank + 1, or `everybody`
-    What what = What::gate;
-    std::uint64_t value = 0;
-  };
-  void ring_bells(What what, std::uint64_t value);  // of those who await that of us
-  void ring_everybody();
-  void join_tree();
-  template <class Word>
-  void meet_by(Word word, What what, std::uint64_t value);
-  template <class Lacking>
-  void meet_along_tree(Lacking lacking);
-  std::uint64_t wait_done(Atomic<std::uint64_t> MemberBlock::*done, What what, std::uint64_t needed);
-  template <class Flag, class Lacking>
-  void wait(Flag flag, Lacking lacking, Awaited awaited);
-  struct WaitHost;
-  enum class Verdict : std::uint64_t { good, out_of_reach, news };
-  void expose(Buffer send, Buffer recv, std::uint64_t note);
-  Verdict look();  // at everybody's exposures; fills the pointers
-  bool reachable(int member, Place place) const;
-  std::byte* resolve(int member, Place place) const;
-  void settle_heaps();
-  std::string swap_heaps(std::uint64_t own, int descriptor);
-  void fetch_heap(int member);
-  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Node& node_;
   Shape shape_;
   const int rank_, size_;
-  bool stall_reported_ = false;
-  MemberBlock* mine_ = nullptr;
-  LeaderBlock* leader_ = nullptr;
-  std::vector<MemberBlock*> member_;
+  const Plan* plan_ = nullptr;
+  std::byte* annex_ = nullptr;
+  std::vector<MemberWords*> member_;
   std::vector<std::byte*> base_;  // segment of each member
   std::vector<Peer*> peer_;       // nullptr for ourselves
-  std::vector<const void*> inputs_;
-  std::vector<void*> outputs_;
   std::size_t block_offset_ = 0, block_allocation_ = 0;
-  std::size_t staging_offset_ = 0;
-  std::byte* staging_ = nullptr;
-  bool staging_refused_ = false;
-  Held held_[buffers], open_;
-  Filling filling_;
-  // Told, and how long reading it takes is not known yet; `begun` is how long filling it took.
-  Filling sampled_[std::size_t(Passing::count)];
-  copying::Handover handover_[std::size_t(Passing::count)];
-  std::uint64_t next_shortage_ = 0;      // tick from which on others are asked again for buffers that they do not need
-  memory::CopyBuffers* span_ = nullptr;  // the node's, once it has been needed
-  Team* next_holder_ = nullptr;
-  bool is_holder_ = false;
-  std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
-  std::uint64_t line_seq_ = 0, lines_safe_ = 0;
-  std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
-  std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
-  int parent_ = -1;  // in the tree whose root is the first member
-  std::vector<int> children_;
-  std::uint64_t meetings_ = 0;  // along the tree
+  std::unique_ptr<Track> track_;
+  std::unique_ptr<Tracks> tracks_;
   Team* next_closing_ = nullptr;
-  bool last_rounds_rooted_ = false;
-
-  // What a fork must leave shared.
-  memory::Noticeboard::Slot* noted_[2];
-  std::uint64_t exposures_ = 0;
-  Buffer own_send_, own_recv_;
-  std::vector<std::byte*> exposed_send_, exposed_recv_;
-  // Per member: the heap of the present exposure, the last one agreed upon, whether it was refused, its mapping.
-  std::vector<std::uint64_t> heap_told_, heap_settled_;
-  std::vector<char> heap_refused_;
-  std::vector<std::shared_ptr<memory::PeerSegment>> heap_;
 };
 
 }  // namespace nearfield::team

@@ -1,39 +1,81 @@
-// What every wait of the process keeps going, whatever it waits for itself:
+// What every wait of the process keeps going, whatever it waits for itself: a registry of sources.
 //
 //   messages   always. A peer may have run out of room for what it sends us, or wait for our part of a transfer
+//   tracks     bodies of operations that may overlap others
 //   the host   now and then, and as often as the host itself would while something of the host's needs this rank
 //
 // One list for all waits: of teams, of messages, for the host, and while teams are made.
 #pragma once
-#include <cstdint>
+#include <cstddef>
 
 #include "engine/base/atomic.hpp"
 
 namespace nearfield::waiting {
 
-// Messages, as other waits see them; messages::Messenger is the one there is.
-struct Messages {
-  // Takes in what has come and does what can be done now; whether anything was.
+// Something that is kept going.
+struct Source {
+  // Does what can be done now; whether anything moved.
   virtual bool poll() = 0;
-  // Whether something of ours is under way, so that peers may wait for our next step without telling us.
-  virtual bool busy() = 0;
+  // Whether something is under way, so that peers may wait for our next step without telling us: naps are short.
+  virtual bool busy() { return false; }
   // This thread is about to sleep on that futex word, nullptr: awake again. Who is blocked on us rings there.
-  virtual void asleep_on(Atomic<std::uint32_t>* word) = 0;
+  virtual void asleep_on(Atomic<std::uint32_t>* /*word*/) {}
 
  protected:
-  ~Messages() = default;
+  ~Source() = default;
 };
 
-struct Progress {
-  Messages* messages = nullptr;                    // set by the messenger
-  void (*host)() = [] {};                          // set by the shim: one step of the host
-  bool (*host_needs_us)() = [] { return false; };  // set by the shim: whether the host has anything under way
+// The host, as waits see it.
+struct Foreign {
+  virtual void step() = 0;
+  // Whether it has anything under way: then every round of a wait is a step, and nobody sleeps for long.
+  virtual bool needs_us() = 0;
 
-  // One step of everything; whether a message moved.
-  bool turn() {
-    host();
-    return messages && messages->poll();
+ protected:
+  ~Foreign() = default;
+};
+
+class Progress {
+ public:
+  static constexpr std::size_t most = 4;
+  // Not while another thread waits. pre: fewer than `most` are there.
+  void add(Source& source) { source_[count_++] = &source; }
+  void remove(Source& source) {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (source_[i] == &source) {
+        source_[i] = source_[--count_];
+        return;
+      }
   }
+  void set_host(Foreign* host) { host_ = host; }
+
+  // One step of everything; whether anything of ours moved.
+  bool turn() {
+    step_host();
+    return poll();
+  }
+  bool poll() {
+    bool moved = false;
+    for (std::size_t i = 0; i < count_; ++i) moved |= source_[i]->poll();
+    return moved;
+  }
+  void step_host() {
+    if (host_) host_->step();
+  }
+  bool host_needs_us() { return host_ && host_->needs_us(); }
+  bool busy() {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (source_[i]->busy()) return true;
+    return false;
+  }
+  void asleep_on(Atomic<std::uint32_t>* word) {
+    for (std::size_t i = 0; i < count_; ++i) source_[i]->asleep_on(word);
+  }
+
+ private:
+  Source* source_[most] = {};
+  std::size_t count_ = 0;
+  Foreign* host_ = nullptr;
 };
 
 }  // namespace nearfield::waiting

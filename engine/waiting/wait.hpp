@@ -14,7 +14,7 @@
 //   sleepers -= 1
 //
 // While it waits, a rank keeps everything else going (progress.hpp). It tells where it sleeps, so that a peer that is
-// blocked on it for another reason can wake it (Messages::asleep_on).
+// blocked on it for another reason can wake it (Source::asleep_on).
 //
 // The waker issues no fence between its flag and its look at `sleepers`, since that would cost every call some
 // nanoseconds for an event that is rare. A wake that is missed for that reason (the flag was still in the waker's
@@ -35,6 +35,8 @@ namespace nearfield::waiting {
 
 // Nanoseconds that a rank sleeps at most while others may need it for something else.
 inline constexpr std::uint64_t short_nap = 100'000;
+// Between two looks for dead peers and stalls: what a program that hangs may do without noticing.
+inline constexpr std::uint64_t between_inspections = 50'000'000;
 
 struct Policy {
   bool crowded = false;  // more ranks than CPUs
@@ -87,7 +89,7 @@ template <class Flag, class AnyWaiter>
     const std::uint64_t now = nanoseconds();
     if (now <= next_inspection) return;
     waiter.inspect(now - start);
-    next_inspection = now + 50'000'000;
+    next_inspection = now + between_inspections;
   };
   bool eager = waiter.eager();
   if (!policy.crowded) {
@@ -117,17 +119,16 @@ template <class Flag, class AnyWaiter>
   const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
   std::uint64_t nap = first_nap;
   for (;;) {
-    auto* const messages = waiter.others.messages;
     const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);
     waiter.before_sleep();
-    if (messages) messages->asleep_on(&waiter.bell());
-    bool moved = messages && messages->poll();  // the last look before the sleep
+    waiter.others.asleep_on(&waiter.bell());
+    bool moved = waiter.others.poll();  // the last look before the sleep
     bool there = flag();
     if (!moved && !there) {
-      const bool look_often = waiter.eager() || (messages && messages->busy());
+      const bool look_often = waiter.eager() || waiter.others.busy();
       futex_wait(waiter.bell(), rung, std::min({nap, waiter.longest_nap(), look_often ? short_nap : nap}));
     }
-    if (messages) messages->asleep_on(nullptr);
+    waiter.others.asleep_on(nullptr);
     waiter.after_sleep();
     if (there || flag()) return;
     moved |= waiter.turn();

@@ -215,9 +215,10 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
       if (state && state->team) {
         if (!on.empty()) state->team->enabled = on == "on";
         if (!algorithm.empty()) {
-          state->team->algorithm_text = algorithm;
-          for (auto& of_collective : state->team->chosen)
-            for (auto& choice : of_collective) choice = {};
+          state->team->tracks().finish();  // what is under way was chosen before
+          state->chooser->override_with(algorithm);
+          for (const auto& chooser : state->further)
+            if (chooser) chooser->override_with(algorithm);
         }
       }
     }

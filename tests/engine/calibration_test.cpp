@@ -93,9 +93,9 @@ TEST(Handing, OfNearAndFarCoresIsKeptApart) {
 collectives::Call allgather(std::size_t bytes, std::vector<std::byte>& send, std::vector<std::byte>& recv) {
   return {collectives::Collective::allgather, bytes, send.data(), recv.data()};
 }
-void run(Team& team, const collectives::Call& call, const char* name) {
+void run(team::Track& track, const collectives::Call& call, const char* name) {
   for (const auto& row : collectives::algorithms(call.collective))
-    if (!std::strcmp(row.name, name)) row.run(team, call);
+    if (!std::strcmp(row.name, name)) row.run(track, call);
 }
 
 TEST(Staging, GivesBackWhatItHolds) {
@@ -117,7 +117,7 @@ TEST(Staging, GivesBackWhatItHolds) {
                        if (!created) return false;
                        teams.push_back(std::move(*created));
                        std::fill(recv.begin(), recv.end(), std::byte{0});
-                       run(*teams.back(), allgather(bytes, send, recv), "rounds");
+                       run(teams.back()->track(), allgather(bytes, send, recv), "rounds");
                        for (const int r : {0, 1})
                          if (recv[std::size_t(r) * bytes] != std::byte(r + 1) ||
                              recv[(std::size_t(r) + 1) * bytes - 1] != std::byte(r + 1))

@@ -16,6 +16,7 @@ namespace {
 
 using team::Node;
 using team::Team;
+using team::Track;
 using testing::PageBootstrap;
 using testing::run_processes;
 
@@ -51,11 +52,11 @@ class Array {
 };
 
 // One call; false (with a line on standard error) when any element is wrong.
-bool call_and_check(Team& team, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place,
+bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place,
                     bool mapped = false) {
-  const int p = team.size(), me = team.rank();
+  const int p = track.size(), me = track.rank();
   const std::size_t bytes = count * 4, all = count * std::size_t(p);
-  Array send(team.node(), all, mapped), recv(team.node(), all + 1, mapped);
+  Array send(track.node(), all, mapped), recv(track.node(), all + 1, mapped);
   std::fill_n(recv.data(), all + 1, 0xdeadbeef);
   for (std::size_t i = 0; i < all; ++i) send[i] = value(me, round, i);
   Call call{algorithm.collective, bytes};
@@ -86,12 +87,12 @@ bool call_and_check(Team& team, const Algorithm& algorithm, int round, std::size
       default: call.recv = result = send.data();
     }
   }
-  if (!algorithm.applies(team.shape(), call)) return true;
-  if (!run(team, algorithm, call)) {
+  if (!algorithm.applies(track.shape(), call)) return true;
+  if (!run(track, algorithm, call)) {
     // Somebody's buffers are private; then nothing has been moved, on any member.
     for (const auto& row : algorithms(algorithm.collective)) {
-      if (row.reach != staged || !row.applies(team.shape(), call)) continue;
-      row.run(team, call);
+      if (row.reach != staged || !row.applies(track.shape(), call)) continue;
+      row.run(track, call);
       break;
     }
   }
@@ -156,7 +157,7 @@ bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int 
     const unsigned kind = unsigned(same() % 5);
     const bool mapped = kind < 3 || (kind == 3 && own() % 2);
     if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
-    if (!call_and_check(**team, algorithm, round, count, root, in_place, mapped)) return false;
+    if (!call_and_check((*team)->track(), algorithm, round, count, root, in_place, mapped)) return false;
   }
   Team::close(std::move(*team));
   return true;
@@ -238,7 +239,7 @@ TEST(Association, IsFixed) {
                   call.fold = reducing::fold(call.op, call.type);
                   if (!row.applies((*team)->shape(), call)) continue;
                   std::fill_n(recv, count, 0);
-                  good &= run(**team, row, call);
+                  good &= run((*team)->track(), row, call);
                   good &= std::equal(expected.begin(), expected.end(), recv);
                 }
               }
@@ -263,7 +264,7 @@ TEST(Streaming, RunsBeyondTheCache) {
                            const Call call{which, count * 4};
                            if (!row.applies((*team)->shape(), call) || row.share) continue;
                            const auto before = copying::streamed_lines();
-                           good &= call_and_check(**team, row, 1, count, 0, false, true);
+                           good &= call_and_check((*team)->track(), row, 1, count, 0, false, true);
                            const bool copies = rank > 0 || which == Collective::allgather ||
                                                which == Collective::alltoall ||
                                                (which == Collective::gather && !row.reach);
@@ -290,7 +291,8 @@ TEST(Team, ManyAreCheapAndLeaveNothing) {
               for (int i = 0; i < 300; ++i) {
                 auto team = Team::create(node, rank, size, bootstrap);
                 if (!team) return false;
-                if (!call_and_check(**team, algorithms(Collective::allreduce)[0], i, 10, 0, false)) return false;
+                if (!call_and_check((*team)->track(), algorithms(Collective::allreduce)[0], i, 10, 0, false))
+                  return false;
                 Team::close(std::move(*team));
                 if (i == 20) at_first = node.arena().in_use();
               }
@@ -307,7 +309,9 @@ TEST(Team, ReportsADeadMember) {
               for (int i = 0;; ++i) {
                 if (rank == 1 && i == 100) raise(SIGKILL);
                 try {
-                  choosing::perform(**team, call);
+                  choosing::Chooser chooser;
+                  chooser.serve(**team);
+                  chooser.perform((*team)->track(), call);
                 } catch (const team::Broken& broken) {
                   return std::string(broken.what()).find("rank 1") != std::string::npos;
                 }
@@ -326,7 +330,7 @@ TEST(Team, ComparesCallsWhenAsked) {
                      Call call{Collective::bcast, 8};
                      call.root = rank == 2 ? 1 : 0;
                      try {
-                       (*team)->compare_calls(call);
+                       compare_calls((*team)->track(), call);
                      } catch (const team::Broken& broken) {
                        const std::string text = broken.what();
                        return text.find("root 0") != std::string::npos && text.find("root 1") != std::string::npos &&

@@ -53,17 +53,19 @@ TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
                 auto created = Team::create(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
+                choosing::Chooser chooser;
+                chooser.serve(team);
                 if (rank == size - 1) run_out_of_memory(node), use_up(node);
                 std::vector<std::byte> send(std::size_t(size) * 50000), recv(std::size_t(size) * 50000);
                 for (const Collective collective : {Collective::alltoall, Collective::bcast, Collective::alltoall}) {
                   const Call call{collective, 50000, send.data(), recv.data()};
-                  if (!throws<team::Refused>([&] { choosing::perform(team, call); })) return false;
+                  if (!throws<team::Refused>([&] { chooser.perform(team.track(), call); })) return false;
                 }
                 // What needs none works as before.
                 char data[64] = {};
                 data[0] = rank == 0 ? 'x' : ' ';
                 Call small{Collective::bcast, sizeof data, data, data};
-                choosing::perform(team, small);
+                chooser.perform(team.track(), small);
                 return data[0] == 'x';
               }));
   }
@@ -75,12 +77,14 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
                 auto created = Team::create(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
+                choosing::Chooser chooser;
+                chooser.serve(team);
                 const Call barrier{Collective::barrier};
-                choosing::perform(team, barrier);
+                chooser.perform(team.track(), barrier);
                 const auto start = std::chrono::steady_clock::now();
                 if (rank == 1) {
-                  if (!throws<team::Broken>([&] { team.break_off("no memory"); })) return false;
-                } else if (!throws<team::Broken>([&] { choosing::perform(team, barrier); })) {
+                  if (!throws<team::Broken>([&] { team.break_off("no memory", "in a test"); })) return false;
+                } else if (!throws<team::Broken>([&] { chooser.perform(team.track(), barrier); })) {
                   return false;
                 }
                 return team.broken_off && std::chrono::steady_clock::now() - start < std::chrono::seconds(5);

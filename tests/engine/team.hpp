@@ -11,7 +11,8 @@
 #include <functional>
 #include <vector>
 
-#include "engine/team/team.hpp"
+#include "engine/choosing/chooser.hpp"
+#include "engine/track/tracks.hpp"
 
 namespace nearfield::testing {
 
@@ -70,6 +71,7 @@ inline int run_processes(int size, int seconds,
       alarm(unsigned(seconds));
       PageBootstrap bootstrap(*page, rank, size);
       auto node = team::Node::create(settings);
+      if (node) choosing::tell_teams(**node);
       bool good = false;
       if (node) {
         good = body(**node, bootstrap, rank, size);

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "engine/choosing/choose.hpp"
+#include "engine/choosing/chooser.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::choosing {
@@ -155,8 +155,9 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
   pace = {.first = 2, .apart = 2, .sweeps = 3, .watch = 4, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
-  Team& team = **created;
-  team.algorithm_text = "allgather:slots,rounds,pull-rotated,push-rotated";
+  Chooser chooser;
+  chooser.serve(**created);
+  chooser.override_with("allgather:slots,rounds,pull-rotated,push-rotated");
   std::mt19937 own{unsigned(rank)};
   constexpr std::size_t lengths[] = {8, 1000, 1900, 70000};
   constexpr int calls = 6000;
@@ -173,7 +174,7 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
     // From the middle on one member is late: a change that the first one sees.
     if (i > calls / 2 && rank == size - 1) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (own() % 512 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
-    if (!perform(team, call)) return false;
+    if (!chooser.perform((*created)->track(), call)) return false;
     for (int r = 0; r < size; ++r)
       if (recv[std::size_t(r) * n] != std::byte(r + i) || recv[std::size_t(r + 1) * n - 1] != std::byte(r + i))
         return false;
@@ -181,7 +182,7 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
   bool decided = true;
   unsigned restarts = 0;
   for (const std::size_t n : {8, 1000}) {
-    const Trials& trials = *trials_of(team, Collective::allgather, n);
+    const Trials& trials = *chooser.trials_of(Collective::allgather, n);
     decided &= trials.restarts() > 0 || trials.decided();
     restarts += trials.restarts();
     char name[32] = {}, names[testing::most_processes][32];
@@ -199,7 +200,8 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
   pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
-  Team& team = **created;
+  Chooser chooser;
+  chooser.serve(**created);
   constexpr std::size_t count = 20000;
   const auto at = *node.arena().allocate(2 * count * 4, 64);
   auto* const mapped = reinterpret_cast<std::uint32_t*>(node.segment().base() + at);
@@ -214,7 +216,7 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
     call.count = count;
     call.type = reducing::Type::u32;
     call.fold = fold;
-    if (!perform(team, call)) return false;
+    if (!chooser.perform((*created)->track(), call)) return false;
     for (std::size_t k = 0; k < count; k += 61)
       if (recv[k] != std::uint32_t(size * (size - 1) / 2 + size * (i + int(k)))) return false;
   }
@@ -227,8 +229,9 @@ bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, i
   pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
-  Team& team = **created;
-  team.algorithm_text = "bcast:line,slots";
+  Chooser chooser;
+  chooser.serve(**created);
+  chooser.override_with("bcast:line,slots");
   char data[128];
   int i = 0;
   auto bcast = [&](std::size_t n) {
@@ -236,20 +239,20 @@ bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, i
     std::memset(data, rank == 0 ? i : 0, sizeof data);
     Call call{Collective::bcast, n, data, data};
     call.root = 0;
-    return perform(team, call) && data[0] == char(i) && data[n - 1] == char(i);
+    return chooser.perform((*created)->track(), call) && data[0] == char(i) && data[n - 1] == char(i);
   };
   constexpr std::size_t fits = 100, does_not = 125;  // a line holds 120 bytes; both are of one class
   const Trials* trials = nullptr;
   while (i < 2000 && !(trials && trials->decided())) {
     if (!bcast(fits)) return false;
-    trials = trials_of(team, Collective::bcast, fits);
+    trials = chooser.trials_of(Collective::bcast, fits);
   }
   if (!trials || !trials->decided()) return false;
-  auto& choice = team.chosen[std::size_t(Collective::bcast)][size_class(fits)];
-  for (const auto& row : collectives::algorithms(Collective::bcast)) {
-    if (!std::strcmp(row.name, "line")) choice.algorithm = &row;
-    if (!std::strcmp(row.name, "slots")) choice.staged = &row;
-  }
+  auto row = [](const char* name) -> const collectives::Algorithm& {
+    return *std::ranges::find_if(collectives::algorithms(Collective::bcast),
+                                 [&](const auto& each) { return !std::strcmp(each.name, name); });
+  };
+  chooser.decide(Collective::bcast, fits, row("line"), row("slots"));
   for (int k = 0; k < 2000; ++k)
     if (!bcast(k * 7 % 11 < 6 ? fits : does_not)) return false;
   Team::close(std::move(*created));
@@ -273,13 +276,15 @@ TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
   EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto created = Team::create(node, rank, size, bootstrap);
               if (!created) return false;
-              Team& team = **created;
-              team.algorithm_text = "alltoall:pull-rotated";
+              Chooser chooser;
+              chooser.serve(**created);
+              chooser.override_with("alltoall:pull-rotated");
               std::vector<std::uint32_t> send(3 * 500), recv(3 * 500);
               for (int i = 0; i < 400; ++i) {
                 const std::size_t count = i % 2 ? 500 : 257;  // 3 blocks fit a slot, or do not
                 for (std::size_t k = 0; k < 3 * count; ++k) send[k] = std::uint32_t(rank * 100000 + i * 7 + int(k));
-                if (!perform(team, {Collective::alltoall, count * 4, send.data(), recv.data()})) return false;
+                if (!chooser.perform((*created)->track(), {Collective::alltoall, count * 4, send.data(), recv.data()}))
+                  return false;
                 for (std::size_t k = 0; k < 3 * count; ++k)
                   if (recv[k] != std::uint32_t(int(k / count) * 100000 + i * 7 + int(k % count) + rank * int(count)))
                     return false;

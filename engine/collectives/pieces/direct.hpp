@@ -11,19 +11,19 @@
 namespace nearfield::collectives {
 
 // Everybody's work so far is done and visible.
-inline void finish_direct(Team& team) {
-  team.post_empty();
-  team.meet(team.tick());
+inline void finish_direct(Track& track) {
+  track.post_empty();
+  track.meet(track.tick());
 }
 
-inline void finish_direct(Team& team, int root) {
-  if (team.shape().meeting != Meeting::flags) return finish_direct(team);
-  team.post_empty();
-  if (team.rank() == root) {
-    for (int r = 0; r < team.size(); ++r)
-      if (r != root) team.wait_posted(r, team.tick());
+inline void finish_direct(Track& track, int root) {
+  if (track.shape().meeting != Meeting::flags) return finish_direct(track);
+  track.post_empty();
+  if (track.rank() == root) {
+    for (int r = 0; r < track.size(); ++r)
+      if (r != root) track.wait_posted(r, track.tick());
   } else {
-    team.wait_posted(root, team.tick());
+    track.wait_posted(root, track.tick());
   }
 }
 
@@ -41,16 +41,16 @@ enum class Outputs { registers, blocks };
 
 // The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
 template <Outputs by = Outputs::registers>
-void reduce_direct(Team& team, const Call& call, int first, int last, Range to) {
-  const auto p = std::size_t(team.size());
+void reduce_direct(Track& track, const Call& call, int first, int last, Range to) {
+  const auto p = std::size_t(track.size());
   const std::size_t element = call.bytes / call.count;
   const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
                       line_share(call.count, element, p, std::size_t(last - 1)).end};
   if (!part.size()) return;
-  auto inputs = team.inputs();
-  auto outputs = team.outputs();
-  for (std::size_t r = 0; r < p; ++r) inputs[r] = team.send_of(int(r)) + part.begin * element;
-  for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = team.recv_of(int(r)) + part.begin * element;
+  auto inputs = track.inputs();
+  auto outputs = track.outputs();
+  for (std::size_t r = 0; r < p; ++r) inputs[r] = track.send_of(int(r)) + part.begin * element;
+  for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = track.recv_of(int(r)) + part.begin * element;
   if constexpr (by == Outputs::blocks)
     fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
@@ -67,9 +67,9 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
 }
 
 // Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place.
-inline Divided root_share(const Team& team, const Call& call) {
-  if (!team.note_of(call.root)) return {call.bytes, 0};
-  return divide(call.bytes, std::size_t(team.size()));
+inline Divided root_share(const Track& track, const Call& call) {
+  if (!track.note_of(call.root)) return {call.bytes, 0};
+  return divide(call.bytes, std::size_t(track.size()));
 }
 
 }  // namespace nearfield::collectives

@@ -22,11 +22,11 @@ inline double by_shares(const Shape& s, double bytes, double vectors) {
 }
 
 // `wants_result`: this member stores the whole result to call.recv.
-inline void reduce_by_shares(Team& team, const Call& call, bool wants_result) {
-  const int p = team.size(), me = team.rank();
+inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) {
+  const int p = track.size(), me = track.rank();
   const std::size_t element = call.bytes / call.count;
   const std::size_t wanted = divide_up(divide_up(call.bytes, 2), 4096) * 4096;
-  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), team.buffer_bytes()) / element;
+  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), track.buffer_bytes()) / element;
   const std::size_t rounds = divide_up(call.count, round_count);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
@@ -34,51 +34,51 @@ inline void reduce_by_shares(Team& team, const Call& call, bool wants_result) {
   auto stage_round = [&](std::size_t k, std::uint64_t tick) {
     const Range own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
-    std::byte* to = team.my_buffer(tick, (elements(k) - own.size()) * element, Team::Passing::folded_by_readers);
-    stage_in(team, to, from, own.begin * element);
-    stage_in(team, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
-    team.post(tick);
+    std::byte* to = track.my_buffer(tick, (elements(k) - own.size()) * element, Track::Passing::folded_by_readers);
+    stage_in(track, to, from, own.begin * element);
+    stage_in(track, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
+    track.post(tick);
   };
-  team.begin_rounds();
-  const std::uint64_t first = team.tick() + 1;
-  auto inputs = team.inputs();
+  track.begin_rounds();
+  const std::uint64_t first = track.tick() + 1;
+  auto inputs = track.inputs();
   const bool rooted = call.collective == Collective::reduce, alone = rooted && wants_result;
   stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;
     const std::size_t at = k * round_count * element;
     const Range own = share(elements(k), p, me);
-    team.meet(a);
+    track.meet(a);
     if (own.size()) {
       // What others stage leaves their own share out.
       for (int r = 0; r < p; ++r)
         inputs[r] = r == me
                         ? in + at + own.begin * element
-                        : team.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
-      const std::uint64_t begun = team.begin_reading(a);
+                        : track.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+      const std::uint64_t begun = track.begin_reading(a);
       void* shared[1];
       if (!alone)
-        shared[0] = team.my_buffer(b, own.size() * element, Team::Passing::folded_by_writer, rooted ? call.root : -1);
+        shared[0] = track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
       fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
                       std::span<void* const>(shared, alone ? 0 : 1), inputs, own.size(),
-                      [&](void* to, const void* from, std::size_t bytes) { stage_in(team, to, from, bytes); });
-      team.end_reading(a, begun);
+                      [&](void* to, const void* from, std::size_t bytes) { stage_in(track, to, from, bytes); });
+      track.end_reading(a, begun);
     }
-    team.post(b);
+    track.post(b);
     if (k + 1 < rounds) stage_round(k + 1, a + 2);
     if (wants_result) {
       for (int i = 1; i < p; ++i) {
         const int r = (me + i) % p;
-        team.wait_posted(r, b);
+        track.wait_posted(r, b);
         const Range theirs = share(elements(k), p, r);
-        const std::uint64_t begun = team.begin_reading(b, r);
-        put(out + at + theirs.begin * element, team.buffer(r, b), theirs.size() * element, team.emptying(r, b));
-        team.end_reading(b, begun);
+        const std::uint64_t begun = track.begin_reading(b, r);
+        put(out + at + theirs.begin * element, track.buffer(r, b), theirs.size() * element, track.emptying(r, b));
+        track.end_reading(b, begun);
       }
     }
   }
-  team.advance(2 * rounds);
-  team.consume(team.tick());
+  track.advance(2 * rounds);
+  track.consume(track.tick());
 }
 
 }  // namespace nearfield::collectives

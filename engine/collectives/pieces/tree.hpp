@@ -13,77 +13,77 @@ namespace nearfield::collectives {
 // Puts together what lies below us, `bytes` of each member in rank order, and publishes it. At the root nothing is
 // copied: blocks[r] points to what member r has sent.
 template <class Ring>
-void gather_up(Team& team, std::uint64_t seq, int root, const void* own, std::size_t bytes,
+void gather_up(Track& track, std::uint64_t seq, int root, const void* own, std::size_t bytes,
                std::span<const void*> blocks) {
-  const team::Tree& tree = team.tree();
-  const int me = team.rank();
+  const team::Tree& tree = track.tree();
+  const int me = track.rank();
   if (me == root) {
     tree.each_part(me, root, [&](int part) {
-      const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(team, part, seq);
+      const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(track, part, seq);
       const int last = part == me ? me + 1 : tree.subtree(part, root).last;
       for (int r = part; r < last; ++r) blocks[r] = from + (r - part) * bytes;
     });
     return;
   }
   const auto all = tree.subtree(me, root);
-  std::byte* const out = Ring::reserve(team, seq);
+  std::byte* const out = Ring::reserve(track, seq);
   tree.each_part(me, root, [&](int part) {
     std::byte* const to = out + (part - all.first) * bytes;
     if (part == me) stage(to, own, bytes);
-    else stage(to, Ring::wait(team, part, seq), bytes * tree.subtree(part, root).size());
+    else stage(to, Ring::wait(track, part, seq), bytes * tree.subtree(part, root).size());
   });
-  Ring::publish(team, seq, bytes * all.size());
+  Ring::publish(track, seq, bytes * all.size());
 }
 
 // Combines the vectors of `count` elements below us, in rank order, and publishes the result; the root stores it to
 // `out`. For operators and types to which parentheses do not matter.
 template <class Ring>
-void fold_up(Team& team, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
-  const int me = team.rank();
-  const auto inputs = team.inputs();
+void fold_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
+  const int me = track.rank();
+  const auto inputs = track.inputs();
   std::size_t n = 0;
-  if (me != root) out = Ring::reserve(team, seq);
-  team.tree().each_part(me, root,
-                        [&](int part) { inputs[n++] = part == me ? call.send : Ring::wait(team, part, seq); });
+  if (me != root) out = Ring::reserve(track, seq);
+  track.tree().each_part(me, root,
+                         [&](int part) { inputs[n++] = part == me ? call.send : Ring::wait(track, part, seq); });
   call.fold(&out, 1, inputs.data(), n, count);
-  if (me != root) Ring::publish(team, seq, call.bytes / call.count * count);
+  if (me != root) Ring::publish(track, seq, call.bytes / call.count * count);
 }
 
 // Everybody gets the root's `bytes`.
 template <class Ring>
-void pass_down(Team& team, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
-  const int me = team.rank();
-  const bool inner = team.tree().subtree(me, root).size() > 1;
-  const void* const from = me == root ? payload : Ring::wait(team, team.tree().parent(me, root), seq);
+void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+  const int me = track.rank();
+  const bool inner = track.tree().subtree(me, root).size() > 1;
+  const void* const from = me == root ? payload : Ring::wait(track, track.tree().parent(me, root), seq);
   if (inner) {
-    stage(Ring::reserve(team, seq), from, bytes);
-    Ring::publish(team, seq, bytes);
+    stage(Ring::reserve(track, seq), from, bytes);
+    Ring::publish(track, seq, bytes);
   }
   if (me != root) put(recv, from, bytes);
 }
 
 // Every member gets its block of the root's.
 template <class Ring>
-void scatter_down(Team& team, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
-  const team::Tree& tree = team.tree();
-  const int me = team.rank(), parent = tree.parent(me, root);
+void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+  const team::Tree& tree = track.tree();
+  const int me = track.rank(), parent = tree.parent(me, root);
   const auto all = tree.subtree(me, root);
   const auto* from = static_cast<const std::byte*>(payload);
-  if (me != root) from = Ring::wait(team, parent, seq) + (all.first - tree.subtree(parent, root).first) * bytes;
+  if (me != root) from = Ring::wait(track, parent, seq) + (all.first - tree.subtree(parent, root).first) * bytes;
   if (all.size() > 1) {
-    stage(Ring::reserve(team, seq), from, bytes * all.size());
-    Ring::publish(team, seq, bytes * all.size());
+    stage(Ring::reserve(track, seq), from, bytes * all.size());
+    Ring::publish(track, seq, bytes * all.size());
   }
   put(recv, from + (me - all.first) * bytes, bytes);
 }
 
 // Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.
 template <class Run>
-void rooted_by_tree(Team& team, std::size_t bytes, Run&& run) {
+void rooted_by_tree(Track& track, std::size_t bytes, Run&& run) {
   auto by = [&]<class Ring>(Ring ring) {
-    const std::uint64_t seq = Ring::next(team);
+    const std::uint64_t seq = Ring::next(track);
     run(seq, ring);
-    Ring::finish(team, seq);
+    Ring::finish(track, seq);
   };
   if (bytes <= team::line_payload) by(Lines{});
   else by(Slots{});

@@ -4,7 +4,6 @@
 #pragma once
 #include <new>
 
-#include "engine/choosing/choose.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/types.hpp"
@@ -38,6 +37,10 @@ inline Admission admit(MPI_Comm comm) {
   return {state->team.get(), state, Reason::communicator};
 }
 
+inline choosing::Chooser& chooser_of(const team::Team& team) {
+  return *static_cast<const Communicator*>(team.owner)->chooser;
+}
+
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   last_algorithm = "host";
@@ -59,9 +62,9 @@ int check_before_host(team::Team& team, MPI_Comm comm, const collectives::Call& 
 // This rank cannot do its part of a call: the others must not wait for it. An error on all.
 inline int give_up(team::Team& team, MPI_Comm comm, const char* function, const char* why) {
   try {
-    team.break_off(why);
+    team.break_off(why, team.track().doing());
   } catch (const team::Broken& broken) {
-    team.leave();
+    team.track().leave();
     return raise(comm, function, broken.what(), MPI_ERR_NO_MEM);
   }
 }
@@ -81,24 +84,24 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   try {
     if (team.broken_off) [[unlikely]]
-      team.break_off("the communicator was given up when a rank could not go on");
+      team.break_off("the communicator was given up when a rank could not go on", team.track().doing());
     if (team.plan().check) [[unlikely]]
-      team.compare_calls(call);
+      collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
-    team.enter(collectives::pack(call));
-    const collectives::Algorithm* const algorithm = choosing::perform(team, call);
-    team.leave();
+    team.track().enter(collectives::pack(call));
+    const collectives::Algorithm* const algorithm = chooser_of(team).perform(team.track(), call);
+    team.track().leave();
     if (!algorithm) [[unlikely]]
       return to_host(call.collective, Reason::algorithm, host_call);
     last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
-    team.leave();
+    team.track().leave();
     return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
-    team.leave();
+    team.track().leave();
     return raise(comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
-    team.leave();
+    team.track().leave();
     team.enabled = false;
     return to_host(call.collective, Reason::memory, host_call);
   } catch (const std::bad_alloc&) {
@@ -107,7 +110,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
   // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
   // would have progressed them.
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    team.node().progress.host();
+    team.node().progress.step_host();
   if (stats_on) [[unlikely]] {
     Tally& t = tally(call.collective);
     t.calls.fetch_add(1, std::memory_order_relaxed);

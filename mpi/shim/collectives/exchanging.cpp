@@ -288,7 +288,7 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     }
     Exchange& all = *ready;
     const int code = report(comm, all.run());
-    if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.host();
+    if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
     last_algorithm = "messages";
     count(all.bytes(), std::nullopt);
     return code;

@@ -114,7 +114,7 @@ int reduce_all(Collective collective, const char* function, const void* send, vo
 
 int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const char* function) {
   try {
-    team.compare_calls(call);
+    collectives::compare_calls(team.track(), call);
   } catch (const team::Broken& broken) {
     return raise(comm, function, broken);
   }

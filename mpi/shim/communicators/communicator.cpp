@@ -45,10 +45,13 @@ void progress_host() {
 }
 
 // What waits of ours do for the host, and look for what only the host is told.
-void step_of_host() {
-  progress_host();
-  look_for_revoked();
-}
+struct ProgressOfHost final : waiting::Foreign {
+  void step() override {
+    progress_host();
+    look_for_revoked();
+  }
+  bool needs_us() override;
+} progress_of_host;
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -159,7 +162,7 @@ std::atomic<int> open_windows{0};
 std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
-bool host_needs_us() {
+bool ProgressOfHost::needs_us() {
   if (open_windows.load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
   static std::atomic<std::uint32_t> known{0};
@@ -182,6 +185,14 @@ const waiting::Policy& wait_policy() {
   return the_node ? the_node->policy() : before_any;
 }
 
+namespace {
+std::unique_ptr<choosing::Chooser> new_chooser() try {
+  return std::make_unique<choosing::Chooser>();
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+}  // namespace
+
 void make_team(Communicator& state) {
   state.team_tried = true;
   // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
@@ -192,10 +203,14 @@ void make_team(Communicator& state) {
   HostBootstrap bootstrap(state.comm);
   const bool nested = std::exchange(creating, true);
   try {
-    if (!the_node) {
+    auto chooser = the_node ? new_chooser() : nullptr;
+    if (!chooser) {
       team::Team::decline(state.size, bootstrap);
     } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
       state.team = std::move(*team);
+      state.team->owner = &state;
+      chooser->serve(*state.team);
+      state.chooser = std::move(chooser);
       state.team->exact_bcast = host_compares_lengths;
       watch(state);
     } else {
@@ -261,10 +276,10 @@ void start_node(int thread_level, bool collectively) {
   }
   if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
-  std::shared_ptr<const choosing::Tuned> tuned;
+  std::unique_ptr<const choosing::Tuned> tuned;
   if (settings.choosing == Choosing::file) {
     auto read = choosing::Tuned::read(settings.tuned);
-    if (read) tuned = std::make_shared<choosing::Tuned>(std::move(*read));
+    if (read) tuned = std::make_unique<const choosing::Tuned>(std::move(*read));
     else complaints += "NEARFIELD_CHOOSE=file: " + read.error().text + "; `nearfield tune` writes such files\n";
   }
   if (!complaints.empty()) {
@@ -281,9 +296,8 @@ void start_node(int thread_level, bool collectively) {
       auto created = team::Node::create(settings);
       if (created) {
         the_node = created->release();
-        the_node->progress.host = step_of_host;
-        if (tuned) the_node->amend_plan = [tuned](team::Plan& plan, int size) { tuned->tell(size, plan.tuned); };
-        the_node->progress.host_needs_us = host_needs_us;
+        the_node->progress.set_host(&progress_of_host);
+        choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
       }

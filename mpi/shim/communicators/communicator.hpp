@@ -14,14 +14,17 @@
 #include <memory>
 #include <vector>
 
+#include "engine/choosing/chooser.hpp"
 #include "engine/messages/messenger.hpp"
-#include "engine/team/team.hpp"
+#include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;  // none: the host serves this communicator's collectives
+  std::unique_ptr<team::Team> team;                           // none: the host serves this communicator's collectives
+  std::unique_ptr<choosing::Chooser> chooser;                 // of its calls; there with the team
+  std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
   bool team_tried = false;
   MPI_Comm comm{};
   int rank = 0, size = 1;
@@ -90,7 +93,7 @@ inline Communicator* channel(MPI_Comm comm) {
 // A wait for a request of the host's: it is progressed by testing it, our messages move meanwhile.
 struct HostWaiter : waiting::Waiter {
   HostWaiter() : Waiter{progress()} {}
-  bool turn() { return others.messages && others.messages->poll(); }
+  bool turn() { return others.poll(); }
   bool eager() const { return true; }
   static waiting::Progress& progress();
 };

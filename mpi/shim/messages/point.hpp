@@ -116,7 +116,7 @@ inline void look_elsewhere() {
   auto& node = the_messenger->node();
   if (l.attentive || l.count % seldom == 0 || open_windows.load(std::memory_order_relaxed)) {
     l.attentive -= l.attentive != 0;
-    node.progress.host();
+    node.progress.step_host();
   }
   if (node.policy().crowded && l.count % 4 == 0) sched_yield();
 }

@@ -1,5 +1,5 @@
 // Models of what the members of a team do to each other: slots, lines, rings of copy buffers, meetings, exposures, work
-// done together, sleeping. The members run engine/team.
+// done together, sleeping. The members run engine/track.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -10,17 +10,17 @@
 namespace nearfield::testing {
 namespace {
 
-using team::Team;
+using team::Track;
 
-// Explores `body(team, member)`; `before` is done first, without exploring.
-using Body = std::function<void(Team&, int)>;
+// Explores `body(track, member)`; `before` is done first, without exploring.
+using Body = std::function<void(Track&, int)>;
 Explored explore_team(Members& members, const Body& body, const Options& options = {}, const Body& before = {}) {
   return explore(
       members.count(),
       [&] {
         members.renew();
-        if (before) run_in_turn(members.count(), [&](int i) { before(members.team(i), i); });
-        return [&](int i) { body(members.team(i), i); };
+        if (before) run_in_turn(members.count(), [&](int i) { before(members.team(i).track(), i); });
+        return [&](int i) { body(members.team(i).track(), i); };
       },
       options);
 }
@@ -33,43 +33,43 @@ Explored explore_team(Members& members, const Body& body, const Options& options
 struct Care {
   bool reserves = true, waits = true, finishes = true;
 };
-void use_slot(Team& team, int me, int root, Care care = {}) {
-  const std::uint64_t seq = team.next_slot();
+void use_slot(Track& track, int me, int root, Care care = {}) {
+  const std::uint64_t seq = track.next_slot();
   if (root < 0 || root == me) {
-    put(care.reserves ? team.reserve_slot(seq) : team.slot(me, seq), seq);
-    team.publish_slot(seq, sizeof seq);
+    put(care.reserves ? track.reserve_slot(seq) : track.slot(me, seq), seq);
+    track.publish_slot(seq, sizeof seq);
   }
   if (root < 0) {
-    if (care.waits) team.meet_slots(seq);
-    else team.have_met_slots(seq);
-    for (int r = 0; r < team.size(); ++r) require(get(team.slot(r, seq)) == seq, "a slot of another operation");
+    if (care.waits) track.meet_slots(seq);
+    else track.have_met_slots(seq);
+    for (int r = 0; r < track.size(); ++r) require(get(track.slot(r, seq)) == seq, "a slot of another operation");
     return;
   }
   if (root != me)
-    require(get(care.waits ? team.wait_slot(root, seq) : team.slot(root, seq)) == seq, "a slot of another operation");
-  if (care.finishes) team.finish_rooted_slot(seq);
+    require(get(care.waits ? track.wait_slot(root, seq) : track.slot(root, seq)) == seq, "a slot of another operation");
+  if (care.finishes) track.finish_rooted_slot(seq);
 }
 // As many operations as there are slots, so that the next ones use slots again.
-void fill_slots(Team& team, int me) {
-  for (unsigned i = 0; i < team::slots; ++i) use_slot(team, me, 0);
+void fill_slots(Track& track, int me) {
+  for (unsigned i = 0; i < team::slots; ++i) use_slot(track, me, 0);
 }
 
 const std::vector<std::vector<int>> mixtures{{0, 0}, {-1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 0}};
 
 Explored explore_slots(Members& members, const std::vector<int>& roots, const Options& options = {}) {
-  const Body body = [&](Team& team, int me) {
-    for (const int root : roots) use_slot(team, me, root);
+  const Body body = [&](Track& track, int me) {
+    for (const int root : roots) use_slot(track, me, root);
   };
   return explore_team(members, body, options, fill_slots);
 }
 
 // The root has filled its slots and goes on, the others begin to read.
 Explored explore_reuse(Members& members, unsigned times, Care care = {}, const Options& options = {}) {
-  const Body body = [&](Team& team, int me) {
-    for (unsigned i = 0; i < times; ++i) use_slot(team, me, 0, care);
+  const Body body = [&](Track& track, int me) {
+    for (unsigned i = 0; i < times; ++i) use_slot(track, me, 0, care);
   };
-  const Body before = [](Team& team, int me) {
-    if (me == 0) fill_slots(team, me);
+  const Body before = [](Track& track, int me) {
+    if (me == 0) fill_slots(track, me);
   };
   return explore_team(members, body, options, before);
 }
@@ -91,28 +91,28 @@ TEST(Slots, TheModelNotices) {
 }
 
 // ---------------------------------------------------------------- lines
-void use_line(Team& team, int me, int root, bool reserves = true) {
-  const std::uint64_t seq = team.next_line();
+void use_line(Track& track, int me, int root, bool reserves = true) {
+  const std::uint64_t seq = track.next_line();
   if (root == me) {
     auto* const mine =
-        reserves ? team.reserve_line(seq) : const_cast<std::byte*>(team.wait_line(me, seq - team::lines));
+        reserves ? track.reserve_line(seq) : const_cast<std::byte*>(track.wait_line(me, seq - team::lines));
     put(mine, seq);
-    team.publish_line(seq, sizeof seq);
+    track.publish_line(seq, sizeof seq);
   } else {
-    require(get(team.wait_line(root, seq)) == seq, "a line of another operation");
+    require(get(track.wait_line(root, seq)) == seq, "a line of another operation");
   }
-  team.finish_line(seq);
+  track.finish_line(seq);
 }
 
 TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
   Members two({.count = 2}), three({.count = 3});
   // The root has filled the ring and goes on when the others have read half of it.
   auto explore_lines = [](Members& members, unsigned read, unsigned times, bool reserves = true) {
-    const Body before = [&](Team& team, int me) {
-      for (unsigned i = 0; i < (me ? read : team::lines); ++i) use_line(team, me, 0);
+    const Body before = [&](Track& track, int me) {
+      for (unsigned i = 0; i < (me ? read : team::lines); ++i) use_line(track, me, 0);
     };
-    const Body body = [&](Team& team, int me) {
-      for (unsigned i = 0; i < times; ++i) use_line(team, me, 0, reserves);
+    const Body body = [&](Track& track, int me) {
+      for (unsigned i = 0; i < times; ++i) use_line(track, me, 0, reserves);
     };
     return explore_team(members, body, {}, before);
   };
@@ -122,12 +122,12 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
   EXPECT_GOOD(explore_lines(three, half, 1));
   EXPECT_FOUND(explore_lines(two, 0, 2, false));
   // From an even start, with several roots.
-  const Body before = [](Team& team, int me) {
-    for (unsigned i = 0; i < team::lines; ++i) use_line(team, me, 0);
+  const Body before = [](Track& track, int me) {
+    for (unsigned i = 0; i < team::lines; ++i) use_line(track, me, 0);
   };
   for (const std::vector<int>& roots : std::vector<std::vector<int>>{{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
-    const Body body = [&](Team& team, int me) {
-      for (const int root : roots) use_line(team, me, root);
+    const Body body = [&](Track& track, int me) {
+      for (const int root : roots) use_line(track, me, root);
     };
     EXPECT_GOOD(explore_team(two, body, {}, before)) << ::testing::PrintToString(roots);
     EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}, before));
@@ -136,63 +136,64 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
 
 // ---------------------------------------------------------------- rings of copy buffers
 // Everybody stages and reads (root -1), or chunks go from a root to all.
-void use_ring(Team& team, int me, int root, unsigned rounds, bool waits = true) {
+void use_ring(Track& track, int me, int root, unsigned rounds, bool waits = true) {
   if (root < 0) {
-    team.begin_rounds();  // the first call takes a tick
-    const std::uint64_t first = team.tick() + 1;
+    track.begin_rounds();  // the first call takes a tick
+    const std::uint64_t first = track.tick() + 1;
     auto bytes = [](std::size_t) { return sizeof(std::uint64_t); };
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
     auto keep = [](std::size_t) {};
     auto read = [&](std::size_t, std::uint64_t tick) {
-      for (int r = 0; r < team.size(); ++r) require(get(team.buffer(r, tick)) == tick, "a buffer of another round");
+      for (int r = 0; r < track.size(); ++r) require(get(track.buffer(r, tick)) == tick, "a buffer of another round");
     };
-    return collectives::exchange_rounds(team, rounds, Team::Passing::copied, bytes, stage, keep, read);
+    return collectives::exchange_rounds(track, rounds, Track::Passing::copied, bytes, stage, keep, read);
   }
-  team.begin_rooted_rounds();
-  for (std::uint64_t tick = team.tick() + 1; tick <= team.tick() + rounds; ++tick) {
+  track.begin_rooted_rounds();
+  for (std::uint64_t tick = track.tick() + 1; tick <= track.tick() + rounds; ++tick) {
     if (root == me) {
-      if (waits) team.wait_buffer_free(tick);
-      put(team.my_buffer(tick, sizeof tick, Team::Passing::copied), tick);
-      team.post(tick);
+      if (waits) track.wait_buffer_free(tick);
+      put(track.my_buffer(tick, sizeof tick, Track::Passing::copied), tick);
+      track.post(tick);
     } else {
-      team.wait_posted(root, tick);
-      require(get(team.buffer(root, tick)) == tick, "a buffer of another round");
-      team.consume(tick);
+      track.wait_posted(root, tick);
+      require(get(track.buffer(root, tick)) == tick, "a buffer of another round");
+      track.consume(tick);
     }
   }
-  team.advance(rounds);
-  if (root == me) team.consume(team.tick());
+  track.advance(rounds);
+  if (root == me) track.consume(track.tick());
 }
 
 TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
   Members two({.count = 2}), three({.count = 3});
-  const Body before = [](Team& team, int me) { use_ring(team, me, -1, 4); };
+  const Body before = [](Track& track, int me) { use_ring(track, me, -1, 4); };
   for (const auto& roots : mixtures) {
-    const Body body = [&](Team& team, int me) {
-      for (const int root : roots) use_ring(team, me, root, 2);
+    const Body body = [&](Track& track, int me) {
+      for (const int root : roots) use_ring(track, me, root, 2);
     };
     EXPECT_GOOD(explore_team(two, body, {.preemptions = 2}, before)) << ::testing::PrintToString(roots);
   }
-  EXPECT_GOOD(explore_team(two, [](Team& team, int me) { use_ring(team, me, 0, 5); }, {.preemptions = 4}, before));
-  EXPECT_GOOD(explore_team(three, [](Team& team, int me) { use_ring(team, me, -1, 2); }, {.preemptions = 2}, before));
+  EXPECT_GOOD(explore_team(two, [](Track& track, int me) { use_ring(track, me, 0, 5); }, {.preemptions = 4}, before));
+  EXPECT_GOOD(
+      explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 2}, before));
 }
 
 TEST(Ring, TheModelNotices) {
   Members two({.count = 2});
-  EXPECT_FOUND(explore_team(two, [](Team& team, int me) { use_ring(team, me, 0, 6, false); }));
-  const Body body = [](Team& team, int me) { use_ring(team, me, -1, 2); };
+  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { use_ring(track, me, 0, 6, false); }));
+  const Body body = [](Track& track, int me) { use_ring(track, me, -1, 2); };
   EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}));
 }
 
 // ---------------------------------------------------------------- meetings
 // Everybody tells a number before each meeting; it stays until the next but one.
-void meet(Team& team, int me, int times) {
+void meet(Track& track, int me, int times) {
   for (int i = 0; i < times; ++i) {
-    const std::uint64_t seq = team.next_slot();
-    put(team.reserve_slot(seq), seq);
-    team.publish_slot(seq, sizeof seq);
-    team.meet_slots(seq);
-    for (int r = 0; r < team.size(); ++r) require(get(team.slot(r, seq)) == seq, "not everybody has arrived");
+    const std::uint64_t seq = track.next_slot();
+    put(track.reserve_slot(seq), seq);
+    track.publish_slot(seq, sizeof seq);
+    track.meet_slots(seq);
+    for (int r = 0; r < track.size(); ++r) require(get(track.slot(r, seq)) == seq, "not everybody has arrived");
   }
   (void)me;
 }
@@ -200,23 +201,24 @@ void meet(Team& team, int me, int times) {
 TEST(Meetings, NobodyLeavesBeforeAllHaveArrived) {
   for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
     Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
-    EXPECT_GOOD(explore_team(two, [](Team& team, int me) { meet(team, me, 3); }));
-    EXPECT_GOOD(explore_team(three, [](Team& team, int me) { meet(team, me, 2); }, {.preemptions = 2}));
+    EXPECT_GOOD(explore_team(two, [](Track& track, int me) { meet(track, me, 3); }));
+    EXPECT_GOOD(explore_team(three, [](Track& track, int me) { meet(track, me, 2); }, {.preemptions = 2}));
     if (meeting == Meeting::gate) continue;  // a read-modify-write comes behind all stores
-    EXPECT_FOUND(explore_team(two, [](Team& team, int me) { meet(team, me, 1); }, {.mutation = {.unordered = true}}));
+    EXPECT_FOUND(
+        explore_team(two, [](Track& track, int me) { meet(track, me, 1); }, {.mutation = {.unordered = true}}));
   }
 }
 
 TEST(Meetings, ATreeOfTwoLevels) {
   Members four({.count = 4, .meeting = Meeting::tree});
-  ASSERT_EQ(four.team(0).tree().levels(), 2);
-  EXPECT_GOOD(explore_team(four, [](Team& team, int me) { meet(team, me, 1); }, {.preemptions = 2}));
+  ASSERT_EQ(four.team(0).track().tree().levels(), 2);
+  EXPECT_GOOD(explore_team(four, [](Track& track, int me) { meet(track, me, 1); }, {.preemptions = 2}));
 }
 
 TEST(Meetings, TheModelNoticesAGateThatIsNotAtomic) {
   Members two({.count = 2, .meeting = Meeting::gate});
   const Options split{.mutation = {.split_updates = true}};
-  EXPECT_FOUND(explore_team(two, [](Team& team, int me) { meet(team, me, 1); }, split));
+  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { meet(track, me, 1); }, split));
 }
 
 // ---------------------------------------------------------------- exposures and work done together
@@ -226,48 +228,48 @@ struct Parts {
 };
 Parts parts;
 
-void expose(Team& team, int me, int rounds) {
+void expose(Track& track, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t note = std::uint64_t(me) << 8 | unsigned(i);
-    std::byte* const mine = team.segment_of(me) + 64 * (i + 1);  // any memory that peers reach
-    require(team.meet_exposed({mine, 8}, {}, note), "out of reach");
-    for (int r = 0; r < team.size(); ++r) {
-      require(team.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
-      require(team.send_of(r) == team.segment_of(r) + 64 * (i + 1), "a buffer of another call");
+    std::byte* const mine = track.team().segment_of(me) + 64 * (i + 1);  // any memory that peers reach
+    require(track.meet_exposed({mine, 8}, {}, note), "out of reach");
+    for (int r = 0; r < track.size(); ++r) {
+      require(track.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
+      require(track.send_of(r) == track.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
     }
-    team.end_exposure();
+    track.end_exposure();
   }
 }
 
 TEST(Exposures, AreThoseOfTheCall) {
   for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
     Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
-    EXPECT_GOOD(explore_team(two, [](Team& team, int me) { expose(team, me, 4); }));
-    EXPECT_GOOD(explore_team(three, [](Team& team, int me) { expose(team, me, 3); }, {.preemptions = 2}));
+    EXPECT_GOOD(explore_team(two, [](Track& track, int me) { expose(track, me, 4); }));
+    EXPECT_GOOD(explore_team(three, [](Track& track, int me) { expose(track, me, 3); }, {.preemptions = 2}));
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
   const Options split{.mutation = {.split_updates = true}};
-  EXPECT_FOUND(explore_team(gated, [](Team& team, int me) { expose(team, me, 2); }, split));
+  EXPECT_FOUND(explore_team(gated, [](Track& track, int me) { expose(track, me, 2); }, split));
 }
 
-void work(Team& team, int me, int rounds) {
+void work(Track& track, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
-    std::byte* const mine = team.segment_of(me) + 64 * (i + 1);
-    const bool good = team.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
-      for (int r = 0; r < team.size(); ++r)
-        require(team.send_of(r) == team.segment_of(r) + 64 * (i + 1), "a buffer of another call");
+    std::byte* const mine = track.team().segment_of(me) + 64 * (i + 1);
+    const bool good = track.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
+      for (int r = 0; r < track.size(); ++r)
+        require(track.send_of(r) == track.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
       require(get(&parts.done[i][part]) == 0, "a part is done twice");
       put(&parts.done[i][part], 1);
     });
     require(good, "out of reach");
     for (auto& each : parts.done[i]) require(get(&each) == 1, "left before all was done");
-    team.end_exposure();
+    track.end_exposure();
   }
 }
 
 Explored explore_work(Members& members, int rounds, const Options& options = {}) {
-  const Body clear = [](Team&, int) { std::memset(static_cast<void*>(&parts), 0, sizeof parts); };
-  return explore_team(members, [&](Team& team, int me) { work(team, me, rounds); }, options, clear);
+  const Body clear = [](Track&, int) { std::memset(static_cast<void*>(&parts), 0, sizeof parts); };
+  return explore_team(members, [&](Track& track, int me) { work(track, me, rounds); }, options, clear);
 }
 
 TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
@@ -283,7 +285,7 @@ TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
 // Who completes a gate does so by a read-modify-write: there no wake is missed.
 TEST(Sleeping, AMissedWakeCostsOneNap) {
   Members two({.count = 2, .sleeps = true});
-  const Body once = [](Team& team, int me) { use_slot(team, me, 0); };
+  const Body once = [](Track& track, int me) { use_slot(track, me, 0); };
   const Explored explored = explore_team(two, once);
   EXPECT_GOOD(explored);
   EXPECT_EQ(explored.naps, 1);
@@ -297,13 +299,13 @@ TEST(Sleeping, AMissedWakeCostsOneNap) {
 
 TEST(Sleeping, AGateMissesNoWake) {
   Members two({.count = 2, .meeting = Meeting::gate, .sleeps = true});
-  const Body body = [](Team& team, int me) { meet(team, me, 2); };
+  const Body body = [](Track& track, int me) { meet(track, me, 2); };
   const Explored explored = explore_team(two, body);
   EXPECT_GOOD(explored);
   EXPECT_EQ(explored.naps, 0);
   EXPECT_GT(explore_team(two, body, {.mutation = {.no_wakes = true}}).naps, 0);
   Members three({.count = 3, .meeting = Meeting::gate, .sleeps = true});
-  const Explored many = explore_team(three, [](Team& team, int me) { meet(team, me, 1); }, {.preemptions = 3});
+  const Explored many = explore_team(three, [](Track& track, int me) { meet(track, me, 1); }, {.preemptions = 3});
   EXPECT_GOOD(many);
   EXPECT_EQ(many.naps, 0);
 }

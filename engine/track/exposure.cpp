@@ -10,7 +10,8 @@
 // A heap that was refused is not tried again: its buffers are out of reach for this team.
 #include <algorithm>
 
-#include "engine/team/team.hpp"
+#include "engine/track/fiber.hpp"
+#include "engine/track/track.hpp"
 
 namespace nearfield::team {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::uint64_t offset(Place place) { return place & 0xffff'ffff'ffff; }
 
 }  // namespace
 
-void Team::expose(Buffer send, Buffer recv, std::uint64_t note) {
+void Track::expose(Buffer send, Buffer recv, std::uint64_t note) {
   // A fork that begins now finds the buffers noted here, or has taken the heap out of reach before we ask for it.
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
@@ -37,10 +38,10 @@ void Team::expose(Buffer send, Buffer recv, std::uint64_t note) {
   post_empty();
 }
 
-Team::Verdict Team::look() {
+Track::Verdict Track::look() {
   bool all = true, news = false;
   for (int r = 0; r < size_; ++r) {
-    const Exposure& theirs = member_[r]->exposure[exposures_ % 2];
+    const Exposure& theirs = words_[r]->exposure[exposures_ % 2];
     heap_told_[r] = std::max(generation(theirs.send), generation(theirs.recv));
     news |= heap_told_[r] > heap_settled_[r];
     exposed_send_[r] = r == rank_ ? static_cast<std::byte*>(own_send_.address) : resolve(r, theirs.send);
@@ -50,7 +51,7 @@ Team::Verdict Team::look() {
   return news ? Verdict::news : all ? Verdict::good : Verdict::out_of_reach;
 }
 
-bool Team::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
+bool Track::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
   expose(send, recv, note);
   meet(tick_);
   ticks_safe_ = tick_;
@@ -63,8 +64,8 @@ bool Team::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
   return verdict == Verdict::good;
 }
 
-bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
-                        const std::function<void(std::size_t part)>& work) {
+bool Track::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                         const std::function<void(std::size_t part)>& work) {
   for (;;) {
     expose(send, recv, note);
     bool looked = false;
@@ -74,12 +75,12 @@ bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_
       if (!looked) verdict = look();
       looked = true;
       if (verdict == Verdict::good) work(part);
-      else leader_->verdict.store(rounds_together_ << 2 | std::uint64_t(verdict), std::memory_order_relaxed);
+      else gate_->verdict.store(rounds_together_ << 2 | std::uint64_t(verdict), std::memory_order_relaxed);
     };
     work_together(parts, std::ref(part_of_it));  // nothing is allocated
     ticks_safe_ = tick_;
     last_rounds_rooted_ = false;
-    const std::uint64_t told = leader_->verdict.load(std::memory_order_relaxed);  // ordered by `done`
+    const std::uint64_t told = gate_->verdict.load(std::memory_order_relaxed);  // ordered by `done`
     if (told >> 2 != rounds_together_) return true;
     if ((told & 3) == std::uint64_t(Verdict::out_of_reach)) return false;
     look();
@@ -87,23 +88,23 @@ bool Team::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_
   }
 }
 
-void Team::end_exposure() {
+void Track::end_exposure() {
   noted_[0]->clear();
   noted_[1]->clear();
 }
 
 // The same answer on all members, the owner included.
-bool Team::reachable(int member, Place place) const {
+bool Track::reachable(int member, Place place) const {
   if (place == out_of_reach) return false;
   return generation(place) == 0 || (generation(place) == heap_settled_[member] && !heap_refused_[member]);
 }
 
-std::byte* Team::resolve(int member, Place place) const {
+std::byte* Track::resolve(int member, Place place) const {
   if (place <= nothing || !reachable(member, place)) return nullptr;
   return (generation(place) ? heap_[member]->base() : base_[member]) + offset(place);
 }
 
-void Team::settle_heaps() {
+void Track::settle_heaps() {
   const std::uint64_t own = heap_told_[rank_] > heap_settled_[rank_] ? heap_told_[rank_] : 0;
   std::string trouble;
   {
@@ -118,7 +119,7 @@ void Team::settle_heaps() {
   post_empty();
   meet(tick_);
   bool agreed = true;
-  for (int r = 0; r < size_; ++r) agreed &= member_[r]->exposure[exposures_ % 2].verdict != 0;
+  for (int r = 0; r < size_; ++r) agreed &= words_[r]->exposure[exposures_ % 2].verdict != 0;
   for (int r = 0; r < size_; ++r) {
     if (heap_told_[r] <= heap_settled_[r]) continue;
     heap_settled_[r] = heap_told_[r];
@@ -128,9 +129,9 @@ void Team::settle_heaps() {
 }
 
 // Without a letter: the heap that a peer offers, out of its table of descriptors.
-void Team::fetch_heap(int member) {
+void Track::fetch_heap(int member) {
   Peer& peer = *peer_[member];
-  const auto& offered = member_[member]->heap_offered;
+  const auto& offered = words_[member]->heap_offered;
   const std::uint64_t offer = offered.load(std::memory_order_acquire);
   if (peer.pid <= 0 || offer >> 32 != heap_told_[member]) return;
   auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
@@ -140,7 +141,7 @@ void Team::fetch_heap(int member) {
   peer.heap_generation = heap_told_[member];
 }
 
-std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
+std::string Track::swap_heaps(std::uint64_t own, int descriptor) {
   const std::uint64_t start = waiting::nanoseconds();
   std::uint64_t next_fetch = start + patience;
   // A fork in another thread has begun the next heap meanwhile: this one is gone.
@@ -151,8 +152,7 @@ std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
   std::unique_lock lock(node_.peers_mutex);
   for (;;) {
     bool has_all = true, sent_all = true;
-    for (int r = 0; r < size_; ++r)
-      went_on[std::size_t(r)] = member_[r]->posted.load(std::memory_order_acquire) > tick_;
+    for (int r = 0; r < size_; ++r) went_on[std::size_t(r)] = words_[r]->posted.load(std::memory_order_acquire) > tick_;
     if (auto came = node_.collect(); !came) {
       trouble = came.error().text;
       receives = false;  // but sends: the others wait for ours
@@ -175,7 +175,7 @@ std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
     if (has_all) mine_->heaps_complete.store(exposures_, std::memory_order_release);  // pairs with the load below
     for (int r = 0; r < size_; ++r) {
       if (r == rank_ || !own || peer_[r]->heap_sent >= own) continue;
-      if (member_[r]->heaps_complete.load(std::memory_order_acquire) >= exposures_) {  // it has fetched ours
+      if (words_[r]->heaps_complete.load(std::memory_order_acquire) >= exposures_) {  // it has fetched ours
         peer_[r]->heap_sent = own;
         continue;
       }
@@ -189,8 +189,8 @@ std::string Team::swap_heaps(std::uint64_t own, int descriptor) {
     if (has_all && sent_all) return trouble;
     if (now - start > 10'000'000'000u) return trouble.empty() ? "no descriptor came within 10 s" : trouble;
     lock.unlock();
-    node_.progress.turn();
-    sched_yield();
+    if (fiber_) fiber_->suspend();
+    else node_.progress.turn(), sched_yield();
     lock.lock();
   }
 }

@@ -4,7 +4,7 @@
 //                              which stores to fill it
 //             post(t)          place[t % buffers] = where it lies and how it was filled; then posted = t
 //   readers   buffer(m, t)     once they have met, or waited for, posted = t
-//             consume(t)       when they have read it (blocks.hpp)
+//             consume(t)       when they have read it (words.hpp)
 //   member    my_buffer(t')    t' >= t + buffers, or whenever t is known to be read: puts the room of t back
 //
 // Rooms are taken and put back in the order of ticks, so that the span is written from end to end before any line of it
@@ -12,7 +12,7 @@
 // others put it back when the span runs short. As long as less than half of the span is free a round goes through
 // memory of the team's own, of the same size, which is there since the team's first round: what is under way never
 // fails. Crowded teams use that alone: their members' caches are the same ones, and lines do not move.
-#include "engine/team/team.hpp"
+#include "engine/track/track.hpp"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of 
 }  // namespace
 
 // Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
-void Team::settle_staging() {
+void Track::settle_staging() {
   if (!staging_refused_) {
     auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096);
     if (offset) {
@@ -39,7 +39,7 @@ void Team::settle_staging() {
     }
     post_empty();
     meet(tick_);
-    for (const MemberBlock* member : member_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
+    for (const TrackWords* member : words_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
   }
   if (!staging_refused_) return;
   if (staging_) node_.arena().free(staging_offset_);
@@ -47,19 +47,19 @@ void Team::settle_staging() {
   throw Refused("a member has no room for copy buffers");
 }
 
-void Team::begin_rounds() {
+void Track::begin_rounds() {
   if (!staging_) settle_staging();
   // After rooted rounds nothing is known about the readers of our last buffers.
   if (last_rounds_rooted_) wait_all_consumed(tick_);
   last_rounds_rooted_ = false;
 }
 
-void Team::begin_rooted_rounds() {
+void Track::begin_rooted_rounds() {
   if (!staging_) settle_staging();
   last_rounds_rooted_ = true;
 }
 
-void Team::put_back_read(std::uint64_t read) {
+void Track::put_back_read(std::uint64_t read) {
   auto put_back = [&](Held& held) {
     if (!held.offset || held.tick > read) return;
     span_->put_back(held.offset, held.bytes);
@@ -70,15 +70,15 @@ void Team::put_back_read(std::uint64_t read) {
 }
 
 // What a member tells is read by one other at least, which consumes no such tick before.
-std::uint64_t Team::read_by_all() const {
+std::uint64_t Track::read_by_all() const {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r)
-    if (r != rank_) least = std::min(least, member_[r]->consumed.load(std::memory_order_acquire));  // with consume
+    if (r != rank_) least = std::min(least, words_[r]->consumed.load(std::memory_order_acquire));  // with consume
   return least;
 }
 
 // Offset of a room for `tick`; 0: there is none to spare.
-std::size_t Team::take_room(std::uint64_t tick, std::size_t bytes) try {
+std::size_t Track::take_room(std::uint64_t tick, std::size_t bytes) try {
   if (!span_) span_ = &node_.copy_buffers();
   memory::CopyBuffers& span = *span_;
   const std::lock_guard lock(node_.holders_mutex);
@@ -93,7 +93,7 @@ std::size_t Team::take_room(std::uint64_t tick, std::size_t bytes) try {
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
   if (!offset && tick >= next_shortage_) {
-    for (Team* each = node_.holders; each; each = each->next_holder_) each->put_back_read(each->read_by_all());
+    for (Track* each = node_.holders; each; each = each->next_holder_) each->put_back_read(each->read_by_all());
     offset = span.take(bytes, spared);
     if (!offset) next_shortage_ = tick + between_shortages;
   }
@@ -109,18 +109,18 @@ std::size_t Team::take_room(std::uint64_t tick, std::size_t bytes) try {
 }
 
 // Nobody reads them any more: the team is gone for everybody, or was never made.
-void Team::let_go_of_buffers() {
+void Track::let_go_of_buffers() {
   if (is_holder_) {
     const std::lock_guard lock(node_.holders_mutex);
     put_back_read(~std::uint64_t{0});
-    Team** link = &node_.holders;
+    Track** link = &node_.holders;
     while (*link != this) link = &(*link)->next_holder_;
     *link = next_holder_;
   }
   if (staging_) node_.arena().free(staging_offset_);
 }
 
-std::byte* Team::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
+std::byte* Track::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
   std::size_t offset = 0;
   filling_ = {tick, 0, 0, bytes, crowded_kind, false, passing, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
   if (!shape_.crowded() && bytes) {
@@ -137,7 +137,7 @@ std::byte* Team::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passin
   return node_.segment().base() + offset;
 }
 
-void Team::tell_place() {
+void Track::tell_place() {
   if (filling() == copying::Store::streaming) copying::fence();
   mine_->place[filling_.tick % buffers] = filling_.place;
   if (filling_.sample) {
@@ -148,7 +148,7 @@ void Team::tell_place() {
   filling_.tick = 0;
 }
 
-std::uint64_t Team::begin_reading(std::uint64_t tick, int member) const {
+std::uint64_t Track::begin_reading(std::uint64_t tick, int member) const {
   bool wanted = false;
   if (member >= 0) {
     wanted = told_place(member, tick) & place_sampled;
@@ -158,14 +158,14 @@ std::uint64_t Team::begin_reading(std::uint64_t tick, int member) const {
   return wanted ? copying::ticks() : 0;
 }
 
-void Team::tell_reading(std::uint64_t tick, std::uint64_t took) {
+void Track::tell_reading(std::uint64_t tick, std::uint64_t took) {
   constexpr std::uint64_t most = (1u << clock_bits) - 1;
   if (took) mine_->reading[tick % buffers].store(tick << clock_bits | std::min(took, most), std::memory_order_relaxed);
 }
 
 // Members try kinds at the same time, so that what a reader needed for all of them belongs to each.
-void Team::note_sample(Filling& sample) {
-  const std::uint64_t told = member_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
+void Track::note_sample(Filling& sample) {
+  const std::uint64_t told = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (told >> clock_bits == sample.tick)
     handover_[std::size_t(sample.passing)].note(sample.kind, sample.bytes,
                                                 sample.begun + (told & ((1u << clock_bits) - 1)));

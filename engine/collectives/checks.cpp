@@ -1,0 +1,60 @@
+// Whether all members are in the same call.
+#include <cstring>
+
+#include "engine/collectives/pieces/rounds.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+struct CallRecord {
+  Collective collective;
+  reducing::Op op;
+  reducing::Type type;
+  std::uint8_t host;
+  std::int32_t root;
+  std::uint64_t bytes;
+  bool operator==(const CallRecord&) const = default;
+};
+
+std::string describe(const CallRecord& c) {
+  std::string text = std::string(name(c.collective)) + "(" + std::to_string(c.bytes) + " bytes";
+  const bool reduction = c.collective == Collective::reduce || c.collective == Collective::allreduce ||
+                         c.collective == Collective::reduce_scatter_block;
+  if (reduction && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
+  if (rooted(c.collective)) text += ", root " + std::to_string(c.root);
+  return text + ")";
+}
+}  // namespace
+
+std::string describe_call(std::uint64_t packed) {
+  if (!packed) return "outside of Nearfield's collectives";
+  const auto collective = Collective((packed >> 56) - 1);
+  return std::string("in ") + name(collective) + " of " + std::to_string(packed & 0xffffffffff) + " bytes";
+}
+
+void compare_calls(Track& track, const Call& call) {
+  CallRecord mine{};
+  std::memset(static_cast<void*>(&mine), 0, sizeof mine);
+  mine.collective = call.collective;
+  mine.op = call.fold ? call.op : reducing::Op::sum;
+  mine.type = call.fold ? call.type : reducing::Type::none;
+  mine.host = call.fold ? 0 : 1;
+  mine.root = call.root;
+  mine.bytes = call.bytes;
+  const std::uint64_t seq = track.next_slot();
+  std::memcpy(track.reserve_slot(seq), &mine, sizeof mine);
+  track.publish_slot(seq, sizeof mine);
+  track.meet_slots(seq);
+  CallRecord first;
+  std::memcpy(&first, track.slot(0, seq), sizeof first);
+  for (int r = 1; r < track.size(); ++r) {
+    CallRecord other;
+    std::memcpy(&other, track.slot(r, seq), sizeof other);
+    if (other == first) continue;
+    // One rank speaks for all; the others fail as well, with the same text.
+    throw team::Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " +
+                       describe(other) + " on the same communicator of " + std::to_string(track.size()) + " ranks");
+  }
+}
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,50 @@
+// What the members of a team share whatever they are doing, and who writes which word. What belongs to one track is in
+// engine/track/words.hpp.
+//
+// Every member owns one MemberBlock inside its own segment, first touched by itself; the first member's allocation
+// is followed by a LeaderBlock. Positions are offsets into segments, never pointers.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/atomic.hpp"
+#include "engine/base/settings.hpp"
+#include "engine/team/shape.hpp"
+
+namespace nearfield::team {
+
+inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
+
+struct MemberWords {
+  // Of whoever sleeps in a wait of the first track.
+  alignas(line) Atomic<std::uint32_t> awaits;  // owner: rank + 1 of the awaited member, `everybody`, 0 awake
+  Atomic<std::uint32_t> awaits_what;           // owner, published by awaits: which of that member's words (What)
+  Atomic<std::uint64_t> awaits_value;          // owner, published by awaits: and its least value
+  Atomic<std::uint32_t> bell;                  // futex word: any member that wakes the owner
+  // Owner: 1 when it has mapped all segments, which also ends the others' attempts to send to it.
+  alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
+  Atomic<std::uint32_t> revoked;                          // owner: 1 once it has revoked the team
+  // Owner: offset of its words of further tracks, 0: not yet, `no_tracks`: never; pairs with Tracks::join.
+  Atomic<std::uint64_t> tracks;
+  alignas(line) Atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
+  alignas(line) Atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
+  Atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call
+};
+
+inline constexpr std::uint64_t no_tracks = 1;
+inline constexpr std::uint32_t everybody = ~0u;
+enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed, gathered, released, other };
+
+// Decided by the first member, read by the others after creation.
+struct Plan {
+  Meeting meeting;                          // Shape::meeting
+  std::uint32_t one_group, group, package;  // Shape's
+  double ranks_per_cpu;                     // 1 where every member has a CPU of its own
+  std::uint32_t check;                      // compare the calls of all members before each one
+  std::uint64_t buffer_bytes;               // one staging buffer
+  Machine machine;                          // its figures
+};
+
+static_assert(Atomic<std::uint64_t>::is_always_lock_free);
+
+}  // namespace nearfield::team

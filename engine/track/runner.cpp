@@ -1,0 +1,46 @@
+#include "engine/track/runner.hpp"
+
+namespace nearfield::team {
+
+void Runner::start(Lane& lane) {
+  if (idle_.empty()) {
+    // Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
+    fibers_.reserve(fibers_.size() + 1);
+    idle_.reserve(fibers_.size() + 1);
+    lanes_.reserve(fibers_.size() + 1);
+    fibers_.push_back(std::make_unique<Fiber>());
+    idle_.push_back(fibers_.back().get());
+  }
+  lane.fiber = idle_.back();
+  idle_.pop_back();
+  lane.fiber->start([](void* body) { static_cast<Lane*>(body)->run(); }, &lane);
+  if (!lane.fiber->ended()) {
+    lanes_.push_back(&lane);
+    count_.store(lanes_.size(), std::memory_order_relaxed);
+    return;
+  }
+  idle_.push_back(lane.fiber);
+  lane.fiber = nullptr;
+}
+
+bool Runner::poll_all() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return false;  // another thread is at it
+  moved_ = false;
+  for (std::size_t i = 0; i < lanes_.size();) {
+    Lane& lane = *lanes_[i];
+    lane.fiber->resume();
+    if (!lane.fiber->ended()) {
+      ++i;
+      continue;
+    }
+    moved_ = true;
+    idle_.push_back(lane.fiber);
+    lane.fiber = nullptr;
+    lanes_.erase(lanes_.begin() + std::ptrdiff_t(i));
+    count_.store(lanes_.size(), std::memory_order_relaxed);
+  }
+  return moved_;
+}
+
+}  // namespace nearfield::team

@@ -1,0 +1,337 @@
+#include "engine/track/track.hpp"
+
+#include <algorithm>
+
+#include "engine/collectives/call.hpp"
+
+namespace nearfield::team {
+
+// Adapts a wait to waiting::wait_slowly.
+struct Track::WaitHost : waiting::Waiter {
+  WaitHost(Track& track, Awaited awaited, bool (*lacking)(void*, int), void* context)
+      : Waiter{track.node_.progress}, track(track), awaited(awaited), lacking(lacking), context(context) {}
+  Track& track;
+  Awaited awaited;
+  bool (*lacking)(void*, int);
+  void* context;
+  MemberWords& own() { return track.team_.words(track.rank_); }
+  Atomic<std::uint32_t>& watchers() {
+    return awaited.whom == everybody ? track.gate_->sleepers : track.team_.words(int(awaited.whom) - 1).watched;
+  }
+  bool one_event() const { return awaited.whom == everybody; }
+  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? track.gate_->bell : own().bell; }
+  void before_sleep() {
+    own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
+    own().awaits_value.store(awaited.value, std::memory_order_relaxed);
+    own().awaits.store(awaited.whom, std::memory_order_release);  // pairs with ring_bells
+    watchers().fetch_add(1, std::memory_order_seq_cst);
+  }
+  void after_sleep() {
+    watchers().fetch_sub(1, std::memory_order_relaxed);
+    own().awaits.store(0, std::memory_order_relaxed);
+  }
+  void inspect(std::uint64_t elapsed) { track.inspect(elapsed, lacking, context); }
+};
+
+// `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
+template <class Flag, class Lacking>
+inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
+  if (flag()) return;
+  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
+  if (fiber_) [[unlikely]]
+    return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking);
+  if (!node_.policy().crowded) {
+    for (int i = 0; i < 64; ++i) {
+      _mm_pause();
+      if (flag()) return;
+    }
+  }
+  WaitHost host(*this, awaited, lacks, &lacking);
+  waiting::wait_slowly(node_.policy(), flag, host);
+}
+
+// Others go on with this thread until it is our turn again. What keeps them busy also looks after us, so that nobody
+// sleeps for long (Runner::busy).
+void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context) {
+  constexpr std::uint32_t looks = 1024;  // between two at the clock
+  std::uint64_t start = 0, inspected = 0;
+  for (std::uint32_t i = 1;; ++i) {
+    fiber_->suspend();
+    if (flag(flag_context)) return node_.runner.note_progress();
+    if (i % looks != 0) continue;
+    const std::uint64_t now = waiting::nanoseconds();
+    if (start == 0) start = inspected = now;
+    if (now - inspected < waiting::between_inspections) continue;
+    inspected = now;
+    inspect(now - start, lacking, context);
+  }
+}
+
+void Track::wait_until(FunctionRef<bool()> flag, int member) {
+  wait([&] { return flag(); }, [&](int m) { return m == member; }, {std::uint32_t(member + 1), What::other});
+}
+
+Track::Track(Team& team)
+    : team_(team),
+      node_(team.node()),
+      shape_(team.shape()),
+      rank_(team.rank()),
+      size_(team.size()),
+      own_(&team.words(rank_)),
+      words_(std::size_t(size_)),
+      base_(team.segments()),
+      peer_(team.peers()),
+      inputs_(std::size_t(size_)),
+      outputs_(std::size_t(size_)),
+      exposed_send_(std::size_t(size_)),
+      exposed_recv_(std::size_t(size_)),
+      heap_told_(std::size_t(size_)),
+      heap_settled_(std::size_t(size_)),
+      heap_refused_(std::size_t(size_)),
+      heap_(std::size_t(size_)) {
+  children_.reserve(std::size_t(size_));  // nothing may be missing once the members have agreed
+  for (auto*& slot : noted_) slot = node_.noticeboard.take();
+}
+
+Track::~Track() {
+  for (auto*& slot : noted_) node_.noticeboard.put_back(slot);
+  let_go_of_buffers();
+}
+
+// ---------------------------------------------------------------- waking
+
+inline void Track::ring_bells(What what, std::uint64_t value) {
+  if (own_->watched.load(std::memory_order_relaxed) == 0) return;
+  for (int r = 0; r < size_; ++r) {
+    MemberWords& other = team_.words(r);
+    if (r == rank_ || other.awaits.load(std::memory_order_acquire) != std::uint32_t(rank_ + 1)) continue;
+    // A sleeper that needs more than this would only wake to sleep again.
+    if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
+        other.awaits_value.load(std::memory_order_relaxed) > value)
+      continue;
+    other.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    waiting::futex_wake(other.bell);
+  }
+}
+
+inline void Track::ring_everybody() {
+  if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
+  gate_->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(gate_->bell);
+}
+
+// ---------------------------------------------------------------- meetings
+
+// `word` of every member is, or will be, at least `value`; ours is.
+template <class Word>
+inline void Track::meet_by(Word word, What what, std::uint64_t value) {
+  auto lacking = [&](int m) { return word(*words_[m]).load(std::memory_order_relaxed) < value; };
+  if (shape_.meeting == Meeting::tree) return meet_along_tree(lacking);
+  if (shape_.meeting == Meeting::gate) {
+    gate_target_ += size_;
+    const std::uint64_t target = gate_target_;
+    // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
+    if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return ring_everybody();
+    return wait([&] { return gate_->gate.load(std::memory_order_acquire) >= target; }, lacking, {everybody});
+  }
+  for (int i = 1; i < size_; ++i) {
+    const int other = rank_ + i < size_ ? rank_ + i : rank_ + i - size_;
+    const auto& theirs = word(*words_[other]);
+    wait([&] { return theirs.load(std::memory_order_acquire) >= value; }, [&](int m) { return m == other; },
+         {std::uint32_t(other + 1), what, value});
+  }
+}
+
+template <class Lacking>
+inline void Track::meet_along_tree(Lacking lacking) {
+  const std::uint64_t meeting = ++meetings_;
+  for (const int child : children_)
+    wait([&] { return words_[child]->gathered.load(std::memory_order_acquire) >= meeting; }, lacking,
+         {std::uint32_t(child + 1), What::gathered, meeting});
+  if (parent_ >= 0) {
+    mine_->gathered.store(meeting, std::memory_order_release);  // pairs with the parent's wait above
+    ring_bells(What::gathered, meeting);
+    wait([&] { return words_[parent_]->released.load(std::memory_order_acquire) >= meeting; }, lacking,
+         {std::uint32_t(parent_ + 1), What::released, meeting});
+  }
+  if (children_.empty()) return;
+  mine_->released.store(meeting, std::memory_order_release);  // pairs with the children's wait above
+  ring_bells(What::released, meeting);
+}
+
+void Track::join_tree() {
+  parent_ = tree().parent(rank_, 0);
+  tree().each_part(rank_, 0, [&](int member) {
+    if (member != rank_) children_.push_back(member);
+  });
+}
+
+// ---------------------------------------------------------------- small operations
+
+// Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
+std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t needed) {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    std::uint64_t seen = 0;
+    wait([&] { return (seen = (words_[r]->*done).load(std::memory_order_acquire)) >= needed; },
+         [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, needed});
+    least = std::min(least, seen);
+  }
+  return least;
+}
+
+std::byte* Track::reserve_slot(std::uint64_t seq) {
+  if (seq > slots && seq - slots > slots_safe_)
+    slots_safe_ = wait_done(&TrackWords::slot_done, What::slot_done, seq - slots);
+  return mine_->slot[seq % slots].payload;
+}
+
+void Track::publish_slot(std::uint64_t seq, std::size_t bytes) {
+  Slot& slot = mine_->slot[seq % slots];
+  slot.bytes = bytes;
+  slot.seq.store(seq, std::memory_order_release);  // pairs with wait_slot and meet_slots
+  ring_bells(What::slot, seq);
+}
+
+const std::byte* Track::wait_slot(int member, std::uint64_t seq) {
+  Slot& slot = words_[member]->slot[seq % slots];
+  wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::slot, seq});
+  return slot.payload;
+}
+
+void Track::meet_slots(std::uint64_t seq) {
+  meet_by([seq](TrackWords& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
+  have_met_slots(seq);  // who has published seq has read all of seq - 1
+}
+
+void Track::finish_rooted_slot(std::uint64_t seq) {
+  mine_->slot_done.store(seq, std::memory_order_release);  // pairs with reserve_slot
+  ring_bells(What::slot_done, seq);
+}
+
+std::byte* Track::reserve_line(std::uint64_t seq) {
+  if (seq > lines && seq - lines > lines_safe_)
+    lines_safe_ = wait_done(&TrackWords::line_done, What::line_done, seq - lines / 2);
+  return mine_->small[seq % lines].payload;
+}
+
+void Track::publish_line(std::uint64_t seq, std::size_t bytes) {
+  mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // pairs with wait_line
+  ring_bells(What::line, seq << 8 | bytes);
+}
+
+const std::byte* Track::wait_line(int member, std::uint64_t seq) {
+  Line& line = words_[member]->small[seq % lines];
+  wait([&] { return line.seq.load(std::memory_order_acquire) >= seq << 8; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::line, seq << 8});
+  return line.payload;
+}
+
+void Track::finish_line(std::uint64_t seq) {
+  mine_->line_done.store(seq, std::memory_order_release);  // pairs with reserve_line
+  ring_bells(What::line_done, seq);
+}
+
+// ---------------------------------------------------------------- large operations
+
+void Track::post_word(std::uint64_t tick) {
+  mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
+  ring_bells(What::posted, tick);
+}
+
+void Track::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
+  const std::uint64_t round = ++rounds_together_ & 0xffffffff;
+  gate_target_ += size_;
+  done_target_ += parts;
+  const std::uint64_t target = gate_target_, done_target = done_target_;
+  auto& open = gate_->parts;
+  auto& done = gate_->done;
+  if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {
+    open.store(round << 32, std::memory_order_release);  // pairs with the loads below: everybody has arrived
+    if (parts > 1) ring_everybody();
+  }
+  for (;;) {
+    std::uint64_t next = open.load(std::memory_order_acquire);
+    while (next >> 32 == round && (next & 0xffffffff) < parts) {
+      if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      work(next & 0xffffffff);
+      // Pairs with the wait below: what a part has stored is there for whoever sees all parts done.
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) ring_everybody();
+      next = open.load(std::memory_order_acquire);
+    }
+    if (done.load(std::memory_order_acquire) >= done_target) return;
+    wait(
+        [&] {
+          if (done.load(std::memory_order_acquire) >= done_target) return true;
+          const std::uint64_t now = open.load(std::memory_order_acquire);
+          return now >> 32 == round && (now & 0xffffffff) < parts;
+        },
+        [&](int m) { return words_[m]->posted.load(std::memory_order_relaxed) < tick_; }, {everybody});
+  }
+}
+
+// Whoever posts it between calls, or in one that has no buffers, has read all there were.
+void Track::post_empty() {
+  mine_->consumed.store(++tick_, std::memory_order_release);  // pairs with wait_consumed
+  post(tick_);
+}
+
+void Track::wait_posted(int member, std::uint64_t tick) {
+  const auto& posted = words_[member]->posted;
+  wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::posted, tick});
+}
+
+void Track::meet(std::uint64_t tick) {
+  meet_by([](TrackWords& m) -> auto& { return m.posted; }, What::posted, tick);
+  if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
+}
+
+void Track::consume(std::uint64_t tick) {
+  mine_->consumed.store(tick, std::memory_order_release);  // pairs with wait_consumed
+  ring_bells(What::consumed, tick);
+}
+
+void Track::wait_consumed(int member, std::uint64_t tick) {
+  const auto& consumed = words_[member]->consumed;
+  wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
+       {std::uint32_t(member + 1), What::consumed, tick});
+}
+
+void Track::wait_all_consumed(std::uint64_t tick) {
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_) wait_consumed(r, tick);
+  if (tick > ticks_safe_) ticks_safe_ = tick;
+}
+
+// ---------------------------------------------------------------- reports
+
+std::string Track::doing() const { return collectives::describe_call(mine_->doing.load(std::memory_order_relaxed)); }
+
+void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  team_.inspect(*this, lacking, context);
+  const double limit = node_.settings().stall_seconds;
+  if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;
+  stall_reported_ = true;
+  std::string whom;
+  int named = 0;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || !lacking(context, r)) continue;
+    if (++named > 4) break;
+    whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
+            "), " + collectives::describe_call(words_[r]->doing.load(std::memory_order_relaxed));
+  }
+  log_line(LogLevel::error, "rank %d of %d has waited %.0f s %s for %s%s", rank_, size_, double(elapsed) * 1e-9,
+           doing().c_str(), whom.c_str(), named > 4 ? " and others" : "");
+}
+
+void Track::report_lengths(int member, std::size_t theirs, std::size_t ours) const {
+  const std::string text = "rank " + std::to_string(member) + " has " + std::to_string(theirs) + " bytes where rank " +
+                           std::to_string(rank_) + " expects " + std::to_string(ours) + ", " + doing();
+  if (theirs > ours) throw Truncated(text);
+  throw Broken(text);
+}
+
+}  // namespace nearfield::team

@@ -1,0 +1,105 @@
+#include "engine/track/tracks.hpp"
+
+#include <sched.h>
+
+namespace nearfield::team {
+namespace {
+
+// What a member tells of: its words of each further track, and at the first member what all write.
+struct FurtherWords {
+  TrackWords track[further];
+  TrackGate gate[further];
+};
+
+FurtherWords& words_at(const Team& team, int member, std::uint64_t offset) {
+  return *reinterpret_cast<FurtherWords*>(team.segment_of(member) + offset);
+}
+
+}  // namespace
+
+Tracks::~Tracks() {
+  if (words_) team_.node().arena().free(words_);
+}
+
+// Our own part. What fails leaves nothing behind but words that the next attempt uses.
+void Tracks::make() {
+  for (unsigned i = 0; i < further; ++i) {
+    if (lane_[i]) continue;
+    auto lane = std::make_unique<Further>(team_);
+    lane->tracks = this;
+    lane->number = i;
+    lane->track.join_tree();
+    lane_[i] = std::move(lane);
+  }
+  if (words_) return;
+  auto offset = team_.node().arena().allocate_zeroed(sizeof(FurtherWords), 4096);
+  if (!offset) throw std::bad_alloc();
+  words_ = *offset;
+  new (&words_at(team_, team_.rank(), words_)) FurtherWords{};
+  team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // pairs with join
+}
+
+void Tracks::issue(Operation& operation) {
+  Runner& runner = team_.node().runner;
+  const std::lock_guard lock(runner.mutex());
+  if (!words_) make();
+  Further& lane = *lane_[issued_ % further];
+  operation.next_ = nullptr;
+  if (lane.fiber) {
+    lane.last->next_ = &operation;
+    lane.last = &operation;
+  } else {
+    lane.first = lane.last = &operation;
+    runner.start(lane);
+  }
+  ++issued_;
+}
+
+void Tracks::finish() {
+  Node& node = team_.node();
+  auto under_way = [&] {
+    const std::lock_guard lock(node.runner.mutex());
+    for (const auto& lane : lane_)
+      if (lane && lane->fiber) return true;
+    return false;
+  };
+  // Without the host: this may be inside one of its calls.
+  while (under_way()) {
+    if (!node.progress.poll()) sched_yield();
+  }
+}
+
+// On the lane's stack: where everybody's words of this track lie.
+void Tracks::join(Further& lane) {
+  lane.track.suspend_by(lane.fiber);
+  const Team& team = team_;
+  lane.track.place_words(team.rank(), &words_at(team, team.rank(), words_).track[lane.number]);
+  for (int r = 0; r < team.size(); ++r) {
+    std::uint64_t offset = 0;
+    auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
+    lane.track.wait_until(told, r);
+    FurtherWords& theirs = words_at(team, r, offset);
+    lane.track.place_words(r, &theirs.track[lane.number]);
+    if (r == 0) lane.track.place_gate(&theirs.gate[lane.number]);
+  }
+  lane.joined = true;
+}
+
+void Tracks::Further::run() {
+  while (first) {
+    Operation& operation = *first;
+    try {
+      track.suspend_by(fiber);
+      if (!joined) tracks->join(*this);
+      operation.run(track);
+    } catch (...) {
+      operation.error_ = std::current_exception();
+    }
+    track.leave();
+    first = operation.next_;
+    operation.completed_.store(true, std::memory_order_release);  // pairs with complete(); it may be gone from here on
+  }
+  last = nullptr;
+}
+
+}  // namespace nearfield::team

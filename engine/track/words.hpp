@@ -1,0 +1,106 @@
+// What the members of a team share for one track, and who writes which word. Every member owns one TrackWords of each
+// track; the first member also owns what all of them write (TrackGate).
+//
+// All counters grow and are never reset, so nothing has to be agreed before they are used again.
+//
+// Small messages: slots. Every small operation has a sequence number `seq`, equal on all members. A member that
+// contributes writes the payload into slot[seq % slots] and then stores the slot's `seq` (release); a reader that has
+// acquired `seq` may read the payload. In rooted operations every member stores `slot_done = seq` when it is through;
+// in operations where everybody waits for everybody, the arrival for seq says that seq - 1 has been read.
+//
+// Smallest messages of rooted operations: lines, the same in short and deep. A root that does not wait for anybody
+// may be many operations ahead; it looks at its readers once in half a ring (`line_done`).
+//
+// Large messages: rounds of copy buffers. Every round has a `tick`, equal on all members. A member fills a buffer, says
+// in place[tick % buffers] where it lies and stores `posted = tick` (release); a reader stores `consumed = tick` when
+// it has read all buffers of that tick (rooted operations: every tick, others: the last one). staging.cpp draws it.
+//
+// Buffers of the user. A member that exposes its buffers writes two places into exposure[n % 2] and posts; whoever has
+// met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
+// read exposure n, and n + 2 goes where n was.
+//
+// Work done together (Track::work_together):
+//
+//   everybody         exposes its buffers, adds one to the gate
+//   the last of them  parts = round << 32
+//   whoever runs      takes a part (compare-and-swap on parts), does it, adds one to `done`; until none is left
+//   everybody         leaves when `done` has reached the sum of all rounds' parts so far
+//
+// Nobody arrives in round n + 1 before it has left round n, so a word of parts that bears another round is not its own.
+//
+// Where everybody waits for everybody, small teams look at one line of each member. Crowded teams (more ranks than
+// CPUs) meet at the gate: one counter to look at instead of p lines, and only the last to arrive wakes the
+// sleepers. Large teams with a CPU for every member meet along a tree (team/tree.hpp), without a word that several
+// write:
+//
+//   a member   waits until `gathered` of each child is n, stores its own (the root does not)
+//              waits until `released` of its parent is n, stores its own
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "engine/base/atomic.hpp"
+#include "engine/team/words.hpp"
+
+namespace nearfield::team {
+
+inline constexpr unsigned slots = 8, lines = 128;
+inline constexpr std::size_t slot_payload = 4096;  // bytes
+inline constexpr unsigned buffers = 4;
+
+struct alignas(line) Slot {
+  Atomic<std::uint64_t> seq;        // owner; pairs with Track::wait_slot
+  std::uint64_t bytes;              // owner, published by seq: length of the payload
+  std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
+};
+
+// Where a buffer lies: generation of the owner's memory << 48 | offset. Generation 0 is its segment, the others are
+// those of its shared heap.
+using Place = std::uint64_t;
+inline constexpr Place out_of_reach = 0, nothing = 1;  // offsets of the segment's header, never of a buffer
+
+struct Exposure {
+  Place send, recv;
+  std::uint64_t note;     // what else the peers must know for their shares; the algorithm's own
+  std::uint64_t verdict;  // 1: the owner has mapped every heap that this exposure brought up
+};
+
+struct alignas(line) Line {
+  Atomic<std::uint64_t> seq;    // owner: sequence number << 8 | bytes of the payload; pairs with Track::wait_line
+  std::byte payload[line - 8];  // owner, published by seq
+};
+inline constexpr std::size_t line_payload = sizeof(Line::payload);
+
+struct TrackWords {
+  alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with Track::wait_posted
+  Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
+  std::uint64_t place[buffers];                   // owner, published by posted: Track::told_place
+  Exposure exposure[2];                           // owner, published by posted
+  alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with Track::wait_consumed
+  Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
+  alignas(line) Atomic<std::uint64_t> slot_done;  // owner; pairs with Track::reserve_slot
+  alignas(line) Atomic<std::uint64_t> line_done;  // owner; pairs with Track::reserve_line
+  alignas(line) Atomic<std::uint64_t> gathered;   // owner; pairs with Track::meet_along_tree at the parent
+  alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Track::meet_along_tree at the children
+  // Owner: the call it is in (collectives::pack), 0 outside; reports only.
+  alignas(line) Atomic<std::uint64_t> doing;
+  // Owner, for peers that strangers keep from getting letters: generation << 32 | descriptor of its heap, 0: none; and
+  // the exposure up to which it has mapped all heaps, which ends the others' attempts to send to it.
+  Atomic<std::uint64_t> heap_offered, heaps_complete;  // pair with Track::fetch_heap and Track::swap_heaps
+  Line small[lines];
+  Slot slot[slots];
+};
+static_assert(offsetof(TrackWords, consumed) == line);  // a member that is met tells all of it in one line
+
+struct TrackGate {
+  alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
+  alignas(line) Atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
+  Atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
+  // Work that any member may do (Track::work_together): round << 32 | next part. The last to arrive begins a round,
+  // members take parts by compare-and-swap.
+  alignas(line) Atomic<std::uint64_t> parts;
+  Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
+  alignas(line) Atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
+};
+
+}  // namespace nearfield::team
