@@ -37,15 +37,19 @@ struct Track::WaitHost : waiting::Waiter {
 template <class Flag, class Lacking>
 inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
-  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
-  if (fiber_) [[unlikely]]
-    return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking);
-  if (!node_.policy().crowded) {
+  if (!fiber_ && !node_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
       _mm_pause();
       if (flag()) return;
     }
   }
+  wait_on(flag, lacking, awaited);
+}
+
+template <class Flag, class Lacking>
+[[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
+  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
+  if (fiber_) return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking);
   WaitHost host(*this, awaited, lacks, &lacking);
   waiting::wait_slowly(node_.policy(), flag, host);
 }

@@ -183,6 +183,8 @@ class Track {
   std::uint64_t wait_done(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t needed);
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
+  template <class Flag, class Lacking>
+  void wait_on(Flag flag, Lacking lacking, Awaited awaited);
   struct WaitHost;
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
