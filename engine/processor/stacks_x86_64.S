@@ -29,7 +29,7 @@ nearfield_switch_stack:
   .type nearfield_prepare_stack, @function
   .p2align 4
 nearfield_prepare_stack:
-  lea -64(%rdi), %rax
+  lea -72(%rdi), %rax
   movq $0, (%rax)
   movq $0, 8(%rax)
   mov %rdx, 16(%rax)

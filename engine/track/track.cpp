@@ -75,12 +75,13 @@ void Track::wait_until(FunctionRef<bool()> flag, int member) {
   wait([&] { return flag(); }, [&](int m) { return m == member; }, {std::uint32_t(member + 1), What::other});
 }
 
-Track::Track(Team& team)
+Track::Track(Team& team, unsigned number)
     : team_(team),
       node_(team.node()),
       shape_(team.shape()),
       rank_(team.rank()),
       size_(team.size()),
+      number_(number),
       own_(&team.words(rank_)),
       words_(std::size_t(size_)),
       base_(team.segments()),

@@ -22,11 +22,13 @@ class Fiber;
 
 class Track {
  public:
-  explicit Track(Team& team);
+  // `number`: 0 of the track that serves the calls that return when they are done.
+  explicit Track(Team& team, unsigned number = 0);
   ~Track();
   Track(const Track&) = delete;
 
   Team& team() const { return team_; }
+  unsigned number() const { return number_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
   Node& node() const { return node_; }
@@ -201,6 +203,7 @@ class Track {
   Node& node_;
   const Shape& shape_;
   const int rank_, size_;
+  const unsigned number_;
   Fiber* fiber_ = nullptr;
   bool stall_reported_ = false;
   TrackWords* mine_ = nullptr;

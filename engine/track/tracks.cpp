@@ -25,9 +25,8 @@ Tracks::~Tracks() {
 void Tracks::make() {
   for (unsigned i = 0; i < further; ++i) {
     if (lane_[i]) continue;
-    auto lane = std::make_unique<Further>(team_);
+    auto lane = std::make_unique<Further>(team_, i + 1);
     lane->tracks = this;
-    lane->number = i;
     lane->track.join_tree();
     lane_[i] = std::move(lane);
   }
@@ -73,14 +72,14 @@ void Tracks::finish() {
 void Tracks::join(Further& lane) {
   lane.track.suspend_by(lane.fiber);
   const Team& team = team_;
-  lane.track.place_words(team.rank(), &words_at(team, team.rank(), words_).track[lane.number]);
+  lane.track.place_words(team.rank(), &words_at(team, team.rank(), words_).track[lane.track.number() - 1]);
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
     lane.track.wait_until(told, r);
     FurtherWords& theirs = words_at(team, r, offset);
-    lane.track.place_words(r, &theirs.track[lane.number]);
-    if (r == 0) lane.track.place_gate(&theirs.gate[lane.number]);
+    lane.track.place_words(r, &theirs.track[lane.track.number() - 1]);
+    if (r == 0) lane.track.place_gate(&theirs.gate[lane.track.number() - 1]);
   }
   lane.joined = true;
 }

@@ -52,11 +52,10 @@ class Tracks {
 
  private:
   struct Further final : Lane {
-    explicit Further(Team& team) : track(team) {}
+    Further(Team& team, unsigned number) : track(team, number) {}
     void run() override;
     Track track;
     Tracks* tracks = nullptr;
-    unsigned number = 0;
     bool joined = false;
     Operation *first = nullptr, *last = nullptr;
   };

@@ -25,7 +25,10 @@ void* stand_in(void*) {
     // Awake for a while, then now and then: the host may block for long.
     for (int idle = 0; !rank_is_back(); ++idle) {
       rung = word.load(std::memory_order_acquire);  // or else one more ring would end every nap at once
-      const auto did = messenger->stand_in(rank_is_back);
+      auto did = messenger->stand_in(rank_is_back);
+      if (the_runner->poll()) did = messages::Messenger::Did::moved;
+      else if (did == messages::Messenger::Did::nothing_to_do && the_runner->busy())
+        did = messages::Messenger::Did::waits;
       if (did == messages::Messenger::Did::nothing_to_do) break;
       if (did == messages::Messenger::Did::moved) idle = 0;
       else if (idle < 200) sched_yield();
@@ -60,7 +63,7 @@ bool StandIn::lend() {
   messages::Messenger* const messenger = the_messenger;
   if (!messenger || messenger->members() < 2 || !start()) return false;
   if (lent.fetch_add(1, std::memory_order_acq_rel) == 0) messenger->lend();
-  if (messenger->busy()) [[unlikely]] {
+  if (messenger->node().progress.busy()) [[unlikely]] {
     messenger->summons().fetch_add(1, std::memory_order_release);  // pairs with stand_in
     waiting::futex_wake(messenger->summons());
   }

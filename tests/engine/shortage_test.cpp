@@ -1,5 +1,4 @@
 // One member alone runs out of memory: the others end with it or go on, none waits.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -18,21 +17,10 @@ using messages::Request;
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
+using testing::run_out_of_memory;
 using testing::run_processes;
+using testing::use_up;
 
-// From here on the segment of this process gets no more memory: what is behind its descriptor cannot have any.
-void run_out_of_memory(Node& node) {
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(nothing, node.segment().fd());
-  close(nothing);
-}
-
-// Takes what the arena has already.
-void use_up(Node& node) {
-  for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
-    while (node.arena().allocate(bytes, 64)) {
-    }
-}
 void use_up_buffers(Node& node) {
   while (node.copy_buffers().take(1)) continue;
 }

@@ -1,5 +1,6 @@
 // Forked processes that form teams, without any MPI: the bootstrap is a shared page.
 #pragma once
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -93,6 +94,20 @@ inline int run_processes(int size, int seconds,
   }
   munmap(page, sizeof(Page));
   return failed;
+}
+
+// From here on the segment of this process gets no more memory: what is behind its descriptor cannot have any.
+inline void run_out_of_memory(team::Node& node) {
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, node.segment().fd());
+  close(nothing);
+}
+
+// Takes what the arena has already.
+inline void use_up(team::Node& node) {
+  for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
+    while (node.arena().allocate(bytes, 64)) {
+    }
 }
 
 }  // namespace nearfield::testing

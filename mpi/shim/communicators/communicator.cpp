@@ -158,6 +158,7 @@ void watch(Communicator& state) {
 
 }  // namespace
 
+team::Runner* the_runner;
 std::atomic<int> open_windows{0};
 std::atomic<std::uint32_t> host_requests_seen{0};
 
@@ -192,6 +193,20 @@ std::unique_ptr<choosing::Chooser> new_chooser() try {
   return nullptr;
 }
 }  // namespace
+
+void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing) {
+  if (the_messenger) return the_messenger->wait_until(done, awaited, also, doing);
+  struct Waiter : waiting::Waiter {
+    Waiter(waiting::Progress& progress, FunctionRef<void()> also) : waiting::Waiter{progress}, also(also) {}
+    FunctionRef<void()> also;
+    std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
+    bool turn() {
+      if (also) also();
+      return others.turn();
+    }
+  };
+  waiting::wait_slowly(wait_policy(), done, Waiter(the_node->progress, also));
+}
 
 void make_team(Communicator& state) {
   state.team_tried = true;
@@ -296,6 +311,7 @@ void start_node(int thread_level, bool collectively) {
       auto created = team::Node::create(settings);
       if (created) {
         the_node = created->release();
+        the_runner = &the_node->runner;
         the_node->progress.set_host(&progress_of_host);
         choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
       } else {

@@ -75,6 +75,17 @@ std::uint64_t mix_context(std::uint64_t a, std::uint64_t b);
 
 // Point to point of this process; nullptr: the host carries all messages.
 extern messages::Messenger* the_messenger;
+// The bodies of operations that may overlap others; nullptr where there is no node.
+extern team::Runner* the_runner;
+// Whatever of ours can be done now; whether anything moved.
+inline bool poll_ours() {
+  bool moved = the_messenger && the_messenger->poll();
+  if (the_runner && the_runner->busy()) [[unlikely]]
+    moved |= the_runner->poll();
+  return moved;
+}
+// Until `done()`. `awaited(member)`: whether the death of that member of the messenger ends the wait.
+void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing);
 MPI_Group world_group();
 bool resolve_members(Communicator& state);
 

@@ -60,9 +60,8 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free;
   table.free = request->next_free;
   request->comm = comm;
-  request->persistent = request->active = request->nowhere = request->flush = request->landed = request->stored = false;
-  request->plain = request->in_use = true;
-  request->mode = SendMode::standard;
+  request->persistent = request->active = false;
+  request->in_use = true;
   return request;
 }
 
@@ -70,7 +69,6 @@ MPI_Request common_send() {
   static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
     made->active = true;
-    made->plain = false;
     made->common = true;
     made->request.is_send = true;
     made->request.complete_at_once();
@@ -80,24 +78,11 @@ MPI_Request common_send() {
   return handle;
 }
 
-int land(UserRequest& request) {
-  if (!request.packed || !request.active || request.landed || request.request.is_send) return MPI_SUCCESS;
-  request.landed = true;
-  return request.packed->unpack_bytes(std::min(request.request.received, request.packed->bytes()));
-}
-
 void free_request(UserRequest* request) {
-  if (!request->plain) {
-    if (request->common) return;
-    land(*request);
-    request->packed.reset();
-    request->other_packed.reset();
-    request->other.reset();
-    request->layout.reset();
-    request->other_layout.reset();
-    request->copy.reset();
-    request->send_stage.reset();
-    request->receive_stage.reset();
+  if (request->common) return;
+  if (request->activity) {
+    if (request->active) request->activity->outcome();  // freed by the program: what has come counts all the same
+    request->activity.reset();
   }
   request->in_use = false;
   const Lock lock;
@@ -129,12 +114,12 @@ void sweep_freed() {
   for (UserRequest* const request : done) free_request(request);
 }
 
-// Receives that nobody has matched are forgotten: whoever frees one does not need it.
 bool freed_are_pending() {
   if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
   const Lock lock;
   for (const UserRequest* const request : table.freed)
-    if (request->request.is_send || !request->request.posted || request->other) return true;
+    if (request->activity ? request->activity->owed() : request->request.is_send || !request->request.posted)
+      return true;
   return false;
 }
 
@@ -164,18 +149,13 @@ void find_fortran_window() {
 
 void set_status(MPI_Status* status, const UserRequest& request) {
   if (!request.active) set_empty_status(status);
-  else if (request.nowhere) set_nowhere_status(status);
+  else if (request.activity) request.activity->status(status);
   else set_status(status, request.request);
 }
 
 void store(devices::Stage& stage, messages::Request& request) {
   if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
     request.trouble = messages::Trouble::broken;
-}
-
-void store(UserRequest& request) {
-  if (!request.active || request.nowhere || std::exchange(request.stored, true)) return;
-  store(*request.receive_stage, request.request);
 }
 
 int trouble_code(messages::Trouble trouble) {
@@ -186,11 +166,6 @@ int trouble_code(messages::Trouble trouble) {
     case messages::Trouble::closed: return revoked_class();
     default: return MPI_ERR_OTHER;
   }
-}
-
-int outcome(const UserRequest& request) {
-  if (!request.active || request.nowhere) return MPI_SUCCESS;
-  return outcome(request.request);
 }
 
 int raise_code(MPI_Comm comm, int code) {

@@ -209,45 +209,50 @@ int detach_from(Detach detach, MPI_Comm comm, void* address, Size* size) {
   return code;
 }
 
+class Flush final : public Activity {
+ public:
+  Flush(std::uint64_t key, MPI_Request of_host) : key_(key), of_host_(of_host) {}
+  int begin() override {
+    const std::lock_guard lock(buffers.mutex);
+    serial_ = buffers.serial;
+    return MPI_SUCCESS;
+  }
+  bool completed() override {
+    {
+      const std::lock_guard lock(buffers.mutex);
+      collect_sent();
+      for (const Outgoing& out : buffers.outgoing)
+        if (out.key == key_ && out.serial <= serial_) return false;
+    }
+    int done = 1;
+    if (of_host_ != host.request_null) host.Test(&of_host_, &done, MPI_STATUS_IGNORE);
+    return done;
+  }
+  int outcome() override { return MPI_SUCCESS; }
+  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+  void abandon() override {}
+  bool involves(int) const override { return true; }
+
+ private:
+  const std::uint64_t key_;
+  std::uint64_t serial_ = 0;
+  MPI_Request of_host_;
+};
+
 // A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
-template <class Flush, class... Comm>
-int flush_later(Flush host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
+template <class Form, class... Comm>
+int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
   if (!the_messenger || (host_form && !outstanding(key)))
     return young(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
   return guarded(host.world, "MPI_Buffer_iflush", [&]() -> int {
     MPI_Request of_host = host.request_null;
     if (host_form)
       if (const int code = host_form(comm..., &of_host); code != MPI_SUCCESS) return code;
-    UserRequest* const user = new_request(host.world);
-    user->plain = false;
-    user->active = user->flush = true;
-    user->request.is_send = true;
-    user->request.member = -1;
-    user->request.reset();
-    user->flush_key = key;
-    user->flush_of_host = of_host;
-    const std::lock_guard lock(buffers.mutex);
-    user->flush_serial = buffers.serial;
-    *request = handle_of(user);
-    return MPI_SUCCESS;
+    return make_request(host.world, std::make_unique<Flush>(key, of_host), false, request);
   });
 }
 
 }  // namespace
-
-bool flushed(const UserRequest& asked) {
-  auto& user = const_cast<UserRequest&>(asked);
-  {
-    const std::lock_guard lock(buffers.mutex);
-    collect_sent();
-    for (const Outgoing& out : buffers.outgoing)
-      if (out.key == user.flush_key && out.serial <= user.flush_serial) return false;
-  }
-  int done = 1;
-  if (user.flush_of_host != host.request_null) host.Test(&user.flush_of_host, &done, MPI_STATUS_IGNORE);
-  if (done) user.request.complete_at_once();
-  return done;
-}
 
 int Buffer_flush() {
   flush(process);

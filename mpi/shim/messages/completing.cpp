@@ -8,17 +8,15 @@ namespace nearfield::mpi {
 thread_local Looks looks;
 
 void abandon(UserRequest& user) {
-  if (!user.active || user.nowhere || user.common) return;
-  the_messenger->abandon(user.request);
-  if (user.other) the_messenger->abandon(*user.other);
+  if (!user.active || user.common) return;
+  if (user.activity) user.activity->abandon();
+  else the_messenger->abandon(user.request);
 }
 
 int finish_slowly(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
-  if (user->receive_stage) [[unlikely]]
-    store(*user);
+  const int code = user->active ? user->activity->outcome() : MPI_SUCCESS;
   set_status(status, *user);
-  const int landed = land(*user), trouble = outcome(*user), code = trouble == MPI_SUCCESS ? landed : trouble;
   user->active = false;
   if (!user->persistent) {
     *request = host.request_null;
@@ -31,20 +29,20 @@ namespace {
 
 // Before a look at the host's requests.
 void look_after_ours() {
-  if (!the_messenger) return;
+  if (!the_runner) return;
   note_host_request();
-  the_messenger->poll();
+  poll_ours();
 }
 
 // Only the host's requests: `wait`, or `test(flag)` until it sets the flag. Our messages move meanwhile: by this thread
 // where they need it all the time or others need the CPU, else by a stand-in when a peer is blocked on us.
 template <class Wait, class Test>
 int wait_for_host(bool something, Wait wait, Test test) {
-  if (!something || !the_messenger) return wait();
+  if (!something || !the_runner) return wait();
   note_host_request();
   int code = MPI_SUCCESS, flag = 0;
   auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
-  if (the_messenger->busy() || the_messenger->node().policy().crowded) {
+  if (node_ever()->progress.busy() || wait_policy().crowded) {
     wait_in_host(done);
     return code;
   }
@@ -57,7 +55,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
 // Whose requests an array holds. Null handles belong to either.
 enum class Whose { hosts, ours, both };
 Whose whose(int count, const MPI_Request* requests) {
-  if (!the_messenger || count <= 0 || !requests) return Whose::hosts;
+  if (count <= 0 || !requests || !any_ever()) return Whose::hosts;
   int ours = 0, null = 0;
   const MPI_Request none = host.request_null;
   for (int i = 0; i < count; ++i) {
@@ -92,17 +90,17 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
 
 void wait_one(UserRequest& user) {
   if (user.complete()) return;
-  if (user.plain) return the_messenger->wait(user.request);
-  the_messenger->wait_until([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr,
-                            "waiting for a request");
+  if (!user.activity) [[likely]]
+    return the_messenger->wait(user.request);
+  wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
 
 // Until `look()`, which is true once requests have been completed.
 template <class Look>
 void wait_for_some(int count, const MPI_Request* requests, Look look, const char* doing) {
   if (look()) return;
-  for (int i = the_messenger->node().policy().crowded ? 1 : 200; i > 0; --i) {
-    the_messenger->poll();
+  for (int i = wait_policy().crowded ? 1 : 200; i > 0; --i) {
+    poll_ours();
     if (look()) return;
     waiting::await_loads();
   }
@@ -112,13 +110,13 @@ void wait_for_some(int count, const MPI_Request* requests, Look look, const char
       if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
     return false;
   };
-  the_messenger->wait_until([&] { return there || (there = look()); }, involves, nullptr, doing);
+  wait_ours([&] { return there || (there = look()); }, involves, nullptr, doing);
 }
 
 }  // namespace
 
 int Wait(MPI_Request* request, MPI_Status* status) {
-  if (!the_messenger || !request || !is_own(*request)) {
+  if (!request || !is_own(*request)) {
     return wait_for_host(
         request && *request != host.request_null, [&] { return host.Wait(request, status); },
         [&](int& flag) { return host.Test(request, &flag, status); });
@@ -137,13 +135,13 @@ int Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
-  if (!the_messenger || !request || !is_own(*request)) {
+  if (!request || !is_own(*request)) {
     look_after_ours();
     return host.Test(request, flag, status);
   }
   UserRequest& user = *own(*request);
   if (!user.complete()) {
-    the_messenger->poll();
+    poll_ours();
     if (!user.complete()) {
       look_elsewhere();
       *flag = 0;
@@ -201,7 +199,7 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   };
   *flag = all();
   if (!*flag) {
-    the_messenger->poll();
+    poll_ours();
     *flag = all();
   }
   if (!*flag) {
@@ -263,7 +261,7 @@ int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status*
     case Whose::ours: break;
   }
   int code = MPI_SUCCESS;
-  the_messenger->poll();
+  poll_ours();
   *flag = test_any(count, requests, index, status, code);
   if (*flag) return code;
   *index = MPI_UNDEFINED;
@@ -326,7 +324,7 @@ int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
     case Whose::ours: break;
   }
   int code = MPI_SUCCESS;
-  the_messenger->poll();
+  poll_ours();
   if (!test_some(count, requests, out, indices, statuses, code)) look_elsewhere();
   return code;
 }

@@ -18,7 +18,7 @@ int finish_slowly(MPI_Request* request, MPI_Status* status);
     return MPI_SUCCESS;
   }
   UserRequest* const user = own(*request);
-  if (!user->plain) [[unlikely]]
+  if (user->activity) [[unlikely]]
     return finish_slowly(request, status);
   *request = host.request_null;
   set_status(status, user->request);

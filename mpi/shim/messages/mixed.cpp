@@ -240,7 +240,7 @@ int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
     if (!done()) {
       // The host's part is asked for now and then while ours are awaited, and without pause when it is the last.
       int round = 0;
-      the_messenger->wait_until(
+      wait_ours(
           [&] {
             if (!host_done && (next == mixed.ours().size() || ++round % 16 == 0)) test_host();
             return done();
@@ -253,7 +253,7 @@ int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Testall", [&](Mixed& mixed) -> int {
-    the_messenger->poll();
+    poll_ours();
     bool all = true;
     for (const int i : mixed.ours()) all &= mixed.at(i).complete();
     int host_done = 1, host_code = MPI_SUCCESS;
@@ -271,18 +271,17 @@ int waitany_mixed(int count, MPI_Request* requests, int* index, MPI_Status* stat
     int code = MPI_SUCCESS, round = 0;
     bool found = test_any(mixed, requests, index, status, code, true);
     if (!found)
-      the_messenger->wait_until(
-          [&] { return found || (found = test_any(mixed, requests, index, status, code, ++round % 16 == 0)); },
-          [&](int m) { return !found && mixed.involves(m); },
-          [&] { found = found || test_any(mixed, requests, index, status, code, true); },
-          "waiting for any of several requests");
+      wait_ours([&] { return found || (found = test_any(mixed, requests, index, status, code, ++round % 16 == 0)); },
+                [&](int m) { return !found && mixed.involves(m); },
+                [&] { found = found || test_any(mixed, requests, index, status, code, true); },
+                "waiting for any of several requests");
     return code;
   });
 }
 
 int testany_mixed(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   return with_both(count, requests, "MPI_Testany", [&](Mixed& mixed) -> int {
-    the_messenger->poll();
+    poll_ours();
     int code = MPI_SUCCESS;
     *index = MPI_UNDEFINED;
     *flag = test_any(mixed, requests, index, status, code, true);
@@ -296,16 +295,15 @@ int waitsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI
     int code = MPI_SUCCESS;
     bool found = test_some(mixed, requests, out, indices, statuses, code);
     if (!found)
-      the_messenger->wait_until(
-          [&] { return found || (found = test_some(mixed, requests, out, indices, statuses, code)); },
-          [&](int m) { return !found && mixed.involves(m); }, nullptr, "waiting for some of several requests");
+      wait_ours([&] { return found || (found = test_some(mixed, requests, out, indices, statuses, code)); },
+                [&](int m) { return !found && mixed.involves(m); }, nullptr, "waiting for some of several requests");
     return code;
   });
 }
 
 int testsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Testsome", [&](Mixed& mixed) -> int {
-    the_messenger->poll();
+    poll_ours();
     int code = MPI_SUCCESS;
     if (!test_some(mixed, requests, out, indices, statuses, code)) look_elsewhere();
     return code;

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "engine/memory/temporaries.hpp"
-#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -75,23 +75,18 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
       the_messenger->start(user->request);
       return MPI_SUCCESS;
     }
-    std::unique_ptr<Packed> packed;
+    auto message = std::make_unique<Message>(comm);
     if (typed.packs() && source != MPI_PROC_NULL) {
-      packed = std::make_unique<Packed>(buffer, count, type, comm);
-      typed.data = packed->data();
+      message->packed = std::make_unique<Packed>(buffer, count, type, comm);
+      typed.data = message->packed->data();
     }
-    UserRequest* const user = new_request(comm);
-    user->plain = false;
-    user->persistent = persistent;
-    user->packed = std::move(packed);
-    user->nowhere = source == MPI_PROC_NULL;
-    user->receive_stage = devices::stage(typed.data, false);
-    user->layout = std::move(typed.layout);
-    if (user->nowhere) user->request.is_send = false;
-    else prepare_receive(user->request, *c, source, tag, typed.data);
-    user->keep();
-    *request = handle_of(user);
-    return persistent ? MPI_SUCCESS : begin(*user);
+    message->nowhere = source == MPI_PROC_NULL;
+    message->receive_stage = devices::stage(typed.data, false);
+    message->layout = std::move(typed.layout);
+    if (message->nowhere) message->request.is_send = false;
+    else prepare_receive(message->request, *c, source, tag, typed.data);
+    message->keep();
+    return report(comm, make_request(comm, std::move(message), persistent, request));
   });
 } catch (const std::bad_alloc&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
@@ -180,6 +175,14 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
+// A request for what its maker starts.
+MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->active = true;
+  return handle_of(user);
+}
+
 template <class N, class HostCall>
 int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
                     MPI_Status* status, MPI_Request* request, HostCall host_call) {
@@ -196,17 +199,16 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     }
     auto stage = devices::stage(typed.data, false);
     if (request) {
-      UserRequest* const user = new_request(matched.comm);
-      user->plain = false;
-      user->packed = std::move(packed);
-      user->receive_stage = std::move(stage);
-      user->layout = std::move(typed.layout);
-      user->active = true;
-      user->request.is_send = false;
-      user->request.data = typed.data;
-      user->request.member = matched.early->member;
-      *request = handle_of(user);
-      the_messenger->start_matched(user->request, *matched.early);
+      auto message = std::make_unique<Message>(matched.comm);
+      Message& m = *message;
+      m.packed = std::move(packed);
+      m.receive_stage = std::move(stage);
+      m.layout = std::move(typed.layout);
+      m.request.is_send = false;
+      m.request.data = typed.data;
+      m.request.member = matched.early->member;
+      *request = under_way(matched.comm, std::move(message));
+      the_messenger->start_matched(m.request, *matched.early);
       return MPI_SUCCESS;
     }
     messages::Request r;
@@ -261,32 +263,31 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       data = {to, data.bytes, {}};
     }
     if (request) {
-      UserRequest* const user = new_request(comm);
-      user->plain = false;
-      user->active = true;
-      user->layout = std::move(in.layout);
-      user->other_layout = std::move(out.layout);
-      user->copy = std::move(kept);
-      user->packed = std::move(packed_in);
-      user->other_packed = std::move(packed_out);
-      user->send_stage = std::move(send_stage);
-      user->receive_stage = std::move(receive_stage);
-      user->request.is_send = false;
+      auto message = std::make_unique<Message>(comm);
+      Message& m = *message;
+      m.layout = std::move(in.layout);
+      m.other_layout = std::move(out.layout);
+      m.copy = std::move(kept);
+      m.packed = std::move(packed_in);
+      m.other_packed = std::move(packed_out);
+      m.send_stage = std::move(send_stage);
+      m.receive_stage = std::move(receive_stage);
+      if (dest != MPI_PROC_NULL) m.other = std::make_unique<messages::Request>();
+      m.request.is_send = false;
+      *request = under_way(comm, std::move(message));
       if (source == MPI_PROC_NULL) {
         // Its status says so; completion is the send's alone.
-        user->request.member = -1;
-        user->request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
-        user->request.complete_at_once();
+        m.request.member = -1;
+        m.request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
+        m.request.complete_at_once();
       } else {
-        prepare_receive(user->request, *c, source, recv_tag, in.data);
-        the_messenger->start(user->request);
+        prepare_receive(m.request, *c, source, recv_tag, in.data);
+        the_messenger->start(m.request);
       }
-      if (dest != MPI_PROC_NULL) {
-        user->other = std::make_unique<messages::Request>();
-        prepare_send(*user->other, *c, dest, send_tag, SendMode::standard, data);
-        the_messenger->start(*user->other);
+      if (m.other) {
+        prepare_send(*m.other, *c, dest, send_tag, SendMode::standard, data);
+        the_messenger->start(*m.other);
       }
-      *request = handle_of(user);
       return MPI_SUCCESS;
     }
     messages::Request receiving, sending;

@@ -1,5 +1,5 @@
 // Sends of all modes, blocking, non-blocking and persistent.
-#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {
 
@@ -68,36 +68,28 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
       *request = common_send();
       return MPI_SUCCESS;
     }
-    std::unique_ptr<Packed> packed;
-    if (typed.packs() && dest != MPI_PROC_NULL) {
-      packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
-      typed.data = packed->data();
-    }
-    UserRequest* const user = new_request(comm);
-    if (plain && dest != MPI_PROC_NULL && !typed.layout && !stage) {
+    if (plain && dest != MPI_PROC_NULL && !typed.packs() && !typed.layout && !stage) {
+      UserRequest* const user = new_request(comm);
       user->active = true;
       prepare_send(user->request, *c, dest, tag, mode, typed.data);
       *request = handle_of(user);
       the_messenger->start(user->request);
       return MPI_SUCCESS;
     }
-    user->plain = false;
-    user->persistent = persistent;
-    user->mode = mode;
-    user->packed = std::move(packed);
-    user->nowhere = dest == MPI_PROC_NULL;
-    user->layout = std::move(typed.layout);
-    user->send_stage = std::move(stage);
-    if (user->nowhere) user->request.is_send = true;
-    else prepare_send(user->request, *c, dest, tag, mode, typed.data);
-    user->keep();
-    *request = handle_of(user);
-    if (persistent) return MPI_SUCCESS;
-    const int code = begin(*user);
-    if (code == MPI_SUCCESS) return code;
-    *request = host.request_null;
-    free_request(user);
-    return raise_code(comm, code);
+    auto message = std::make_unique<Message>(comm);
+    if (typed.packs() && dest != MPI_PROC_NULL) {
+      message->packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      typed.data = message->packed->data();
+    }
+    message->mode = mode;
+    message->nowhere = dest == MPI_PROC_NULL;
+    message->fetches = persistent;
+    message->layout = std::move(typed.layout);
+    message->send_stage = std::move(stage);
+    if (message->nowhere) message->request.is_send = true;
+    else prepare_send(message->request, *c, dest, tag, mode, typed.data);
+    message->keep();
+    return report(comm, make_request(comm, std::move(message), persistent, request));
   });
 } catch (const std::bad_alloc&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
@@ -105,33 +97,24 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 
 }  // namespace
 
-int begin(UserRequest& user) {
-  user.active = true;
-  user.stored = false;
-  if (user.nowhere) return MPI_SUCCESS;
-  if (user.packed) [[unlikely]] {
-    user.landed = false;
-    const int code = user.request.is_send ? user.packed->pack_all() : MPI_SUCCESS;
+int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->persistent = persistent;
+  if (!persistent) {
+    int code = MPI_ERR_NO_MEM;
+    try {
+      code = begin(*user);
+    } catch (...) {
+      free_request(user);
+      throw;
+    }
     if (code != MPI_SUCCESS) {
-      user.active = false;
+      free_request(user);
       return code;
     }
   }
-  if (user.persistent && user.send_stage && !user.send_stage->fetch()) {
-    user.active = false;
-    return MPI_ERR_BUFFER;
-  }
-  user.request.envelope = user.envelope;
-  user.request.member = user.member;
-  user.request.data = user.data;
-  if (user.request.is_send && user.mode == SendMode::buffered) {
-    Communicator* const c = communicator_of(user.comm);
-    const int code = c ? send_buffered(*c, user.envelope, user.member, user.data) : MPI_ERR_COMM;
-    if (code == MPI_SUCCESS) user.request.complete_at_once();
-    else user.active = false;
-    return code;
-  }
-  the_messenger->start(user.request);
+  *request = handle_of(user);
   return MPI_SUCCESS;
 }
 

@@ -7,17 +7,17 @@
 namespace nearfield::mpi {
 
 int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
-  if (the_messenger) the_messenger->poll();
-  if (!the_messenger || !is_own(request)) return host.Request_get_status(request, flag, status);
+  poll_ours();
+  if (!is_own(request)) return host.Request_get_status(request, flag, status);
   UserRequest& user = *own(request);
   *flag = user.complete();
   if (!*flag) {
     look_elsewhere();
     return MPI_SUCCESS;
   }
-  if (user.receive_stage) store(user);
+  const int code = user.activity && user.active ? user.activity->outcome() : MPI_SUCCESS;
   set_status(status, user);
-  return land(user);
+  return code;
 }
 
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
@@ -33,8 +33,8 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
 
 // MPICH's own, which says whether without looking further.
 int X_Request_is_complete(MPI_Request request) {
-  if (!the_messenger || !is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
-  the_messenger->poll();
+  if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
+  poll_ours();
   return own(request)->complete();
 }
 
@@ -57,12 +57,12 @@ int look(MPI_Request request, bool& active, int& flag, MPI_Status* status) {
   flag = 0;
   active = request != host.request_null;
   if (!active) return MPI_SUCCESS;
-  if (the_messenger && is_own(request)) {
+  if (is_own(request)) {
     active = own(request)->active;
     return active ? Request_get_status(request, &flag, status) : MPI_SUCCESS;
   }
   if (host.Request_get_status_any) {
-    if (the_messenger) the_messenger->poll();
+    poll_ours();
     int index = MPI_UNDEFINED;
     const int code = host.Request_get_status_any(1, &request, &index, &flag, status);
     active = !(flag && index == MPI_UNDEFINED);
@@ -124,7 +124,7 @@ int Request_get_status_some(int count, const MPI_Request* requests, int* out, in
 // ---------------------------------------------------------------- starting, cancelling, freeing
 
 int Start(MPI_Request* request) {
-  if (!the_messenger || !request || !is_own(*request)) return host.Start(request);
+  if (!request || !is_own(*request)) return host.Start(request);
   UserRequest& user = *own(*request);
   if (!user.persistent || user.active) return raise_code(user.comm, MPI_ERR_REQUEST);
   return guarded(user.comm, "MPI_Start", [&]() -> int { return report(user.comm, begin(user)); });
@@ -138,17 +138,18 @@ int Startall(int count, MPI_Request* requests) {
 }
 
 int Cancel(MPI_Request* request) {
-  if (!the_messenger || !request || !is_own(*request)) return host.Cancel(request);
+  if (!request || !is_own(*request)) return host.Cancel(request);
   UserRequest& user = *own(*request);
-  if (!user.active || user.nowhere || user.other) return MPI_SUCCESS;
+  if (!user.active) return MPI_SUCCESS;
   return guarded(user.comm, "MPI_Cancel", [&]() -> int {
-    the_messenger->cancel(user.request);
+    if (user.activity) user.activity->cancel();
+    else the_messenger->cancel(user.request);
     return MPI_SUCCESS;
   });
 }
 
 int Request_free(MPI_Request* request) {
-  if (!the_messenger || !request || !is_own(*request)) {
+  if (!request || !is_own(*request)) {
     if (request && !host.Request_get_status_any) {
       const std::lock_guard lock(persistent.mutex);
       persistent.all.erase(*request);

@@ -1,0 +1,30 @@
+// What a request stands for, as Wait, Test, Cancel, the status functions and Request_free see it. Messages that are
+// more than one plain send or receive (messages/activity.hpp), flushes of buffers and collectives implement it.
+//
+//   begin()  ->  under way  ->  completed()  ->  outcome(), status()  ->  gone, or at rest if it is persistent
+//                           ->  abandon()         a wait has thrown
+#pragma once
+#include "mpi/shim/host.hpp"
+
+namespace nearfield::mpi {
+
+class Activity {
+ public:
+  virtual ~Activity() = default;
+  // Starts it, a persistent one again and again. Its error class; other than MPI_SUCCESS, it has not begun.
+  virtual int begin() = 0;
+  // Looks, and does what can be done at once.
+  virtual bool completed() = 0;
+  // Once it has completed: its error class. What it has brought is then where the program looks for it.
+  virtual int outcome() = 0;
+  virtual void status(MPI_Status* status) const = 0;  // after outcome()
+  virtual void cancel() {}
+  // Nothing of it is under way any more.
+  virtual void abandon() = 0;
+  // Whether that member of the messenger may have to do something for it, so that its death ends a wait.
+  virtual bool involves(int member) const = 0;
+  // Whether others may still wait for it when the program has freed its request.
+  virtual bool owed() const { return true; }
+};
+
+}  // namespace nearfield::mpi

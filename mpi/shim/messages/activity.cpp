@@ -1,0 +1,61 @@
+#include "mpi/shim/messages/activity.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace nearfield::mpi {
+
+void Message::keep() {
+  envelope_ = request.envelope;
+  member_ = request.member;
+  data_ = request.data;
+  request.complete_at_once();
+}
+
+int Message::begin() {
+  settled_ = false;
+  if (nowhere) return MPI_SUCCESS;
+  if (packed && request.is_send)
+    if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
+  if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
+  request.envelope = envelope_;
+  request.member = member_;
+  request.data = data_;
+  if (request.is_send && mode == SendMode::buffered) {
+    Communicator* const c = communicator_of(comm_);
+    const int code = c ? send_buffered(*c, envelope_, member_, data_) : MPI_ERR_COMM;
+    if (code == MPI_SUCCESS) request.complete_at_once();
+    return code;
+  }
+  the_messenger->start(request);
+  return MPI_SUCCESS;
+}
+
+int Message::outcome() {
+  if (nowhere) return MPI_SUCCESS;
+  if (!std::exchange(settled_, true)) {
+    landed_ = MPI_SUCCESS;
+    if (receive_stage) store(*receive_stage, request);
+    if (packed && !request.is_send)
+      landed_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
+  }
+  const int trouble = mpi::outcome(request);
+  return trouble == MPI_SUCCESS ? landed_ : trouble;
+}
+
+void Message::status(MPI_Status* status) const {
+  if (nowhere) set_nowhere_status(status);
+  else set_status(status, request);
+}
+
+void Message::cancel() {
+  if (!nowhere && !other) the_messenger->cancel(request);
+}
+
+void Message::abandon() {
+  if (nowhere) return;
+  the_messenger->abandon(request);
+  if (other) the_messenger->abandon(*other);
+}
+
+}  // namespace nearfield::mpi
