@@ -42,6 +42,7 @@
 #include "engine/base/atomic.hpp"
 #include "engine/base/settings.hpp"
 #include "engine/collectives/call.hpp"
+#include "engine/reach/settlement.hpp"
 #include "engine/team/shape.hpp"
 
 namespace nearfield::team {
@@ -57,15 +58,9 @@ struct alignas(line) Slot {
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
 
-// Where a buffer lies: generation of the owner's memory << 48 | offset. Generation 0 is its segment, the others are
-// those of its shared heap.
-using Place = std::uint64_t;
-inline constexpr Place out_of_reach = 0, nothing = 1;  // offsets of the segment's header, never of a buffer
-
 struct Exposure {
-  Place send, recv;
-  std::uint64_t note;     // what else the peers must know for their shares; the algorithm's own
-  std::uint64_t verdict;  // 1: the owner has mapped every heap that this exposure brought up
+  reach::Place send, recv;
+  std::uint64_t note;  // what else the peers must know for their shares; the algorithm's own
 };
 
 struct alignas(line) Line {
@@ -90,21 +85,31 @@ struct MemberBlock {
   Atomic<std::uint32_t> awaits_what;          // owner, published by awaits: which of that member's words (What)
   Atomic<std::uint64_t> awaits_value;         // owner, published by awaits: and its least value
   Atomic<std::uint32_t> bell;                 // futex word: any member that wakes the owner
-  // Owner, for peers that strangers keep from getting letters. `segments_complete`: 1 when it has mapped all segments.
-  // `heap_offered`: generation << 32 | its descriptor, 0: none. `heaps_complete`: the exposure (Team::exposures_) up to
-  // which it has mapped all heaps. The first and the last also end the others' attempts to send to it.
+  // Owner: 1 when it has mapped all segments; ends the others' attempts to send theirs. For peers that strangers keep
+  // from getting letters.
   alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
   Atomic<std::uint32_t> revoked;                          // owner: 1 once it has revoked the team
-  Atomic<std::uint64_t> heap_offered, heaps_complete;     // pair with Team::fetch_heap and Team::swap_heaps
-  alignas(line) Atomic<std::uint32_t> closed;             // every other member adds one when it has closed the team
-  alignas(line) Atomic<std::uint32_t> watched;            // members asleep that await the owner; each its own
-  Atomic<std::uint32_t> broken_off;                       // owner: 1 once it could not go on in the middle of a call
+  reach::Settlement::Words settling;
+  alignas(line) Atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
+  alignas(line) Atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
+  Atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call
   Line small[lines];
   Slot slot[slots];
 };
 
 inline constexpr std::uint32_t everybody = ~0u;
-enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed, gathered, released };
+enum class What : std::uint32_t {
+  gate,
+  slot,
+  slot_done,
+  line,
+  line_done,
+  posted,
+  consumed,
+  gathered,
+  released,
+  settling  // nobody rings
+};
 
 // Decided by the first member, read by the others after creation.
 struct Plan {

@@ -29,6 +29,7 @@ struct Team::WaitHost : waiting::Waiter {
     return awaited.whom == everybody ? team.leader_->sleepers : team.member_[awaited.whom - 1]->watched;
   }
   bool one_event() const { return awaited.whom == everybody; }
+  std::uint64_t longest_nap() const { return awaited.what == What::settling ? waiting::short_nap : ~std::uint64_t{0}; }
   Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? team.leader_->bell : team.mine_->bell; }
   void before_sleep() {
     team.mine_->awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
@@ -68,16 +69,12 @@ Team::Team(Node& node, int rank, int size)
       inputs_(size),
       outputs_(size),
       exposed_send_(size),
-      exposed_recv_(size),
-      heap_told_(size),
-      heap_settled_(size),
-      heap_refused_(size),
-      heap_(size) {
-  for (auto*& slot : noted_) slot = node.noticeboard.take();
+      exposed_recv_(size) {
+  for (auto*& slot : noted_) slot = node.reach().noticeboard.take();
 }
 
 Team::~Team() {
-  for (auto*& slot : noted_) node_.noticeboard.put_back(slot);
+  for (auto*& slot : noted_) node_.reach().noticeboard.put_back(slot);
   let_go_of_buffers();
   if (block_allocation_) node_.arena().free(block_allocation_);
 }
@@ -291,6 +288,23 @@ void Team::wait_posted(int member, std::uint64_t tick) {
 void Team::meet(std::uint64_t tick) {
   meet_by([](MemberBlock& m) -> auto& { return m.posted; }, What::posted, tick);
   if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
+}
+
+// What is news in the present exposure.
+void Team::settle() {
+  reach::Settlement& settlement = *settlement_;
+  const struct Abandons {
+    reach::Settlement& settlement;
+    ~Abandons() { settlement.abandon(); }
+  } abandons{settlement};
+  settlement.begin([this](int member, int i) {
+    const Exposure& theirs = member_[member]->exposure[exposures_ % 2];
+    return i == 0 ? theirs.send : theirs.recv;
+  });
+  wait([&] { return settlement.step(); }, [&](int m) { return settlement.lacks(m); }, {everybody, What::settling});
+  post_empty();
+  meet(tick_);
+  settlement.end();
 }
 
 void Team::consume(std::uint64_t tick) {

@@ -4,6 +4,7 @@
 // written in terms of these and never touch a word themselves.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -259,11 +260,7 @@ class Team {
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // at everybody's exposures; fills the pointers
-  bool reachable(int member, Place place) const;
-  std::byte* resolve(int member, Place place) const;
-  void settle_heaps();
-  std::string swap_heaps(std::uint64_t own, int descriptor);
-  void fetch_heap(int member);
+  void settle();
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Node& node_;
@@ -301,14 +298,11 @@ class Team {
   bool last_rounds_rooted_ = false;
 
   // What a fork must leave shared.
-  memory::Noticeboard::Slot* noted_[2];
+  reach::Noticeboard::Slot* noted_[2];
   std::uint64_t exposures_ = 0;
   Buffer own_send_, own_recv_;
   std::vector<std::byte*> exposed_send_, exposed_recv_;
-  // Per member: the heap of the present exposure, the last one agreed upon, whether it was refused, its mapping.
-  std::vector<std::uint64_t> heap_told_, heap_settled_;
-  std::vector<char> heap_refused_;
-  std::vector<std::shared_ptr<memory::PeerSegment>> heap_;
+  std::optional<reach::Settlement> settlement_;  // made when the members' segments are there
 };
 
 }  // namespace nearfield::team
