@@ -18,8 +18,7 @@
 #include "engine/machine/topology.hpp"
 #include "engine/memory/madvise.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/reach/mailbox.hpp"
-#include "engine/reach/reach.hpp"
+#include "engine/reach/peers.hpp"
 
 namespace {
 
@@ -74,66 +73,104 @@ std::string cpus() {
   return out.str();
 }
 
-std::string way(memory::Way which, const Result<void>& tried) {
-  return "{\"name\": " + quote(memory::name(which)) + ", \"works\": " + (tried ? "true" : "false") +
+std::string describe(const char* name, const char* about, const Result<void>& tried) {
+  return "{\"name\": " + quote(name) + ", \"about\": " + quote(about) + ", \"works\": " + (tried ? "true" : "false") +
          ", \"why\": " + quote(tried ? "tried with another process" : tried.error().text) + "}";
 }
 
-// Passes a segment to a forked child, which writes into it.
-Result<void> try_mapped() {
+// What the process that is to be reached tells the one that reaches it.
+struct Told {
+  reach::Card card;
+  reach::Place place;
+  std::uint64_t address;
+};
+
+// Stores into `told` by that way alone; what fails.
+std::string use_way(const reach::Way& way, reach::Peers& peers, const Told& told) {
+  reach::Peer* peer = nullptr;
+  for (int i = 0; i < 2000 && !(peer = peers.find(told.card.address.identity())); ++i, usleep(1000))
+    if (auto came = peers.collect(); !came) return came.error().text;
+  if (!peer) return "a segment passed to another process did not arrive";
+  peers.meet(told.card);
+  if (auto reached = way.meet(peers, *peer, told.card.told[reach::index_of(way)]); !reached)
+    return reached.error().text;
+  const auto value = std::byte{42};
+  if (!way.attach) {
+    auto written = way.write(*peer, &value, told.address, 1);
+    return written ? "" : written.error().text;
+  }
+  const reach::Region region = reach::Region::of(told.place);
+  const reach::Attached attached = way.attach(peers, *peer, region);
+  if (attached.state != reach::Attached::State::yes) return attached.why;
+  attached.at[told.place.offset() - region.begin] = value;
+  return "";
+}
+
+// Between this process and a forked one.
+Result<void> try_way(std::size_t w) {
+  const reach::Way& way = *reach::ways()[w];
+  const auto begin = [&](memory::Segment& segment) -> Result<std::unique_ptr<reach::Peers>> {
+    if (auto reserved = segment.reserve(0, 8192); !reserved) return reserved.error();
+    (new (segment.base()) reach::ProcessHeader{})->probe = std::uint64_t(getpid());
+    auto peers = reach::Peers::create(segment, ~(1u << w));
+    if (!peers) return peers.error();
+    if (!(*peers)->open())
+      if (auto told = way.open(**peers); !told) return told.error();
+    return peers;
+  };
   auto segment = memory::Segment::create(16 << 20);
   if (!segment) return segment.error();
-  if (auto reserved = segment->reserve(0, 4096); !reserved) return reserved;
-  auto mailbox = memory::Mailbox::open();
-  if (!mailbox) return mailbox.error();
-  int ready[2];
-  if (pipe(ready)) return system_error("pipe");
+  auto peers = begin(*segment);
+  if (!peers) return peers.error();
+  int there[2], back[2];
+  if (pipe(there) || pipe(back)) return system_error("pipe");
   const pid_t child = fork();
   if (child == 0) {
-    auto own = memory::Mailbox::open();
-    if (!own || write(ready[1], &own->address(), sizeof(memory::Address)) < 0) _exit(1);
-    for (int i = 0; i < 2000; ++i, usleep(1000)) {
-      auto arrived = own->receive();
-      if (!arrived) _exit(2);
-      if (!*arrived) continue;
-      auto peer = memory::PeerSegment::map((*arrived)->fd);
-      if (!peer) _exit(3);
-      peer->base()[7] = std::byte{42};
-      _exit(0);
+    auto own = memory::Segment::create(16 << 20);
+    std::string trouble = own ? "" : own.error().text;
+    Told told;
+    if (own) {
+      auto met = begin(*own);
+      if (met) {
+        const reach::Card card = (*met)->card();
+        if (write(back[1], &card, sizeof card) == sizeof card && read(there[0], &told, sizeof told) == sizeof told)
+          trouble = use_way(way, **met, told);
+      } else {
+        trouble = met.error().text;
+      }
     }
-    _exit(4);
+    if (write(back[1], trouble.c_str(), trouble.size() + 1) < 0) _exit(1);
+    _exit(0);
   }
-  memory::Address address;
-  if (read(ready[0], &address, sizeof address) == sizeof address) (void)!mailbox->send(address, segment->fd(), 0);
-  int status = 0;
-  waitpid(child, &status, 0);
-  close(ready[0]);
-  close(ready[1]);
-  if (status || segment->base()[7] != std::byte{42}) return Error{"a segment passed to another process did not arrive"};
-  return {};
-}
-
-Result<void> try_cma() {
-  static std::uint64_t word = 0x6e656172;
-  int hold[2];
-  if (pipe(hold)) return system_error("pipe");
-  const pid_t child = fork();
-  if (child == 0) {
-    char c;
-    close(hold[1]);
-    _exit(read(hold[0], &c, 1) == 0 ? 0 : 1);
+  close(back[1]);
+  static std::byte anywhere[8];
+  reach::Place place = (*peers)->place(anywhere, 1, 1u << w);
+  std::byte* const at = place.reachable() || !way.place ? anywhere : segment->base() + 4096;
+  if (at != anywhere) place = (*peers)->place(at, 1, 1u << w);
+  reach::Card card;
+  std::string why = "the other process ended early";
+  if (read(back[0], &card, sizeof card) == sizeof card) {
+    if (auto sent = (*peers)->send_segment(card.address); !sent) why = sent.error().text;
+    const Told told{(*peers)->card(), place, std::uint64_t(at)};
+    char text[1024] = "";
+    if (write(there[1], &told, sizeof told) == sizeof told && read(back[0], text, sizeof text - 1) > 0) why = text;
   }
-  auto probed = memory::cma_probe(child, reinterpret_cast<std::uint64_t>(&word), word);
-  close(hold[1]);
   waitpid(child, nullptr, 0);
-  close(hold[0]);
-  return probed;
+  for (const int fd : {there[0], there[1], back[0]}) close(fd);
+  if (why.empty() && *at != std::byte{42}) why = "what another process stored did not arrive";
+  if (!why.empty()) return Error{why};
+  return {};
 }
 
-Result<void> try_xpmem() {
-  auto xpmem = memory::Xpmem::open();
-  if (!xpmem) return xpmem.error();
-  return {};
+// What counts as one of them for the user, and copy buffers, which work where segments do.
+std::string all_ways() {
+  std::string out;
+  const Result<void> mapped = try_way(0);
+  for (std::size_t w = 0; w < reach::way_count; ++w) {
+    const reach::Way& way = *reach::ways()[w];
+    if (!way.part_of) out += (out.empty() ? "[" : ", ") + describe(way.name, way.about, w == 0 ? mapped : try_way(w));
+  }
+  return out + ", " + describe("copy-buffers", "two copies through a segment", mapped) + "]";
 }
 
 Result<void> try_collapse() {
@@ -187,9 +224,7 @@ int main() {
   uname(&system);
   struct statvfs shm {};
   const bool has_shm = statvfs("/dev/shm", &shm) == 0;
-  const std::string ways = "[" + way(memory::Way::mapped, try_mapped()) + ", " + way(memory::Way::xpmem, try_xpmem()) +
-                           ", " + way(memory::Way::cma, try_cma()) + ", " +
-                           way(memory::Way::copy_buffers, try_mapped()) + "]";
+  const std::string ways = all_ways();
   std::printf(
       "{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"session_groups\": "
       "%s,\n "

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/reach/reach.hpp"
+#include "engine/reach/ways.hpp"
 
 namespace nearfield {
 namespace {
@@ -144,7 +144,7 @@ Settings read_settings(std::string& complaints) {
     else s.stall_seconds = seconds;
   }
   if (const char* text = std::getenv("NEARFIELD_REACH"); text && *text) {
-    auto mask = memory::parse_left_out(text);
+    auto mask = reach::parse_left_out(text);
     if (mask) s.ways_left_out = *mask;
     else complaints += mask.error().text + "\n";
   }

@@ -24,7 +24,6 @@
 namespace nearfield::messages {
 
 using team::line;
-using team::Place;
 
 // Wildcards, whatever the host calls them.
 inline constexpr std::int32_t any = -0x7fffffff;
@@ -116,15 +115,15 @@ struct alignas(line) Ring {
 
 // Where the data of one side lies and how (layout::Data), for the other side.
 struct Whereabouts {
-  Place place;            // of its lowest byte
-  std::uint64_t address;  // the same in its owner's address space, for CMA
+  reach::Place place;     // of its lowest byte
+  std::uint64_t address;  // the same in its owner's address space, for ways by calls
   std::int64_t element;   // from there to the first element
   std::uint64_t runs;     // offset of the runs in the owner's segment, 0: dense
   std::uint64_t run_count, size;
   std::int64_t extent, low, high;
 };
 
-enum class State : std::uint32_t { waiting, direct, cma, staged, done, cancelled };
+enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled };
 
 struct Transfer {
   // Sender, before the record.

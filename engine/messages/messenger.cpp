@@ -26,7 +26,15 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->base_.reserve(members);
   m->peer_.reserve(members);
   m->box_.reserve(members);
-  m->heap_.resize(members);
+  m->attached_.reserve(members);
+  m->calls_.reserve(members);
+  {
+    const std::lock_guard lock(m->node_.reach().mutex);
+    for (int r = 0; r < m->members_; ++r) {
+      m->calls_.push_back(base.peer(r) ? reach::Peers::calls(*base.peer(r)) : nullptr);
+      m->attached_.emplace_back(m->node_.reach(), base.peer(r));
+    }
+  }
   m->talking_.reserve(members);
   m->silent_.reserve(members);
   m->spare_early_.reserve(spare_early);
@@ -102,7 +110,7 @@ bool Messenger::cancel_locked(Request& request) {
     request.under_way.remove();
     --waiting_for_room_;
     if (request.transfer) {
-      node_.noticeboard.put_back(request.slot);
+      node_.reach().noticeboard.put_back(request.slot);
       free_transfers_.push_back(request.transfer_offset);
     }
     request.cancelled = true;
@@ -147,7 +155,7 @@ void Messenger::abandon(Request& request) {
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
   }
-  node_.noticeboard.put_back(request.slot);
+  node_.reach().noticeboard.put_back(request.slot);
   request.mapping.reset();
   request.trouble = Trouble::broken;
   complete(request);

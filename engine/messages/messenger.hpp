@@ -20,8 +20,10 @@
 
 namespace nearfield::messages {
 
+using reach::Peer;
+
 struct Counts {
-  std::uint64_t cells = 0, fastbox = 0, direct = 0, cma = 0, staged = 0;  // messages sent (large ones: received)
+  std::uint64_t cells = 0, fastbox = 0, direct = 0, by_calls = 0, staged = 0;  // messages sent (large ones: received)
   std::uint64_t unexpected = 0, bytes = 0;
 };
 
@@ -182,7 +184,7 @@ class Messenger final : public waiting::Source {
   layout::View layout_of_own(std::uint64_t transfer) const;
   bool begin_transfer(Request& request, const Whereabouts& where);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
-  void try_way(Request& request, bool by_cma);
+  void try_way(Request& request, bool by_calls);
   void acknowledge(int member, std::uint64_t transfer, State state);
   bool pump_send(Request& request, Guard& guard);
   bool pump_receive(Request& request, Guard& guard);
@@ -191,9 +193,9 @@ class Messenger final : public waiting::Source {
   void end_receive(Request& request);
   void reclaim();
   Whereabouts describe(int member, const layout::Data& data);
-  std::byte* resolve(int member, Place place, std::shared_ptr<const void>& mapping);
+  reach::Place place_for(int member, const std::byte* begin, std::size_t bytes);
+  std::byte* resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping);
   bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request);
-  bool share_heap(int member, std::uint64_t generation);
   Transfer& transfer_of(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Transfer*>(base_[member] + offset);
   }
@@ -209,7 +211,7 @@ class Messenger final : public waiting::Source {
   std::mutex lock_;
   std::vector<std::byte*> base_;
   std::vector<Mailbox*> box_;
-  std::vector<team::Peer*> peer_;
+  std::vector<Peer*> peer_;
   Mailbox* mine_ = nullptr;
   Reference shadow_ = 0;
   Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
@@ -239,12 +241,13 @@ class Messenger final : public waiting::Source {
   std::vector<std::uint64_t> closed_;       // contexts
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
   std::atomic<std::uint32_t> closed_by_anyone_{0};
-  // Per member: the heap generation that is mapped here.
-  struct Heap {
-    std::uint64_t generation = 0;
-    std::shared_ptr<memory::PeerSegment> mapping;
+  struct Reached {
+    Reached(reach::Peers& reach, Peer* peer) : theirs(reach, peer, peer ? peer->ways : 0) {}
+    reach::Attachments theirs;
+    std::uint64_t passed = 0;  // Place::memory of ours for which it has what it needs
   };
-  std::vector<Heap> heap_;
+  std::vector<Reached> attached_;
+  std::vector<const reach::Way*> calls_;  // by which its memory is read and written, nullptr: none
   Counts counts_;
 };
 

@@ -86,7 +86,7 @@ struct Request : Entry {
   bool sampled = false;     // sender: the costs of its present buffer are taken
   bool tells = false;       // sender: it is told of the match
   bool withdrawn = false;   // sender: it has asked for the message back
-  memory::Noticeboard::Slot* slot = nullptr;
+  reach::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 

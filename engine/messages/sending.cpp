@@ -142,7 +142,7 @@ bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
   if (bytes <= copied_always_) return true;
   where = describe(request.member, request.data);
   if (node_.settings().protocol == Protocol::cma) return false;
-  return where.place == team::out_of_reach || out_[std::size_t(request.member)].offers.skip(bytes);
+  return !where.place.reachable() || out_[std::size_t(request.member)].offers.skip(bytes);
 }
 
 // False while there is no room for its record.

@@ -4,7 +4,7 @@
 //   Transfer {bytes, from: where the data lies}
 //   record (transfer) ------------------------------> waits for its receive, if there is none
 //                                                     chooses the way:
-//   direct, cma: blocks claimed from either end
+//   direct, by calls: blocks claimed from either end
 //                     <-- state, to, length ----------
 //   claims from the back, copies, back += 1           claims from the front, copies, front += 1
 //   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
@@ -27,8 +27,6 @@ namespace {
 constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
 constexpr unsigned transfers_at_once = 32;
 
-constexpr std::uint64_t generation(Place place) { return place >> 48; }
-
 // Few claims where each of them costs as much as the copy of some kilobytes, more where they even out delays.
 std::uint64_t block_for(std::uint64_t bytes) {
   const std::uint64_t part = (bytes / (bytes <= 128 << 10 ? 4 : 8) + 4095) / 4096 * 4096;
@@ -41,22 +39,32 @@ std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint3
 
 // ---------------------------------------------------------------- where data lies
 
-bool Messenger::share_heap(int member, std::uint64_t wanted) {
-  team::Peer& peer = *peer_[member];
-  if (peer.heap_sent >= wanted) return peer.heap_sent == wanted;
-  const auto descriptor = node_.heap()->descriptor(wanted);
-  if (descriptor.get() < 0) return false;  // a fork came in between
-  const std::lock_guard lock(node_.peers_mutex);
-  auto sent = node_.mailbox().send(peer.address, descriptor.get(), wanted);
-  if (!sent || *sent != memory::Mailbox::Sent::yes) return false;
-  peer.heap_sent = wanted;
-  return true;
+// Where the member finds it, if it has what it needs for that.
+reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
+  reach::Peers& reach = node_.reach();
+  Peer& peer = *peer_[member];
+  const reach::Place place = reach.place(begin, bytes, peer.told);
+  if (!place.anything() || attached_[member].passed == place.memory()) return place;
+  const reach::Way& way = *reach::ways()[place.way()];
+  if (way.offer) {
+    const std::lock_guard lock(reach.mutex);
+    auto passed = way.offer(reach, peer, place.generation());
+    if (!passed || !*passed) return {};
+  }
+  attached_[member].passed = place.memory();
+  return place;
 }
 
 Whereabouts Messenger::describe(int member, const layout::Data& data) {
   std::byte* const begin = data.begin();
-  Whereabouts where{team::out_of_reach,  std::uint64_t(begin), data.address - begin, 0,
-                    data.view.run_count, data.view.size,       data.view.extent,     data.view.low,
+  Whereabouts where{{},
+                    std::uint64_t(begin),
+                    data.address - begin,
+                    0,
+                    data.view.run_count,
+                    data.view.size,
+                    data.view.extent,
+                    data.view.low,
                     data.view.high};
   if (data.bytes == 0 || member == me_) return where;
   const Protocol protocol = node_.settings().protocol;
@@ -67,25 +75,18 @@ Whereabouts Messenger::describe(int member, const layout::Data& data) {
     if (!node_.segment().contains(data.view.runs, length)) return where;
     where.runs = std::uint64_t(reinterpret_cast<const std::byte*>(data.view.runs) - node_.segment().base());
   }
-  const Place place = node_.place_of(begin, data.span());
-  if (place > team::nothing && (!generation(place) || share_heap(member, generation(place)))) where.place = place;
+  where.place = place_for(member, begin, data.span());
   return where;
 }
 
-std::byte* Messenger::resolve(int member, Place place, std::shared_ptr<const void>& mapping) {
-  if (place <= team::nothing) return nullptr;
-  const std::uint64_t wanted = generation(place), offset = place & 0xffff'ffff'ffff;
-  if (!wanted) return base_[member] + offset;
-  Heap& heap = heap_[member];
-  if (heap.generation != wanted) {
-    const std::lock_guard lock(node_.peers_mutex);
-    team::Peer& peer = *peer_[member];
-    if (peer.heap_generation != wanted && !node_.collect()) return nullptr;
-    if (peer.heap_generation != wanted || !peer.heap) return nullptr;
-    heap = {wanted, peer.heap};
-  }
-  mapping = heap.mapping;
-  return heap.mapping->base() + offset;
+std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping) {
+  if (!place.anything()) return nullptr;
+  reach::Attachments& attached = attached_[member].theirs;
+  const auto* entry = attached.find(place);
+  if (!entry) entry = attached.need(node_.reach(), *peer_[member], place);
+  if (!entry) return nullptr;
+  mapping = entry->keep;
+  return entry->resolve(place);
 }
 
 // Fills in where the other side's data lies; whether it can be reached.
@@ -154,7 +155,7 @@ bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
   if (!(request.transfer = new_transfer(request.transfer_offset))) return false;
   request.way = State::waiting;
   request.done = request.blocks = 0;
-  request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
+  request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
   t.from = where.size ? where : describe(request.member, request.data);
@@ -162,7 +163,7 @@ bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
 } catch (const std::bad_alloc&) {
   if (request.transfer) free_transfers_.push_back(request.transfer_offset);
   request.transfer = nullptr;
-  node_.noticeboard.put_back(request.slot);
+  node_.reach().noticeboard.put_back(request.slot);
   return false;
 }
 
@@ -180,15 +181,16 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
       request.way = state;
       if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes);
       request.blocks = state == State::staged ? 0 : parts(t.length, t.block_bytes);
-      request.helps = state == State::cma ? request.member != me_ && peer_[request.member]->cma
-                                          : state == State::direct && request.member != me_ &&
-                                                adopt(request.member, t.to, t.length, request);
+      request.helps =
+          request.member != me_ &&
+          (state == State::by_calls ? calls_[request.member] != nullptr
+                                    : state == State::direct && adopt(request.member, t.to, t.length, request));
       request.chain = {};
     }
   }
   switch (request.way) {
     case State::direct:
-    case State::cma: {
+    case State::by_calls: {
       bool copied = false;
       if (request.helps)
         for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, true); ++i) copied = true;
@@ -209,7 +211,7 @@ void Messenger::end_send(Request& request) {
   request.under_way.remove();
   end_chain(request);
   if (request.transfer) {
-    node_.noticeboard.put_back(request.slot);
+    node_.reach().noticeboard.put_back(request.slot);
     retired_.push_back(request.transfer_offset);
     request.mapping.reset();
   }
@@ -258,26 +260,27 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   }
   t.length = request.received;
   const Protocol protocol = node_.settings().protocol;
-  const bool by_cma =
-      peer_[member] && peer_[member]->cma && request.data.dense() && t.from.address && t.from.run_count == 0;
+  const bool by_calls = calls_[member] && request.data.dense() && t.from.address && t.from.run_count == 0;
   request.accepted = 0;
   request.tried = false;
   request.chain = {};
   try {
     // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-    request.slot = node_.noticeboard.note(request.data.begin(), request.data.span());
+    request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
     if (adopt(member, t.from, t.length, request)) {
       request.way = State::direct;
       if (member == me_) request.other_data.view = layout_of_own(transfer);
-      else if (tries_ways_) try_way(request, by_cma);
+      else if (tries_ways_) try_way(request, by_calls);
     } else {
-      request.way = protocol == Protocol::cma && by_cma ? State::cma : State::staged;
+      request.way = protocol == Protocol::cma && by_calls ? State::by_calls : State::staged;
     }
   } catch (const std::bad_alloc&) {  // this way needs nothing but the sender's copy buffers
     request.tried = false;
     request.way = State::staged;
   }
-  ++(request.way == State::direct ? counts_.direct : request.way == State::cma ? counts_.cma : counts_.staged);
+  ++(request.way == State::direct     ? counts_.direct
+     : request.way == State::by_calls ? counts_.by_calls
+                                      : counts_.staged);
   t.block_bytes = block_for(t.length);
   request.blocks = request.way == State::staged ? 0 : parts(t.length, t.block_bytes);  // its sender has the say
   if (request.way != State::staged) {
@@ -293,10 +296,10 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 }
 
 // Where there is a choice, what trials say.
-void Messenger::try_way(Request& request, bool by_cma) {
+void Messenger::try_way(Request& request, bool by_calls) {
   constexpr int slice = 24;  // of ticks: some milliseconds, in which large messages fit as well
   const bool turn = (copying::ticks() >> slice & 1) == (me_ < request.member);
-  const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_cma, turn);
+  const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_calls, turn);
   request.way = chosen.way;
   request.tried = true;
   request.transfer->advised = chosen.advised;
@@ -331,11 +334,12 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
   request.busy = true;
   guard.let_go();
   bool good = true;
-  if (request.way == State::cma) {
-    const pid_t pid = peer_[request.member]->pid;
+  if (request.way == State::by_calls) {
+    const reach::Way& way = *calls_[request.member];
+    const Peer& peer = *peer_[request.member];
     std::byte* const own = request.data.address + position;
-    good = from_back ? bool(memory::cma_write(pid, own, t.to.address + position, bytes))
-                     : bool(memory::cma_read(pid, own, t.from.address + position, bytes));
+    good = from_back ? bool(way.write(peer, own, t.to.address + position, bytes))
+                     : bool(way.read(peer, own, t.from.address + position, bytes));
   } else if (from_back) {
     layout::copy(request.other_data, request.data, position, bytes);
   } else {
@@ -375,7 +379,7 @@ void Messenger::end_receive(Request& request) {
     wake(request.member);
     return complete(request);
   }
-  node_.noticeboard.put_back(request.slot);
+  node_.reach().noticeboard.put_back(request.slot);
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.tried)

@@ -37,10 +37,10 @@ class Ways {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // `cma`: whether that is a way for this message too. `turn`: whether a block may begin.
-  Chosen next(std::uint64_t bytes, bool cma, bool turn = true) {
+  // `by_calls`: whether that is a way for this message too. `turn`: whether a block may begin.
+  Chosen next(std::uint64_t bytes, bool by_calls, bool turn = true) {
     auto& cell = cell_of(bytes);
-    if (!cell) cell = std::make_unique<Cell>(cma ? 3 : 2, double(bytes) / 10);
+    if (!cell) cell = std::make_unique<Cell>(by_calls ? 3 : 2, double(bytes) / 10);
     Cell& c = *cell;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
@@ -50,7 +50,7 @@ class Ways {
                                          : c.calls >= c.event && (turn || c.in_block));
     if (timed && !decided) c.in_block = true;
     const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
-    if (way == State::cma && !cma) return {State::direct};
+    if (way == State::by_calls && !by_calls) return {State::direct};
     return {way, timed, advised};
   }
 
@@ -84,7 +84,7 @@ class Ways {
     }
     trials.end_block({times.data(), all.size()}, between / float(std::max<std::size_t>(all.size() - 1, 1)));
   }
-  static constexpr State ways[] = {State::direct, State::staged, State::cma};
+  static constexpr State ways[] = {State::direct, State::staged, State::by_calls};
   struct Cell {
     Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
     choosing::Trials trials;

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace nearfield::memory {
+namespace nearfield::reach {
 namespace {
 
 constexpr std::uint32_t magic = 0x4e656172;
@@ -122,4 +122,4 @@ Result<std::optional<Mailbox::Arrived>> Mailbox::receive() {
   return std::optional<Arrived>{};
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::reach

@@ -7,7 +7,7 @@
 // nothing is left behind.
 //
 // Strangers cannot forge a letter, but they can fill a queue, so nobody may depend on letters alone:
-// PeerSegment::open is the other way (Team::create, Team::swap_heaps).
+// memory::PeerSegment::open is the other way (Peers::fetch, Settlement).
 #pragma once
 #include <sys/types.h>
 
@@ -17,7 +17,7 @@
 
 #include "engine/base/result.hpp"
 
-namespace nearfield::memory {
+namespace nearfield::reach {
 
 struct Address {
   char name[40];            // of the abstract socket, without the leading NUL
@@ -35,7 +35,7 @@ class Mailbox {
   const Address& address() const { return address_; }
 
   enum class Sent { yes, again };  // again: the peer's queue is full at the moment
-  // `what` the descriptor is, told to the receiver: 0 the sender's segment, else a generation of its shared heap.
+  // `what` the descriptor is, told to the receiver (Peers::collect).
   Result<Sent> send(const Address& to, int fd, std::uint64_t what);
 
   struct Arrived {
@@ -56,4 +56,4 @@ class Mailbox {
   std::uint64_t refused_ = 0;
 };
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::reach

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <mutex>
 
-namespace nearfield::memory {
+namespace nearfield::reach {
 
 class Noticeboard {
  public:
@@ -81,4 +81,4 @@ class Noticeboard {
   std::atomic<Chunk*> chunks_{nullptr};
 };
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::reach

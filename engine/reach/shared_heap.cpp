@@ -1,13 +1,12 @@
 #include "engine/reach/shared_heap.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <type_traits>
 
 #include "heap/heap.h"
 
-namespace nearfield::memory {
+namespace nearfield::reach {
 
 const SharedHeap* SharedHeap::find() {
   static const SharedHeap* const found = []() -> const SharedHeap* {
@@ -25,14 +24,10 @@ const SharedHeap* SharedHeap::find() {
   return found;
 }
 
-SharedHeap::Descriptor::~Descriptor() {
-  if (fd_ >= 0) close(fd_);
-}
-
 SharedHeap::View SharedHeap::current() const {
   nearfield_heap_view view{};
   if (current_(&view) != 0) return {};
   return {static_cast<std::byte*>(view.base), view.size, view.generation};
 }
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::reach

@@ -2,9 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
-namespace nearfield::memory {
+namespace nearfield::reach {
 
 class SharedHeap {
  public:
@@ -17,20 +16,8 @@ class SharedHeap {
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
-  // A descriptor of the region of that generation, closed when this goes; get() is -1 where a fork has retired it.
-  class Descriptor {
-   public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&&) = delete;
-    ~Descriptor();
-    int get() const { return fd_; }
-
-   private:
-    int fd_ = -1;
-  };
-  Descriptor descriptor(std::uint64_t generation) const { return Descriptor(descriptor_(generation)); }
+  // A descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
+  int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
   bool contains(const void* address) const { return contains_(address) != 0; }
   // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
@@ -45,4 +32,4 @@ class SharedHeap {
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;
 };
 
-}  // namespace nearfield::memory
+}  // namespace nearfield::reach

@@ -5,7 +5,7 @@
 //   2. bootstrap allgather of a Hello                 node, identity, offset of the block, CPUs
 //   3. passes its segment to members that lack it     (mailbox.hpp; each pair of processes once); those to whom no
 //                                                     letter comes take it out of the owner's table of descriptors
-//   4. probes CMA with each new peer
+//   4. tries the ways of reaching each new peer's memory
 //      The first two find out how far apart they are (calibrating.hpp)
 //   5. bootstrap agreement: everybody has everything, or nobody uses the team
 //   6. reads the plan that the first member wrote before step 2
@@ -26,7 +26,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 11;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 12;  // of everything that processes share; raised with every change of layout
 
 // The first member's: its own words are followed by those of the first track, and by this.
 struct LeaderBlock {
@@ -39,13 +39,9 @@ struct MemberBlock {
 };
 
 struct Hello {
-  memory::Address address;
+  reach::Card card;
   std::uint64_t node;
   std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
-  std::int64_t pid;     // in the member's own namespace, with the descriptor of its segment
-  std::int64_t fd;
-  std::uint64_t probe;   // address of the segment's header in the member's address space
-  std::uint64_t secret;  // what lies there
   std::uint32_t protocol;
   std::uint32_t enabled;
   std::int64_t group;      // scheduling group
@@ -114,51 +110,50 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
   const std::uint64_t start = waiting::nanoseconds();
   std::uint64_t next_fetch = start + patience;
   std::vector<int> to_send, to_receive;
-  std::unique_lock lock(node.peers_mutex);
+  reach::Peers& reach = node.reach();
+  std::unique_lock lock(reach.mutex);
+  auto met = [&](int r) { return reach.find(hellos[std::size_t(r)].card.address.identity()); };
   for (int r = 0; r < int(hellos.size()); ++r) {
     if (r == rank) continue;
-    if (!node.sent.count(hellos[r].address.identity())) to_send.push_back(r);
-    if (!node.peers.count(hellos[r].address.identity())) to_receive.push_back(r);
+    if (!reach.has_segment(hellos[std::size_t(r)].card.address)) to_send.push_back(r);
+    if (!met(r)) to_receive.push_back(r);
   }
   auto words_of = [&](int r) -> const MemberWords* {
-    const auto peer = node.peers.find(hellos[r].address.identity());
-    if (peer == node.peers.end()) return nullptr;
-    return &reinterpret_cast<MemberBlock*>(peer->second->segment.base() + hellos[r].block)->words;
+    const Peer* const peer = met(r);
+    if (!peer) return nullptr;
+    return &reinterpret_cast<MemberBlock*>(peer->segment.base() + hellos[std::size_t(r)].block)->words;
   };
   while (!to_send.empty() || !to_receive.empty()) {
     bool moved = false;
     std::erase_if(to_send, [&](int r) {
       const MemberWords* const words = words_of(r);
       if (words && words->segments_complete.load(std::memory_order_acquire))
-        node.sent[hellos[r].address.identity()] = true;
-      return node.sent.count(hellos[r].address.identity()) != 0;
+        reach.note_sent(hellos[std::size_t(r)].card.address);
+      return reach.has_segment(hellos[std::size_t(r)].card.address);
     });
     for (std::size_t i = 0; i < to_send.size();) {
-      const auto& address = hellos[to_send[i]].address;
-      auto sent = node.mailbox().send(address, node.segment().fd(), 0);
+      auto sent = reach.send_segment(hellos[std::size_t(to_send[i])].card.address);
       if (!sent) return sent.error().text;
-      if (*sent == memory::Mailbox::Sent::again) {
+      if (!*sent) {
         ++i;
         continue;
       }
-      node.sent[address.identity()] = true;
-      to_send.erase(to_send.begin() + i);
+      to_send.erase(to_send.begin() + std::ptrdiff_t(i));
       moved = true;
     }
-    auto came = node.collect();
+    auto came = reach.collect();
     if (!came) return came.error().text;
     moved |= *came;
     const std::uint64_t now = waiting::nanoseconds();
     if (now > next_fetch) {
       for (const int r : to_receive) {
-        if (node.peers.count(hellos[r].address.identity())) continue;
-        auto fetched =
-            node.fetch_segment(hellos[r].address.identity(), pid_t(hellos[r].pid), int(hellos[r].fd), hellos[r].secret);
+        if (met(r)) continue;
+        auto fetched = reach.fetch(hellos[std::size_t(r)].card);
         if (!fetched) trouble = fetched.error().text;
       }
       next_fetch = now + patience;
     }
-    std::erase_if(to_receive, [&](int r) { return node.peers.count(hellos[r].address.identity()) != 0; });
+    std::erase_if(to_receive, [&](int r) { return met(r) != nullptr; });
     if (to_receive.empty()) mine.segments_complete.store(1, std::memory_order_release);  // pairs with the load above
     if (!moved) {
       if (now - start > 30'000'000'000u)
@@ -171,22 +166,6 @@ std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank
     }
   }
   return {};
-}
-
-void probe_cma(Node& node, const Hello& hello, Peer& peer) {
-  if (peer.probe_address) return;  // tried before
-  peer.probe_address = hello.probe;
-  if (node.settings().ways_left_out & 1u << unsigned(memory::Way::cma)) {
-    peer.cma_why = "left out by NEARFIELD_REACH";
-    return;
-  }
-  auto probed = memory::cma_probe(peer.pid, hello.probe, hello.secret);
-  peer.cma = bool(probed);
-  if (!probed) {
-    peer.cma_why = probed.error().text;
-    log_line(LogLevel::info, "CMA does not reach process %d: %s; copy buffers are used", int(peer.pid),
-             peer.cma_why.c_str());
-  }
 }
 
 }  // namespace
@@ -229,17 +208,20 @@ std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t&
 // Local: what the others have told, once their segments are mapped. `told`: a Hello of each.
 void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibrating) {
   const std::span<const Hello> hellos(static_cast<const Hello*>(told), std::size_t(size_));
-  const std::lock_guard lock(node_.peers_mutex);
+  const std::lock_guard lock(node_.reach().mutex);
+  ways_ = ~0u;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) {
       base_[r] = node_.segment().base();
     } else {
-      Peer& peer = *node_.peers.at(hellos[r].address.identity());
-      peer.address = hellos[r].address;
-      probe_cma(node_, hellos[r], peer);
+      Peer& peer = node_.reach().meet(hellos[r].card);
       peer_[r] = &peer;
       base_[r] = peer.segment.base();
     }
+    ways_ &= hellos[r].card.ways;
+  }
+  track_->prepare();
+  for (int r = 0; r < size_; ++r) {
     auto* const block = reinterpret_cast<MemberBlock*>(base_[r] + hellos[r].block);
     member_[r] = &block->words;
     track_->place_words(r, &block->track);
@@ -270,12 +252,8 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   }
   Calibrating calibrating(node, mine.block ? rank : -1, size);
   mine.calibration = calibrating.told();
-  mine.address = node.mailbox().address();
-  mine.pid = getpid();
-  mine.fd = node.segment().fd();
+  mine.card = node.reach().card();
   mine.node = node.node_id();
-  mine.probe = reinterpret_cast<std::uint64_t>(&node.header().probe);
-  mine.secret = node.header().probe;
   mine.protocol = protocol;
   mine.enabled = node.settings().enabled;
   mine.group = node.scheduling_group();
@@ -299,7 +277,7 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   }
   for (int r = 0; r < size; ++r)
     for (int s = 0; s < r; ++s)
-      if (!std::memcmp(hellos[r].address.name, hellos[s].address.name, sizeof mine.address.name))
+      if (!std::memcmp(hellos[r].card.address.name, hellos[s].card.address.name, sizeof mine.card.address.name))
         return Error{"two members are one process"};
 
   try {

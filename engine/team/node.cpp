@@ -11,8 +11,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "engine/track/words.hpp"
-
 namespace nearfield::team {
 namespace {
 
@@ -38,34 +36,13 @@ std::uint64_t identify_node(const Settings& settings) {
   return mix(0xcbf29ce484222325u, all);
 }
 
-// The one process-wide pointer that a fork handler needs.
-std::atomic<Node*> forking_node{nullptr};
-
 }  // namespace
 
-void Node::watch_forks() {
-  heap_ = memory::SharedHeap::find();
-  if (!heap_) return;
-  forking_node.store(this, std::memory_order_release);  // pairs with the load in the handler
-  heap_->on_fork([](memory::SharedHeap::Keep keep, void* context) {
-    Node* const node = forking_node.load(std::memory_order_acquire);
-    if (!node) return;
-    node->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
-  });
-}
-
-bool Peer::gone() const {
-  if (pidfd >= 0) {
-    pollfd ready{pidfd, POLLIN, 0};
-    return poll(&ready, 1, 0) == 1;
-  }
-  return false;
-}
-
-Node::Node(Settings settings, memory::Segment segment, memory::Mailbox mailbox)
-    : settings_(std::move(settings)), segment_(std::move(segment)), mailbox_(std::move(mailbox)) {
+Node::Node(Settings settings, memory::Segment segment) : settings_(std::move(settings)), segment_(std::move(segment)) {
   progress.add(runner);
 }
+
+Node::~Node() = default;
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -74,14 +51,15 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  auto mailbox = memory::Mailbox::open();
-  if (!mailbox) return mailbox.error();
-  std::unique_ptr<Node> node(new Node(settings, std::move(*segment), std::move(*mailbox)));
+  std::unique_ptr<Node> node(new Node(settings, std::move(*segment)));
   constexpr std::size_t header_bytes = 4096;
   if (auto reserved = node->segment_.reserve(0, header_bytes); !reserved) return reserved.error();
   auto* header = new (node->segment_.base()) ProcessHeader{};
   if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe)
     header->probe = waiting::nanoseconds();
+  auto peers = reach::Peers::create(node->segment_, settings.ways_left_out);
+  if (!peers) return peers.error();
+  node->reach_ = std::move(*peers);
   node->arena_ = std::make_unique<memory::Arena>(node->segment_, header_bytes);
   node->cpus_ = memory::available_cpus();
   node->shared_cache_ = memory::shared_cache(node->cpus_);
@@ -97,57 +75,8 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
     machine.span = double(
         memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(node->cpus_)));
   if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
-  node->watch_forks();
   node->tune(1, true);
   return node;
-}
-
-Result<bool> Node::collect() {
-  bool came = false;
-  for (;;) {
-    auto arrived = mailbox_.receive();
-    if (!arrived) return arrived.error();
-    if (!*arrived) return came;
-    came = true;
-    auto mapped = memory::PeerSegment::map((*arrived)->fd);
-    if (!mapped) return mapped.error();
-    const auto known = peers.find((*arrived)->from);
-    const std::uint64_t generation = (*arrived)->what & ~heap_gone;
-    if (known == peers.end()) {
-      if (generation == 0) admit((*arrived)->from, std::move(*mapped), (*arrived)->pid);
-    } else if (Peer& peer = *known->second; generation > peer.heap_generation) {
-      const bool gone = (*arrived)->what & heap_gone;
-      peer.heap = gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped));
-      peer.heap_generation = generation;
-    }
-  }
-}
-
-void Node::admit(const std::string& identity, memory::PeerSegment segment, pid_t pid) {
-  auto peer = std::make_unique<Peer>(std::move(segment), pid);
-  if (pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, pid, 0));
-  peers.emplace(identity, std::move(peer));
-}
-
-Result<void> Node::fetch_segment(const std::string& identity, pid_t pid, int fd, std::uint64_t probe) {
-  auto mapped = memory::PeerSegment::open(pid, fd);
-  if (!mapped) return mapped.error();
-  if (reinterpret_cast<const ProcessHeader*>(mapped->base())->probe != probe)
-    return Error{"process " + std::to_string(pid) + " is another process in our pid namespace"};
-  admit(identity, std::move(*mapped), pid);
-  return {};
-}
-
-std::uint64_t Node::place_of(const void* buffer, std::size_t bytes) const {
-  if (bytes == 0) return nothing;
-  if (settings_.ways_left_out & 1u << unsigned(memory::Way::mapped)) return out_of_reach;
-  const auto* at = static_cast<const std::byte*>(buffer);
-  if (segment_.contains(buffer, bytes)) return std::uint64_t(at - segment_.base());
-  if (!heap_ || !heap_->contains(buffer)) return out_of_reach;
-  const auto view = heap_->current();
-  if (view.generation == 0 || view.generation > 0xffff || at < view.base || at + bytes > view.base + view.size)
-    return out_of_reach;
-  return view.generation << 48 | std::uint64_t(at - view.base);
 }
 
 void Node::learn(const Handing& found) {
@@ -162,13 +91,6 @@ memory::CopyBuffers& Node::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
   if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
   return *copy_buffers_;
-}
-
-Node::~Node() {
-  Node* self = this;
-  forking_node.compare_exchange_strong(self, nullptr);
-  for (auto& [name, peer] : peers)
-    if (peer->pidfd >= 0) close(peer->pidfd);
 }
 
 void Node::tune(int sharing_ranks, bool one_group) {

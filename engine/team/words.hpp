@@ -21,7 +21,8 @@ struct MemberWords {
   Atomic<std::uint32_t> awaits_what;           // owner, published by awaits: which of that member's words (What)
   Atomic<std::uint64_t> awaits_value;          // owner, published by awaits: and its least value
   Atomic<std::uint32_t> bell;                  // futex word: any member that wakes the owner
-  // Owner: 1 when it has mapped all segments, which also ends the others' attempts to send to it.
+  // Owner: 1 when it has mapped all segments; ends the others' attempts to send theirs. For peers that strangers keep
+  // from getting letters.
   alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
   Atomic<std::uint32_t> revoked;                          // owner: 1 once it has revoked the team
   // Owner: offset of its words of further tracks, 0: not yet, `no_tracks`: never; pairs with Tracks::join.
@@ -33,7 +34,18 @@ struct MemberWords {
 
 inline constexpr std::uint64_t no_tracks = 1;
 inline constexpr std::uint32_t everybody = ~0u;
-enum class What : std::uint32_t { gate, slot, slot_done, line, line_done, posted, consumed, gathered, released, other };
+enum class What : std::uint32_t {
+  gate,
+  slot,
+  slot_done,
+  line,
+  line_done,
+  posted,
+  consumed,
+  gathered,
+  released,
+  unrung
+};
 
 // Decided by the first member, read by the others after creation.
 struct Plan {

@@ -18,7 +18,8 @@ struct Track::WaitHost : waiting::Waiter {
   Atomic<std::uint32_t>& watchers() {
     return awaited.whom == everybody ? track.gate_->sleepers : track.team_.words(int(awaited.whom) - 1).watched;
   }
-  bool one_event() const { return awaited.whom == everybody; }
+  bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
+  std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
   Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? track.gate_->bell : own().bell; }
   void before_sleep() {
     own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
@@ -71,8 +72,8 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
   }
 }
 
-void Track::wait_until(FunctionRef<bool()> flag, int member) {
-  wait([&] { return flag(); }, [&](int m) { return m == member; }, {std::uint32_t(member + 1), What::other});
+void Track::wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
+  wait([&] { return flag(); }, [&](int m) { return lacks(m); }, {everybody, What::unrung});
 }
 
 Track::Track(Team& team, unsigned number)
@@ -89,17 +90,15 @@ Track::Track(Team& team, unsigned number)
       inputs_(std::size_t(size_)),
       outputs_(std::size_t(size_)),
       exposed_send_(std::size_t(size_)),
-      exposed_recv_(std::size_t(size_)),
-      heap_told_(std::size_t(size_)),
-      heap_settled_(std::size_t(size_)),
-      heap_refused_(std::size_t(size_)),
-      heap_(std::size_t(size_)) {
+      exposed_recv_(std::size_t(size_)) {
   children_.reserve(std::size_t(size_));  // nothing may be missing once the members have agreed
-  for (auto*& slot : noted_) slot = node_.noticeboard.take();
+  for (auto*& slot : noted_) slot = node_.reach().noticeboard.take();
 }
 
+void Track::prepare() { settlement_.emplace(node_.reach(), peer_, team_.ways()); }
+
 Track::~Track() {
-  for (auto*& slot : noted_) node_.noticeboard.put_back(slot);
+  for (auto*& slot : noted_) node_.reach().noticeboard.put_back(slot);
   let_go_of_buffers();
 }
 

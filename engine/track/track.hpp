@@ -8,6 +8,7 @@
 // once in vain, the body is suspended. The body itself cannot tell.
 #pragma once
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -135,17 +136,19 @@ class Track {
   std::span<void*> outputs() { return outputs_; }
 
   // ---- where the words lie (create.cpp, tracks.cpp)
+  void prepare();  // once the team's segments are there; throws std::bad_alloc
   void place_words(int member, TrackWords* words) {
     words_[std::size_t(member)] = words;
     if (member == rank_) mine_ = words;
+    settlement_->join(member, words->settling);
   }
   void place_gate(TrackGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
   void suspend_by(Fiber* fiber) { fiber_ = fiber; }
   void join_tree();  // once the team's shape is known
 
-  // Until `flag()`, which others may set without ringing. `member`: who owes it.
-  void wait_until(FunctionRef<bool()> flag, int member);
+  // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
+  void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
 
  private:
   void settle_staging();
@@ -191,11 +194,7 @@ class Track {
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // at everybody's exposures; fills the pointers
-  bool reachable(int member, Place place) const;
-  std::byte* resolve(int member, Place place) const;
-  void settle_heaps();
-  std::string swap_heaps(std::uint64_t own, int descriptor);
-  void fetch_heap(int member);
+  void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context);
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
@@ -236,14 +235,11 @@ class Track {
   bool last_rounds_rooted_ = false;
 
   // What a fork must leave shared.
-  memory::Noticeboard::Slot* noted_[2];
+  reach::Noticeboard::Slot* noted_[2];
   std::uint64_t exposures_ = 0;
   Buffer own_send_, own_recv_;
   std::vector<std::byte*> exposed_send_, exposed_recv_;
-  // Per member: the heap of the present exposure, the last one agreed upon, whether it was refused, its mapping.
-  std::vector<std::uint64_t> heap_told_, heap_settled_;
-  std::vector<char> heap_refused_;
-  std::vector<std::shared_ptr<memory::PeerSegment>> heap_;
+  std::optional<reach::Settlement> settlement_;
 };
 
 }  // namespace nearfield::team

@@ -27,6 +27,7 @@ void Tracks::make() {
     if (lane_[i]) continue;
     auto lane = std::make_unique<Further>(team_, i + 1);
     lane->tracks = this;
+    lane->track.prepare();
     lane->track.join_tree();
     lane_[i] = std::move(lane);
   }
@@ -76,7 +77,7 @@ void Tracks::join(Further& lane) {
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
-    lane.track.wait_until(told, r);
+    lane.track.wait_until(told, [r](int m) { return m == r; });
     FurtherWords& theirs = words_at(team, r, offset);
     lane.track.place_words(r, &theirs.track[lane.track.number() - 1]);
     if (r == 0) lane.track.place_gate(&theirs.gate[lane.track.number() - 1]);

@@ -40,6 +40,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
+#include "engine/reach/settlement.hpp"
 #include "engine/team/words.hpp"
 
 namespace nearfield::team {
@@ -54,15 +55,9 @@ struct alignas(line) Slot {
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
 
-// Where a buffer lies: generation of the owner's memory << 48 | offset. Generation 0 is its segment, the others are
-// those of its shared heap.
-using Place = std::uint64_t;
-inline constexpr Place out_of_reach = 0, nothing = 1;  // offsets of the segment's header, never of a buffer
-
 struct Exposure {
-  Place send, recv;
-  std::uint64_t note;     // what else the peers must know for their shares; the algorithm's own
-  std::uint64_t verdict;  // 1: the owner has mapped every heap that this exposure brought up
+  reach::Place send, recv;
+  std::uint64_t note;  // what else the peers must know for their shares; the algorithm's own
 };
 
 struct alignas(line) Line {
@@ -84,9 +79,7 @@ struct TrackWords {
   alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Track::meet_along_tree at the children
   // Owner: the call it is in (collectives::pack), 0 outside; reports only.
   alignas(line) Atomic<std::uint64_t> doing;
-  // Owner, for peers that strangers keep from getting letters: generation << 32 | descriptor of its heap, 0: none; and
-  // the exposure up to which it has mapped all heaps, which ends the others' attempts to send to it.
-  Atomic<std::uint64_t> heap_offered, heaps_complete;  // pair with Track::fetch_heap and Track::swap_heaps
+  reach::Settlement::Words settling;
   Line small[lines];
   Slot slot[slots];
 };

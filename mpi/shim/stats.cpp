@@ -106,7 +106,7 @@ void print_stats(int rank, int size) {
         "  large messages         %12llu received directly, %llu by CMA, %llu by copy buffers, %llu bytes\n"
         "  calls for messages     %12llu to the host\n",
         (unsigned long long)sent, (unsigned long long)counts.fastbox, (unsigned long long)counts.cells,
-        (unsigned long long)counts.unexpected, (unsigned long long)counts.direct, (unsigned long long)counts.cma,
+        (unsigned long long)counts.unexpected, (unsigned long long)counts.direct, (unsigned long long)counts.by_calls,
         (unsigned long long)counts.staged, (unsigned long long)counts.bytes, (unsigned long long)to_host);
     text += line;
   }

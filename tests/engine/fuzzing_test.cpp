@@ -12,7 +12,7 @@
 #include "engine/base/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
-#include "engine/reach/reach.hpp"
+#include "engine/reach/ways.hpp"
 
 namespace nearfield {
 namespace {

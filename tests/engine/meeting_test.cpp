@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "engine/reach/heap_way.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::team {
@@ -68,14 +69,14 @@ TEST(Meeting, AFloodOfStrangersDelaysNobody) {
 
 // Puts an unbound socket in the place of the node's: its own queue fills up and is never drained.
 bool clog(Node& node) {
-  const memory::Address& mine = node.mailbox().address();
+  const reach::Address& mine = node.reach().mailbox().address();
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_un name{};
     socklen_t length = sizeof name;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) || name.sun_family != AF_UNIX) continue;
     if (std::memcmp(name.sun_path + 1, mine.name, sizeof mine.name) != 0) continue;
-    auto filler = memory::Mailbox::open();
-    while (*filler->send(mine, node.segment().fd(), 0) == memory::Mailbox::Sent::yes) continue;
+    auto filler = reach::Mailbox::open();
+    while (*filler->send(mine, node.segment().fd(), 0) == reach::Mailbox::Sent::yes) continue;
     return dup(fd) >= 0 && dup2(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0), fd) == fd;
   }
   return false;
@@ -102,17 +103,17 @@ TEST(Meeting, AKnownPeerIsNeverReplaced) {
       // Our own letters once more: another segment under our name, and a heap that is older than what is known.
       auto forged = memory::Segment::create(16 << 20);
       if (!forged || !forged->reserve(0, 4096)) return false;
-      peer->heap_sent = 0;
-      for (const std::uint64_t what : {0u, 5u, 3u})
-        if (*node.mailbox().send(peer->address, forged->fd(), what) != memory::Mailbox::Sent::yes) return false;
+      const std::size_t heap = reach::index_of(reach::heap_way);
+      for (const std::uint64_t what : {reach::letter(0, 0), reach::letter(heap, 5), reach::letter(heap, 3)})
+        if (*node.reach().mailbox().send(peer->card.address, forged->fd(), what) != reach::Mailbox::Sent::yes)
+          return false;
     }
     bootstrap.meet();
     if (rank == 1) {
-      const std::lock_guard lock(node.peers_mutex);
-      if (!node.collect()) return false;
-      const auto known = node.peers.find(peer->address.identity());
-      if (known == node.peers.end() || known->second.get() != peer) return false;
-      if (peer->heap_generation != 5) return false;
+      const std::lock_guard lock(node.reach().mutex);
+      if (!node.reach().collect()) return false;
+      if (node.reach().find(peer->card.address.identity()) != peer) return false;
+      if (reach::heap_of(*peer).generation != 5) return false;
     }
     return (*team)->segment_of(1 - rank) == before && peer->segment.base() == before;
   });

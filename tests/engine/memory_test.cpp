@@ -1,4 +1,4 @@
-// Segments, arenas, mailboxes, CMA, CPUs, topology, temporaries.
+// Segments, arenas, CPUs, topology, temporaries.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -23,9 +23,6 @@
 #include "engine/memory/arena.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
-#include "engine/reach/mailbox.hpp"
-#include "engine/reach/noticeboard.hpp"
-#include "engine/reach/reach.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -101,29 +98,6 @@ TEST(Segment, IsNotFilledWhereAllMemoryIsLocked) {
   }));
 }
 
-TEST(Noticeboard, ShowsWhatIsNoted) {
-  Noticeboard board;
-  static char bytes[1000];
-  auto seen = [&] {
-    std::map<const void*, std::size_t> all;
-    board.visit([&](const void* at, std::size_t length) { all[at] = length; });
-    return all;
-  };
-  Noticeboard::Slot* const empty = board.note(bytes, 0);
-  std::vector<Noticeboard::Slot*> slots;
-  for (int i = 0; i < 1000; ++i) slots.push_back(board.note(bytes + i, 7));
-  EXPECT_EQ(std::count(slots.begin(), slots.end(), empty), 0);  // taken, though it holds nothing
-  EXPECT_EQ(seen().size(), 1000u);
-  for (int i = 0; i < 1000; i += 2) board.put_back(slots[i]);
-  EXPECT_EQ(slots[0], nullptr);
-  EXPECT_EQ(seen().size(), 500u);
-  EXPECT_EQ(seen().count(bytes + 1), 1u);
-  for (int i = 0; i < 1000; i += 2) slots[i] = board.note(bytes + i, 9);
-  EXPECT_EQ(seen()[bytes + 2], 9u);
-  std::sort(slots.begin(), slots.end());
-  EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
-}
-
 TEST(Settings, OfTheHeapAreUnderstoodOrComplainedAbout) {
   auto complaints = [](const char* name, const char* value) {
     std::string all;
@@ -176,148 +150,6 @@ TEST(Arena, NeverHandsOutTheSameByteTwice) {
   for (const auto& [offset, bytes] : live) arena.free(offset);
   EXPECT_EQ(arena.in_use(), 0u);
   EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
-}
-
-TEST(Mailbox, PassesASegmentToAnotherProcess) {
-  auto mine = Mailbox::open();
-  ASSERT_TRUE(mine) << mine.error().text;
-  const Address parent = mine->address();
-  const pid_t child = fork();
-  if (child == 0) {
-    auto own = Mailbox::open();
-    auto segment = Segment::create(16 << 20);
-    if (!own || !segment || !segment->reserve(0, 4096)) _exit(1);
-    std::strcpy(reinterpret_cast<char*>(segment->base()), "hello");
-    auto sent = own->send(parent, segment->fd(), 0);
-    _exit(sent && *sent == Mailbox::Sent::yes ? 0 : 2);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
-  auto arrived = mine->receive();
-  ASSERT_TRUE(arrived && *arrived);
-  EXPECT_EQ((*arrived)->pid, child);
-  auto peer = PeerSegment::map((*arrived)->fd);
-  ASSERT_TRUE(peer);
-  EXPECT_STREQ(reinterpret_cast<char*>(peer->base()), "hello");
-  auto nothing = mine->receive();
-  ASSERT_TRUE(nothing);
-  EXPECT_FALSE(*nothing);
-}
-
-TEST(Mailbox, DropsAnotherUsersSegment) {
-  if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
-  auto mine = Mailbox::open();
-  ASSERT_TRUE(mine);
-  const Address parent = mine->address();
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setuid(65534)) _exit(1);
-    auto own = Mailbox::open();
-    auto segment = Segment::create(16 << 20);
-    if (!own || !segment) _exit(2);
-    auto sent = own->send(parent, segment->fd(), 0);
-    _exit(sent ? 0 : 3);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
-  auto arrived = mine->receive();
-  ASSERT_TRUE(arrived);
-  EXPECT_FALSE(*arrived);
-  EXPECT_EQ(mine->refused(), 1u);
-}
-
-TEST(Mailbox, DropsWhatLacksTheSecret) {
-  auto mine = Mailbox::open(), other = Mailbox::open();
-  auto segment = Segment::create(16 << 20);
-  ASSERT_TRUE(mine && other && segment);
-  const int lowest = dup(0);  // nothing stays open of what is dropped
-  close(lowest);
-  Address guessed = mine->address();
-  guessed.secret[1] ^= 1;
-  ASSERT_TRUE(other->send(guessed, segment->fd(), 0));
-  std::memset(guessed.secret, 0, sizeof guessed.secret);
-  ASSERT_TRUE(other->send(guessed, segment->fd(), 1));
-  auto arrived = mine->receive();
-  ASSERT_TRUE(arrived);
-  EXPECT_FALSE(*arrived);
-  EXPECT_EQ(mine->refused(), 2u);
-  ASSERT_TRUE(other->send(mine->address(), segment->fd(), 7));
-  arrived = mine->receive();
-  ASSERT_TRUE(arrived && *arrived);
-  EXPECT_EQ((*arrived)->from, other->address().identity());
-  EXPECT_EQ((*arrived)->what, 7u);
-  EXPECT_EQ((*arrived)->fd, lowest);
-  close((*arrived)->fd);
-}
-
-TEST(Segment, IsOpenedOutOfItsOwnersTable) {
-  auto segment = Segment::create(16 << 20);
-  ASSERT_TRUE(segment && segment->reserve(0, 4096));
-  segment->base()[5] = std::byte{9};
-  const pid_t owner = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
-    auto opened = PeerSegment::open(owner, segment->fd());
-    _exit(opened && opened->base()[5] == std::byte{9} ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
-  EXPECT_FALSE(PeerSegment::open(owner, 0));
-  EXPECT_FALSE(PeerSegment::open(owner, 9999));
-}
-
-TEST(Mailbox, SaysAgainWhenTheQueueIsFull) {
-  auto reader = Mailbox::open(), writer = Mailbox::open();
-  auto segment = Segment::create(16 << 20);
-  ASSERT_TRUE(reader && writer && segment);
-  int sent = 0;
-  bool full = false;
-  while (sent < 5000 && !full) {
-    auto result = writer->send(reader->address(), segment->fd(), 0);
-    ASSERT_TRUE(result) << result.error().text;
-    if (*result == Mailbox::Sent::again) full = true;
-    else ++sent;
-  }
-  EXPECT_TRUE(full);
-  int received = 0;
-  for (;;) {
-    auto arrived = reader->receive();
-    ASSERT_TRUE(arrived);
-    if (!*arrived) break;
-    close((*arrived)->fd);
-    ++received;
-  }
-  EXPECT_EQ(received, sent);
-}
-
-TEST(Cma, ReadsAPeerAndSaysWhyNot) {
-  std::uint64_t word = 0x1122334455667788;
-  int ready[2];
-  ASSERT_EQ(0, pipe(ready));
-  const pid_t child = fork();
-  if (child == 0) {
-    char go;
-    _exit(read(ready[0], &go, 1) == 1 ? 0 : 1);
-  }
-  auto probed = cma_probe(child, reinterpret_cast<std::uint64_t>(&word), word);
-  EXPECT_TRUE(probed) << probed.error().text;
-  EXPECT_FALSE(cma_probe(child, reinterpret_cast<std::uint64_t>(&word), word + 1));
-  EXPECT_FALSE(cma_probe(child, 8, word));
-  EXPECT_FALSE(cma_probe(0, reinterpret_cast<std::uint64_t>(&word), word));
-  EXPECT_EQ(1, write(ready[1], "x", 1));
-  waitpid(child, nullptr, 0);
-}
-
-TEST(Reach, ListsTheWaysThatCanBeLeftOut) {
-  auto mask = parse_left_out("^cma,^xpmem");
-  ASSERT_TRUE(mask);
-  EXPECT_EQ(*mask, 1u << unsigned(Way::cma) | 1u << unsigned(Way::xpmem));
-  auto wrong = parse_left_out("^knem");
-  ASSERT_FALSE(wrong);
-  EXPECT_NE(wrong.error().text.find("^cma"), std::string::npos);
 }
 
 class FakeRoot : public ::testing::Test {

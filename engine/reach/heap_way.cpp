@@ -1,0 +1,121 @@
+// Memory in the process's shared heap (shared_heap.hpp), one sealed memfd per generation: each fork begins a new one.
+//
+// A peer gets the descriptor in a letter, or takes it out of our table. A fork takes the heap out of reach right before
+// it happens: who describes a place has told the noticeboard about the buffer before, so that either the fork leaves
+// the buffer shared, or the place is none.
+#include "engine/reach/heap_way.hpp"
+
+#include <unistd.h>
+
+#include "engine/reach/shared_heap.hpp"
+
+namespace nearfield::reach {
+namespace {
+
+struct Own : Kept {
+  const SharedHeap* heap = nullptr;  // nullptr: there is none here; peers may have one
+};
+const SharedHeap* own_heap(const Peers& self, std::size_t way) { return static_cast<const Own&>(*self.kept[way]).heap; }
+
+// The one process-wide pointer that a fork handler needs.
+std::atomic<Peers*> forking{nullptr};
+
+Result<std::uint64_t> open(Peers& self) {
+  auto own = std::make_unique<Own>();
+  own->heap = SharedHeap::find();
+  if (own->heap) {
+    forking.store(&self, std::memory_order_release);  // pairs with the load in the handler
+    own->heap->on_fork([](SharedHeap::Keep keep, void* context) {
+      const Peers* const mine = forking.load(std::memory_order_acquire);
+      if (!mine) return;
+      mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
+    });
+  }
+  self.kept[index_of(heap_way)] = std::move(own);
+  return std::uint64_t{0};
+}
+
+void close(Peers& self) {
+  Peers* mine = &self;
+  forking.compare_exchange_strong(mine, nullptr);
+}
+
+Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
+  heap_of(peer);
+  return {};
+}
+
+Place place(const Peers& self, std::size_t way, const void* address, std::size_t bytes) {
+  const SharedHeap* const heap = own_heap(self, way);
+  if (!heap || !heap->contains(address)) return {};
+  const auto* const at = static_cast<const std::byte*>(address);
+  const auto view = heap->current();
+  if (view.generation == 0 || view.generation > Place::most_generations) return {};
+  if (at < view.base || at + bytes > view.base + view.size) return {};
+  return Place(way, view.generation, std::uint64_t(at - view.base));
+}
+
+int descriptor(const Peers& self, std::uint64_t generation) {
+  const SharedHeap* const heap = own_heap(self, index_of(heap_way));
+  return heap ? heap->descriptor(generation) : -1;
+}
+
+Result<bool> offer(Peers& self, Peer& peer, std::uint64_t generation) {
+  HeapOfPeer& theirs = heap_of(peer);
+  if (theirs.sent > generation) return Error{"a fork came in between"};
+  if (theirs.sent == generation) return true;
+  const int fd = descriptor(self, generation);
+  // Where it is gone, the peer learns that, instead of waiting for it.
+  const bool gone = fd < 0;
+  auto sent = self.mailbox().send(peer.card.address, gone ? self.segment().fd() : fd,
+                                  letter(index_of(heap_way), generation, gone));
+  if (!gone) ::close(fd);
+  if (sent && *sent == Mailbox::Sent::again) return false;
+  theirs.sent = generation;
+  if (!sent) return sent.error();
+  if (gone) return Error{"a fork came in between"};
+  return true;
+}
+
+void take(Peers&, Peer& peer, std::uint64_t generation, std::shared_ptr<memory::PeerSegment> mapped) {
+  HeapOfPeer& heap = heap_of(peer);
+  if (generation <= heap.generation) return;
+  heap.mapped = std::move(mapped);
+  heap.generation = generation;
+}
+
+Attached attach(Peers&, Peer& peer, const Region& region) {
+  const HeapOfPeer& heap = heap_of(peer);
+  if (heap.generation < region.generation()) return {.state = Attached::State::not_yet};
+  if (heap.generation > region.generation() || !heap.mapped) return {.why = "a peer's heap has gone by a fork"};
+  return {.state = Attached::State::yes, .at = heap.mapped->base(), .keep = heap.mapped};
+}
+
+}  // namespace
+
+constinit const Way heap_way = {
+    .name = "heap",
+    .part_of = "mapped",
+    .about = "the bytes lie in the shared heap, which peers map when they first need it",
+    .costs = {.access = 0.1, .call = 0, .attach = 50'000, .page = 250},
+    .standing = false,
+    .open = open,
+    .meet = meet,
+    .place = place,
+    .offer = offer,
+    .descriptor = descriptor,
+    .take = take,
+    .attach = attach,
+    .read = nullptr,
+    .write = nullptr,
+    .part = nullptr,
+    .close = close,
+};
+
+HeapOfPeer& heap_of(Peer& peer) {
+  auto& kept = peer.kept[index_of(heap_way)];
+  if (!kept) kept = std::make_unique<HeapOfPeer>();
+  return static_cast<HeapOfPeer&>(*kept);
+}
+
+}  // namespace nearfield::reach

@@ -1,0 +1,163 @@
+#include "engine/reach/peers.hpp"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "engine/base/settings.hpp"
+
+namespace nearfield::reach {
+
+bool Peer::gone() const {
+  if (pidfd >= 0) {
+    pollfd ready{pidfd, POLLIN, 0};
+    return poll(&ready, 1, 0) == 1;
+  }
+  return false;
+}
+
+Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint32_t left_out) {
+  auto mailbox = Mailbox::open();
+  if (!mailbox) return mailbox.error();
+  std::unique_ptr<Peers> peers(new Peers(segment, std::move(*mailbox)));
+  std::uint32_t open = 0;
+  for (std::size_t w = 0; w < way_count; ++w) {
+    if (left_out >> w & 1) continue;
+    const Way& way = *ways()[w];
+    auto told = way.open(*peers);
+    if (told) {
+      peers->told_[w] = *told;
+      open |= 1u << w;
+    } else {
+      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", way.name, told.error().text.c_str());
+    }
+  }
+  peers->open_.store(open, std::memory_order_relaxed);
+  return peers;
+}
+
+Peers::~Peers() {
+  for (std::size_t w = 0; w < way_count; ++w)
+    if (ways()[w]->part)
+      for (auto& [identity, peer] : peers_) ways()[w]->part(*this, *peer);
+  close();
+  for (auto& [identity, peer] : peers_)
+    if (peer->pidfd >= 0) ::close(peer->pidfd);
+}
+
+void Peers::close() {
+  for (std::size_t w = 0; w < way_count; ++w)
+    if (ways()[w]->close && open() >> w & 1) {
+      open_.fetch_and(~(1u << w), std::memory_order_relaxed);
+      ways()[w]->close(*this);
+    }
+}
+
+Card Peers::card() const {
+  auto* const header = reinterpret_cast<const ProcessHeader*>(segment_.base());
+  Card card{};
+  card.address = mailbox_.address();
+  card.pid = getpid();
+  card.fd = segment_.fd();
+  card.header = std::uint64_t(header);
+  card.probe = header->probe;
+  for (std::size_t w = 0; w < way_count; ++w) card.told[w] = told_[w];
+  card.ways = open();
+  return card;
+}
+
+Peer* Peers::find(const std::string& identity) {
+  const auto known = peers_.find(identity);
+  return known == peers_.end() ? nullptr : known->second.get();
+}
+
+Result<bool> Peers::collect() {
+  constexpr std::uint64_t generations = (std::uint64_t{1} << 56) - 1;
+  bool came = false;
+  for (;;) {
+    auto arrived = mailbox_.receive();
+    if (!arrived) return arrived.error();
+    if (!*arrived) return came;
+    came = true;
+    auto mapped = memory::PeerSegment::map((*arrived)->fd);
+    if (!mapped) return mapped.error();
+    const bool gone = (*arrived)->what >> 63;
+    const std::size_t way = (*arrived)->what >> 56 & 0x7f;
+    Peer* const peer = find((*arrived)->from);
+    if (!peer) {
+      if ((*arrived)->what == letter(0, 0)) admit((*arrived)->from, std::move(*mapped), (*arrived)->pid);
+    } else if (way < way_count && ways()[way]->take) {
+      ways()[way]->take(*this, *peer, (*arrived)->what & generations,
+                        gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+    }
+  }
+}
+
+void Peers::admit(const std::string& identity, memory::PeerSegment segment, pid_t pid) {
+  auto peer = std::make_unique<Peer>(std::move(segment), pid);
+  if (pid > 0) peer->pidfd = int(syscall(SYS_pidfd_open, pid, 0));
+  peers_.emplace(identity, std::move(peer));
+}
+
+Result<bool> Peers::send_segment(const Address& to) {
+  auto sent = mailbox_.send(to, segment_.fd(), letter(0, 0));
+  if (!sent) return sent.error();
+  if (*sent == Mailbox::Sent::again) return false;
+  note_sent(to);
+  return true;
+}
+
+Result<void> Peers::fetch(const Card& card) {
+  auto mapped = memory::PeerSegment::open(pid_t(card.pid), int(card.fd));
+  if (!mapped) return mapped.error();
+  if (reinterpret_cast<const ProcessHeader*>(mapped->base())->probe != card.probe)
+    return Error{"process " + std::to_string(card.pid) + " is another process in our pid namespace"};
+  admit(card.address.identity(), std::move(*mapped), pid_t(card.pid));
+  return {};
+}
+
+Peer& Peers::meet(const Card& card) {
+  Peer& peer = *peers_.at(card.address.identity());
+  if (peer.card.header) return peer;
+  peer.card = card;
+  peer.told = card.ways & open();
+  for (std::size_t w = 0; w < way_count; ++w) {
+    if (!(peer.told >> w & 1)) continue;
+    auto reached = ways()[w]->meet(*this, peer, card.told[w]);
+    if (reached) peer.ways |= 1u << w;
+    else
+      log_line(LogLevel::info, "%s does not reach process %d: %s", ways()[w]->name, int(peer.pid),
+               reached.error().text.c_str());
+  }
+  return peer;
+}
+
+Attached Peers::attach(Peer& peer, const Region& region) {
+  const std::size_t way = region.way();
+  if (way >= way_count || !ways()[way]->attach) return {.why = "a place that means nothing here"};
+  if (!(peer.ways & open() & 1u << way)) return {.why = std::string(ways()[way]->name) + " is out here"};
+  return ways()[way]->attach(*this, peer, region);
+}
+
+Place Peers::place(const void* address, std::size_t bytes, std::uint32_t by) const {
+  if (bytes == 0) return Place::nothing();
+  by &= open();
+  for (std::size_t w = 0; w < way_count; ++w) {
+    if (!(by >> w & 1) || !ways()[w]->place) continue;
+    if (const Place place = ways()[w]->place(*this, w, address, bytes); place.reachable()) return place;
+  }
+  return {};
+}
+
+const Way* Peers::calls(const Peer& peer) {
+  for (std::size_t w = 0; w < way_count; ++w)
+    if (ways()[w]->read && peer.ways >> w & 1) return ways()[w];
+  return nullptr;
+}
+
+void Peers::leave_out(std::size_t way, const std::string& why) {
+  if (open_.fetch_and(~(1u << way), std::memory_order_relaxed) >> way & 1)
+    log_line(LogLevel::info, "%s is left out from now on: %s", ways()[way]->name, why.c_str());
+}
+
+}  // namespace nearfield::reach

@@ -1,0 +1,189 @@
+#include "engine/reach/settlement.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "engine/base/settings.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::reach {
+namespace {
+
+// Nanoseconds after which a descriptor is fetched instead of waited for, and again.
+constexpr std::uint64_t patience = 300'000'000;
+constexpr std::uint64_t longest = 10'000'000'000;
+
+}  // namespace
+
+Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t by)
+    : peers_(own), peer_(peers.begin(), peers.end()), words_(peers.size()), by_(by), was_through_(peers.size()) {
+  of_.reserve(peers.size());
+  news_.reserve(2 * peers.size());
+  trouble_.reserve(256);
+  for (std::size_t m = 0; m < peers.size(); ++m) {
+    of_.emplace_back(own, peers[m], by);
+    if (!peers[m]) me_ = int(m);
+  }
+}
+
+Settlement::Seen Settlement::see_unknown(int member, const Place& place) const {
+  if (place.way() >= way_count || refused_ >> place.way() & 1) return Seen::out_of_reach;
+  return of_[std::size_t(member)].outdated(place) ? Seen::out_of_reach : Seen::news;
+}
+
+void Settlement::start() {
+  ++number_;
+  begun_ = waiting::nanoseconds();
+  next_fetch_ = begun_ + patience;
+  news_.clear();
+  failed_ = 0;
+  receives_ = true;
+  trouble_.clear();
+}
+
+void Settlement::note(int member, const Place& place) {
+  std::byte* at;
+  if (see(member, place, at) != Seen::news) return;
+  const Region region = Region::of(place);
+  for (News& known : news_) {
+    if (known.member != member || known.region.way() != region.way()) continue;
+    if (known.region.holds(place) || known.region.generation() > region.generation()) return;
+    if (known.region.generation() < region.generation()) {
+      known.region = region;
+      return;
+    }
+  }
+  news_.push_back({member, region});
+}
+
+void Settlement::fail(std::size_t way, const std::string& why) {
+  failed_ |= 1u << way;
+  trouble_ = why;
+}
+
+void Settlement::fail_all(const std::string& why) {
+  for (const News& news : news_) fail(news.region.way(), why);
+}
+
+// Without a letter: what a peer offers, out of its table of descriptors.
+void Settlement::fetch(const News& news) {
+  Peer& peer = *peer_[std::size_t(news.member)];
+  const Way& way = *ways()[news.region.way()];
+  const auto& offered = words_[std::size_t(news.member)]->offered;
+  const std::uint64_t offer = offered.load(std::memory_order_acquire);
+  if (!way.take || peer.pid <= 0 || offer >> 32 != news.region.generation()) return;
+  auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
+  // Still offered: what we have opened was that memory, not something that had got its number.
+  if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;
+  way.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+}
+
+bool Settlement::attach_news() {
+  const std::uint64_t now = waiting::nanoseconds();
+  const bool fetches = now > next_fetch_;
+  if (fetches) next_fetch_ = now + patience;
+  bool all = true;
+  for (News& news : news_) {
+    if (news.done) continue;
+    const auto m = std::size_t(news.member);
+    if (news.member != me_ && receives_) {
+      Attached attached = peers_.attach(*peer_[m], news.region);
+      if (attached.state == Attached::State::not_yet && fetches) {
+        fetch(news);
+        attached = peers_.attach(*peer_[m], news.region);
+      }
+      if (attached.state == Attached::State::not_yet && !was_through_[m]) {
+        all = false;
+        continue;
+      }
+      if (attached.state == Attached::State::yes) {
+        news.at = attached.at;
+        news.keep = std::move(attached.keep);
+      } else {
+        fail(news.region.way(), attached.why.empty() ? "a peer could not pass its memory on" : attached.why);
+      }
+    }
+    of_[m].reserve();
+    news.done = true;
+  }
+  return all;
+}
+
+bool Settlement::pass_news() {
+  bool all = true;
+  for (const News& news : news_) {
+    const std::size_t w = news.region.way();
+    const Way& way = *ways()[w];
+    if (news.member != me_ || !way.offer) continue;
+    const std::uint64_t generation = news.region.generation();
+    if (way.descriptor && offered_ < 0) {
+      offered_ = way.descriptor(peers_, generation);
+      if (offered_ >= 0)
+        words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
+      else fail(w, "a fork came in between");  // in another thread: it has begun the next generation
+    }
+    for (std::size_t m = 0; m < peer_.size(); ++m) {
+      if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;  // it has fetched ours
+      auto passed = way.offer(peers_, *peer_[m], generation);
+      if (!passed) fail(w, passed.error().text);
+      else all &= *passed;
+    }
+  }
+  return all;
+}
+
+bool Settlement::step() {
+  Words& mine = *words_[std::size_t(me_)];
+  if (mine.through.load(std::memory_order_relaxed) >= number_) return true;
+  bool has_all = false, passed_all = false;
+  try {
+    const std::lock_guard lock(peers_.mutex);
+    // Who is through has passed all that it will pass; what came since is looked at once more.
+    for (std::size_t m = 0; m < words_.size(); ++m)
+      was_through_[m] = words_[m]->through.load(std::memory_order_acquire) >= number_;
+    if (auto came = peers_.collect(); !came) {
+      fail_all(came.error().text);
+      receives_ = false;  // but passes on: the others wait for ours
+    }
+    has_all = attach_news();
+    if (has_all) mine.complete.store(number_, std::memory_order_release);  // pairs with pass_news
+    passed_all = pass_news();
+  } catch (const std::bad_alloc&) {
+    fail_all("out of memory");
+    receives_ = false;
+  }
+  if (!(has_all && passed_all) && waiting::nanoseconds() - begun_ <= longest) return false;
+  if (!(has_all && passed_all) && !failed_) fail_all("no descriptor came within 10 s");
+  abandon();  // before the descriptor is closed
+  if (failed_) log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
+  mine.failed = failed_;
+  mine.through.store(number_, std::memory_order_release);  // pairs with step
+  return true;
+}
+
+bool Settlement::lacks(int member) const {
+  return words_[std::size_t(member)]->through.load(std::memory_order_relaxed) < number_;
+}
+
+void Settlement::end() {
+  std::uint64_t failed = 0;
+  for (const Words* each : words_) failed |= each->failed;
+  for (News& news : news_) {
+    const bool refused = failed >> news.region.way() & 1;
+    if (refused && news.region.end != Region::everything) refused_ |= 1u << news.region.way();
+    of_[std::size_t(news.member)].add(
+        {news.region, refused ? nullptr : news.at, refused ? nullptr : std::move(news.keep), refused});
+  }
+  news_.clear();
+  by_ &= ~refused_;
+}
+
+void Settlement::abandon() {
+  if (offered_ < 0) return;
+  words_[std::size_t(me_)]->offered.store(0, std::memory_order_seq_cst);  // before the descriptor is closed
+  close(offered_);
+  offered_ = -1;
+}
+
+}  // namespace nearfield::reach

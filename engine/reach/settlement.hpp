@@ -1,0 +1,103 @@
+// How the members of a team agree on what they have attached of each other.
+//
+// Whether a place can be reached must be the same answer on all members, its owner included. What stands from the
+// beginning needs no word; everything else is settled once:
+//
+//   all members learn the same places, at least one of which nobody has settled yet
+//   owner of a new region    passes its peers what they need (a letter; `offered` tells it as well, to those to whom
+//                            no letter comes)
+//   everybody                attaches what is new, says which ways have failed
+//   (the team meets)
+//   everybody                reads what all have said: a way that has failed for one has failed for all
+//
+// What was refused is not tried again: that generation of the memory is out of reach for this team, or, where a way
+// attaches piece by piece, the whole way.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/atomic.hpp"
+#include "engine/reach/attachments.hpp"
+
+namespace nearfield::reach {
+
+class Settlement {
+ public:
+  // Of each member; numbers are those of settlements so far.
+  struct Words {
+    Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
+    Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
+    Atomic<std::uint64_t> through;   // owner: it has passed everything, too; pairs with step: nothing more will come
+    std::uint64_t failed;            // owner, published by the team's meeting: a bit of each way
+  };
+
+  // `peers`: nullptr for ourselves. Waits for nobody.
+  Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t by);
+  ~Settlement() { abandon(); }
+  // Where a member's words lie.
+  void join(int member, Words& words) { words_[std::size_t(member)] = &words; }
+
+  enum class Seen : std::uint8_t { reached, out_of_reach, news };
+  // What all members know about a place of one of them; `at`: where it lies here, unless it is our own.
+  Seen see(int member, const Place& place, std::byte*& at) const {
+    at = nullptr;
+    if (!place.anything()) return place.reachable() ? Seen::reached : Seen::out_of_reach;
+    const Attachments::Entry* const entry = of_[std::size_t(member)].find(place);
+    if (!entry) return see_unknown(member, place);
+    if (entry->refused) return Seen::out_of_reach;
+    at = entry->at ? entry->resolve(place) : nullptr;
+    return Seen::reached;
+  }
+  // By which ways our memory may be told of.
+  std::uint32_t by() const { return by_; }
+
+  // Collective. `place(member, i)`: all places that the members have told, two of each; one of them was news.
+  template <class Places>
+  void begin(Places place) {
+    start();
+    for (int m = 0; m < int(of_.size()); ++m)
+      for (int i = 0; i < 2; ++i) note(m, place(m, i));
+  }
+  // Does what can be done now, and does not wait; whether our part is done. Then the members meet.
+  bool step();
+  // Who is still awaited by step().
+  bool lacks(int member) const;
+  // Once all members have met.
+  void end();
+  // Instead of the rest: what was offered is not any more.
+  void abandon();
+
+ private:
+  struct News {
+    int member;
+    Region region;
+    bool done = false;
+    std::byte* at = nullptr;
+    std::shared_ptr<const void> keep = {};
+  };
+  Seen see_unknown(int member, const Place& place) const;
+  void start();
+  void note(int member, const Place& place);
+  void fail(std::size_t way, const std::string& why);
+  void fail_all(const std::string& why);
+  bool attach_news();
+  bool pass_news();
+  void fetch(const News& news);
+
+  Peers& peers_;
+  std::vector<Peer*> peer_;
+  std::vector<Words*> words_;
+  std::vector<Attachments> of_;
+  std::vector<News> news_;  // of the settlement under way; has room for all
+  int me_ = 0;
+  std::uint32_t by_ = 0, refused_ = 0;  // ways: of ours; that are never tried again
+  std::uint64_t number_ = 0, begun_ = 0, next_fetch_ = 0;
+  std::uint32_t failed_ = 0;
+  bool receives_ = true;
+  std::vector<char> was_through_;
+  int offered_ = -1;  // our descriptor
+  std::string trouble_;
+};
+
+}  // namespace nearfield::reach

@@ -1,0 +1,37 @@
+#include "engine/reach/ways.hpp"
+
+#include <algorithm>
+
+namespace nearfield::reach {
+
+namespace {
+constexpr const Way* rows[] = {&segment_way, &heap_way, &xpmem_way, &cma_way};
+static_assert(std::size(rows) == way_count);
+}  // namespace
+
+std::span<const Way* const> ways() { return rows; }
+std::size_t index_of(const Way& way) { return std::size_t(std::ranges::find(rows, &way) - rows); }
+
+Result<std::uint32_t> parse_left_out(const std::string& text) {
+  std::uint32_t mask = 0;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (word.empty()) continue;
+    bool known = false;
+    std::string names;
+    for (std::size_t w = 0; w < way_count; ++w) {
+      names += std::string(w ? ", ^" : "^") + rows[w]->name;
+      if (word != std::string("^") + rows[w]->name &&
+          (!rows[w]->part_of || word != std::string("^") + rows[w]->part_of))
+        continue;
+      mask |= 1u << w;
+      known = true;
+    }
+    if (!known) return Error{"NEARFIELD_REACH: \"" + word + "\" is not one of " + names};
+  }
+  return mask;
+}
+
+}  // namespace nearfield::reach
