@@ -147,7 +147,7 @@ double median(std::vector<double> values) {
 }
 
 void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
-  while (flag.load(std::memory_order_acquire) < value) _mm_pause();  // pairs with the release stores below
+  while (flag.load(std::memory_order_acquire) < value) processor::pause();  // pairs with the release stores below
 }
 
 double line_time(Shared& shared, int me) {

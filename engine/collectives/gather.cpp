@@ -59,7 +59,7 @@ void pipeline(Team& team, const Call& call) {
         team.wait_posted(r, tick);
         const std::uint64_t begun = team.begin_reading(tick, r);
         put_from(team, r, tick, out + r * call.bytes + at, team.buffer(r, tick), bytes, stores);
-        if (begun) took += copying::ticks() - begun;
+        if (begun) took += processor::ticks() - begun;
       }
       team.tell_reading(tick, took);
       team.consume(tick);

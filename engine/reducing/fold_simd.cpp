@@ -1,10 +1,7 @@
 // Vector kernels, written once and compiled for every instruction set (Highway); the best one is taken at run time.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)  // little to gain, much to load
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/reducing/fold_simd.cpp"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
+#include "engine/processor/kernels.hpp"
 #include "engine/reducing/fold.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -183,39 +180,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace nearfield::reducing {
-// Highway's own dispatch lives in its shared library, which pulls libstdc++ into every rank: 2 ms of start-up.
-namespace {
-struct InstructionSet {
-  FoldFn (*lookup)(Op, Type);
-  bool supported;
-};
-template <class... Supported>
-bool all(Supported... supported) {
-  return (supported && ...);
-}
-}  // namespace
-
 FoldFn simd_fold(Op op, Type type, unsigned skip) noexcept {
-  __builtin_cpu_init();
-  const InstructionSet sets[] = {
-#if HWY_TARGETS & HWY_AVX3
-      {N_AVX3::lookup,
-       all(__builtin_cpu_supports("avx512f"), __builtin_cpu_supports("avx512bw"), __builtin_cpu_supports("avx512dq"),
-           __builtin_cpu_supports("avx512cd"), __builtin_cpu_supports("avx512vl"), __builtin_cpu_supports("bmi2"),
-           __builtin_cpu_supports("fma"))},
-#endif
-#if HWY_TARGETS & HWY_AVX2
-      {N_AVX2::lookup, all(__builtin_cpu_supports("avx2"), __builtin_cpu_supports("fma"), __builtin_cpu_supports("bmi"),
-                           __builtin_cpu_supports("bmi2"))},
-#endif
-#if HWY_TARGETS & HWY_SSE4
-      {N_SSE4::lookup,
-       all(__builtin_cpu_supports("sse4.1"), __builtin_cpu_supports("sse4.2"), __builtin_cpu_supports("pclmul"))},
-#endif
-  };
-  for (const auto& set : sets)
-    if (set.supported && skip-- == 0) return set.lookup(op, type);
-  return nullptr;
+  const auto lookup = processor::best<FoldFn(Op, Type)>({NEARFIELD_COMPILED(lookup)}, skip);
+  return lookup ? lookup(op, type) : nullptr;
 }
 }  // namespace nearfield::reducing
 #endif

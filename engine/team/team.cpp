@@ -49,7 +49,7 @@ inline void Team::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
   if (!node_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
-      _mm_pause();
+      processor::pause();
       if (flag()) return;
     }
   }

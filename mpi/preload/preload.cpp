@@ -21,6 +21,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
 
 #define F(name)                                                                  \
@@ -85,7 +86,7 @@ const Object& ourselves() {
 }
 
 extern "C" [[gnu::weak]] void* glibc_dlvsym(void* handle, const char* name, const char* version);
-asm(".symver glibc_dlvsym, dlvsym@GLIBC_2.2.5");
+asm(".symver glibc_dlvsym, dlvsym@GLIBC_" NEARFIELD_FIRST_GLIBC);
 
 using Dlsym = void*(void*, const char*);
 
@@ -93,7 +94,7 @@ using Dlsym = void*(void*, const char*);
 // that they intercept. By its name alone we would find our own; musl, which has no versions, has no sanitizers.
 Dlsym* find_dlsym() {
   if (glibc_dlvsym) {
-    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_" NEARFIELD_FIRST_GLIBC));
     return reinterpret_cast<Dlsym*>(plain(RTLD_NEXT, "dlsym"));
   }
   bool behind = false;

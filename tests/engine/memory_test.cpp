@@ -1,4 +1,4 @@
-// Segments, arenas, mailboxes, CMA, CPUs, topology, temporaries.
+// Segments, arenas, mailboxes, CMA, CPUs, temporaries.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -19,7 +19,6 @@
 #include "engine/base/settings.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
-#include "engine/machine/topology.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
@@ -389,24 +388,6 @@ TEST(CpuSet, IsWrittenAsAList) {
   CpuSet set;
   for (const int cpu : {0, 1, 2, 8}) set.bits.set(std::size_t(cpu));
   EXPECT_EQ(set.list(), "0-2,8");
-}
-
-TEST(Topology, OfASyntheticTwoSocketMachine) {
-  auto t = Topology::synthetic("pack:2 [numa(memory=1073741824)] l3:4(size=33554432) l2:4(size=1048576) core:1 pu:2");
-  ASSERT_TRUE(t) << t.error().text;
-  EXPECT_EQ(t->packages, 2);
-  EXPECT_EQ(t->cores, 32);
-  EXPECT_EQ(t->l3_groups.size(), 8u);
-  EXPECT_EQ(t->l3_groups[0].count(), 8);
-  EXPECT_EQ(t->l3, std::size_t{32} << 20);
-  EXPECT_EQ(t->memory.size(), 2u);
-  EXPECT_FALSE(Topology::synthetic("nonsense:"));
-}
-
-TEST(Topology, OfThisMachine) {
-  auto t = Topology::load();
-  ASSERT_TRUE(t) << t.error().text;
-  EXPECT_GE(t->cores, 1);
 }
 
 TEST(Temporary, IsReused) {
