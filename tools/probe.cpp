@@ -201,7 +201,7 @@ int main() {
               list(settings_table(),
                    [](const auto& row) {
                      return "{\"variable\": " + quote(row.variable) + ", \"default\": " + quote(row.fallback) +
-                            ", \"meaning\": " + quote(row.meaning) + "}";
+                            ", \"decides\": " + quote(name(row.decides)) + ", \"meaning\": " + quote(row.meaning) + "}";
                    })
                   .c_str(),
               machine().c_str(), algorithms().c_str());

@@ -53,7 +53,7 @@ Result<std::uint32_t> parse_left_out(const std::string& text) {
       mask |= 1u << w;
       known = true;
     }
-    if (!known) return Error{"NEARFIELD_REACH: \"" + word + "\" is not one of ^mapped, ^xpmem, ^cma"};
+    if (!known) return Error{"\"" + word + "\" is not one of ^mapped, ^xpmem, ^cma"};
   }
   return mask;
 }

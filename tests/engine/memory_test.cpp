@@ -123,6 +123,26 @@ TEST(Noticeboard, ShowsWhatIsNoted) {
   EXPECT_EQ(std::unique(slots.begin(), slots.end()), slots.end());
 }
 
+// Defaults are read like any other text, and are what is in force when nothing is set.
+TEST(Settings, HaveDefaultsThatTheyUnderstand) {
+  Settings settings;
+  for (const SettingRow& row : settings_table()) {
+    if (*row.fallback) {
+      EXPECT_EQ(row.read(row.fallback, settings), "") << row.variable;
+    }
+  }
+  std::string complaints;
+  const Settings read = read_settings(complaints);
+  EXPECT_EQ(complaints, "");
+  for (const Settings& each : {Settings{}, read}) {
+    EXPECT_TRUE(each.enabled && each.messages && !each.check);
+    EXPECT_EQ(each.log, LogLevel::warn);
+    EXPECT_EQ(each.choosing, Choosing::trial);
+    EXPECT_EQ(each.stall_seconds, 60);
+    EXPECT_EQ(each.eager_bytes, 16384u);
+  }
+}
+
 TEST(Settings, OfTheHeapAreUnderstoodOrComplainedAbout) {
   auto complaints = [](const char* name, const char* value) {
     std::string all;
