@@ -128,6 +128,57 @@ void kernel(void* const* outs, std::size_t nout, const void* const* ins, std::si
   else blocks<T, Combine>(to, nout, from, nin, count);
 }
 
+// bfloat16 by its words: computes in float and rounds to the nearest, ties to even, after every operation, as the plain
+// kernel does. (Highway's own conversion cuts off.)
+template <class Combine, Op op>
+void bfloat16_kernel(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin, std::size_t count) {
+  const hn::ScalableTag<float> df;
+  const hn::RebindToUnsigned<decltype(df)> dw;
+  const hn::RebindToSigned<decltype(df)> di;
+  const hn::Rebind<std::uint16_t, decltype(df)> dh;
+  const Combine combine;
+  const std::size_t lanes = hn::Lanes(df);
+  // Below a vector its setting up takes longer: 4 elements 22 ns, one by one 6.
+  if (count < lanes) return plain_fold(op, Type::bf16)(outs, nout, ins, nin, count);
+  auto widened = [&](auto halves) HWY_ATTR { return hn::ShiftLeft<16>(hn::PromoteTo(dw, halves)); };
+  auto combined = [&](auto a, auto b) HWY_ATTR {
+    const auto value = combine(hn::BitCast(df, a), hn::BitCast(df, b));
+    const auto bits = hn::BitCast(dw, value);
+    const auto even = hn::And(hn::ShiftRight<16>(bits), hn::Set(dw, 1));
+    const auto nearest = hn::Add(bits, hn::Add(even, hn::Set(dw, 0x7fff)));
+    const auto still_nan = hn::Or(bits, hn::Set(dw, 0x400000));
+    const auto is_nan = hn::RebindMask(dw, hn::IsNaN(value));
+    return hn::And(hn::IfThenElse(is_nan, still_nan, nearest), hn::Set(dw, 0xffff0000));
+  };
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const std::size_t n = count - i < lanes ? count - i : lanes;
+    auto load = [&](std::size_t k) HWY_ATTR {
+      const auto* const from = static_cast<const std::uint16_t*>(ins[k]) + i;
+      return widened(n == lanes ? hn::LoadU(dh, from) : load_partial(dh, from, n));
+    };
+    auto value = load(0);
+    for (std::size_t k = 1; k < nin; ++k) value = combined(value, load(k));
+    const auto halves = hn::DemoteTo(dh, hn::BitCast(di, hn::ShiftRight<16>(value)));
+    HWY_ALIGN std::uint16_t scratch[hn::MaxLanes(dh)];
+    if (n < lanes) hn::Store(halves, dh, scratch);
+    for (std::size_t o = 0; o < nout; ++o) {
+      auto* const to = static_cast<std::uint16_t*>(outs[o]) + i;
+      if (n == lanes) hn::StoreU(halves, dh, to);
+      else __builtin_memcpy(to, scratch, n * sizeof *to);
+    }
+  }
+}
+
+FoldFn bfloat16(Op op) {
+  switch (op) {
+    case Op::sum: return bfloat16_kernel<Add, Op::sum>;
+    case Op::prod: return bfloat16_kernel<Mul, Op::prod>;
+    case Op::min: return bfloat16_kernel<Min, Op::min>;
+    case Op::max: return bfloat16_kernel<Max, Op::max>;
+    default: return nullptr;
+  }
+}
+
 template <class T, bool multiplies>
 FoldFn arithmetic(Op op) {
   switch (op) {
@@ -167,6 +218,7 @@ FoldFn lookup(Op op, Type type) {
     case Type::u16: return integer<std::uint16_t, true>(op);
     case Type::u32: return integer<std::uint32_t, true>(op);
     case Type::u64: return integer<std::uint64_t, false>(op);
+    case Type::bf16: return bfloat16(op);
     case Type::f32: return arithmetic<float, true>(op);
     case Type::f64: return arithmetic<double, true>(op);
     case Type::byte: return bitwise<std::uint8_t>(op);
