@@ -15,6 +15,7 @@
 #include "bench/buffers.hpp"
 #include "bench/operations.hpp"
 #include "bench/ranks.hpp"
+#include "tools/json.hpp"
 
 namespace bench {
 
@@ -87,15 +88,20 @@ inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const
       return f[std::size_t(q * double(f.size() - 1) + 0.5)].*what;
     };
     const auto us = &Block::microseconds;
-    std::printf(
-        "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"mode\": \"%s\", \"algorithm\": \"%s\", \"buffers\": \"%s\", "
-        "\"state\": \"%s\", \"line_ns\": %.0f, \"loop\": %ld, \"median\": %.4f, \"lower\": %.4f, \"upper\": %.4f, "
-        "\"iterations\": %ld}\n",
-        cell.op.c_str(), cell.bytes, size, mode_names[group.second], algorithms[group.second].c_str(),
-        cell.buffers.c_str(), group.first.c_str(), quantile(0.5, &Block::line), loop, quantile(0.5, us),
-        quantile(0.25, us), quantile(0.75, us), calls[group.second] * long(found.size()));
+    nearfield::print({{"op", cell.op},
+                      {"bytes", cell.bytes},
+                      {"ranks", size},
+                      {"mode", mode_names[group.second]},
+                      {"algorithm", algorithms[group.second]},
+                      {"buffers", cell.buffers},
+                      {"state", group.first},
+                      {"line_ns", nearfield::rounded(quantile(0.5, &Block::line), 0)},
+                      {"loop", loop},
+                      {"median", nearfield::rounded(quantile(0.5, us), 4)},
+                      {"lower", nearfield::rounded(quantile(0.25, us), 4)},
+                      {"upper", nearfield::rounded(quantile(0.75, us), 4)},
+                      {"iterations", calls[group.second] * long(found.size())}});
   }
-  std::fflush(stdout);
 }
 
 // What the operation gives on known data: the bytes of all ranks' receive buffers after one call.

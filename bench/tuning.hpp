@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/measuring.hpp"
+#include "tools/json.hpp"
 
 namespace bench {
 
@@ -62,14 +63,16 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
     call(buffers.send.data(), buffers.recv.data(), nothing);
     std::sort(times.begin(), times.end());
     if (rank == 0)
-      std::printf(
-          "{\"op\": \"%s\", \"bytes\": %zu, \"ranks\": %d, \"algorithm\": \"%s\", \"ran\": \"%s\", \"median\": %.4f}\n",
-          cell.op.c_str(), cell.bytes, size, name.c_str(), last(), times[times.size() / 2]);
+      nearfield::print({{"op", cell.op},
+                        {"bytes", cell.bytes},
+                        {"ranks", size},
+                        {"algorithm", name},
+                        {"ran", last()},
+                        {"median", nearfield::rounded(times[times.size() / 2], 4)}});
   }
   comm = forced;
   MPI_Comm_free(&chosen);
-  if (rank == 0) std::printf("{\"op\": \"%s\", \"bytes\": %zu, \"done\": true}\n", cell.op.c_str(), cell.bytes);
-  std::fflush(stdout);
+  if (rank == 0) nearfield::print({{"op", cell.op}, {"bytes", cell.bytes}, {"done", true}});
 }
 
 }  // namespace bench

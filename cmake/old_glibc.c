@@ -13,46 +13,48 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define OLD(version, result, name, parameters, arguments)              \
+#include "engine/processor/processor.h"
+
+#define OLD(result, name, parameters, arguments) OLD_OF(NEARFIELD_FIRST_GLIBC, result, name, parameters, arguments)
+#define OLD_OF(version, result, name, parameters, arguments)           \
   __asm__(".symver old_" #name "," #name "@GLIBC_" version);           \
   extern result old_##name parameters;                                 \
   __attribute__((visibility("hidden"))) result __wrap_##name parameters { return old_##name arguments; }
 
-OLD("2.2.5", void*, dlopen, (const char* file, int mode), (file, mode))
-OLD("2.2.5", void*, dlsym, (void* handle, const char* name), (handle, name))
-OLD("2.2.5", int, dlclose, (void* handle), (handle))
-OLD("2.2.5", char*, dlerror, (void), ())
-OLD("2.2.5", int, dladdr, (const void* address, Dl_info* info), (address, info))
-OLD("2.3.3", int, dlinfo, (void* handle, int request, void* result), (handle, request, result))
-OLD("2.2.5", int, pthread_create, (pthread_t * t, const pthread_attr_t* a, void* (*f)(void*), void* x), (t, a, f, x))
-OLD("2.2.5", int, pthread_join, (pthread_t t, void** result), (t, result))
-OLD("2.2.5", int, pthread_detach, (pthread_t t), (t))
-OLD("2.2.5", int, pthread_once, (pthread_once_t * once, void (*f)(void)), (once, f))
-OLD("2.2.5", int, __pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
-OLD("2.2.5", int, pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
-OLD("2.2.5", void*, pthread_getspecific, (pthread_key_t key), (key))
-OLD("2.2.5", int, pthread_setspecific, (pthread_key_t key, const void* value), (key, value))
-OLD("2.2.5", int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex))
-OLD("2.2.5", int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old))
-OLD("2.2.5", int, pthread_kill, (pthread_t t, int number), (t, number))
-OLD("2.2.5", int, __fxstat, (int version, int fd, struct stat* s), (version, fd, s))
-OLD("2.2.5", int, __xstat, (int version, const char* path, struct stat* s), (version, path, s))
-OLD("2.2.5", int, __lxstat, (int version, const char* path, struct stat* s), (version, path, s))
+OLD(void*, dlopen, (const char* file, int mode), (file, mode))
+OLD(void*, dlsym, (void* handle, const char* name), (handle, name))
+OLD(int, dlclose, (void* handle), (handle))
+OLD(char*, dlerror, (void), ())
+OLD(int, dladdr, (const void* address, Dl_info* info), (address, info))
+OLD_OF(NEARFIELD_DLINFO_GLIBC, int, dlinfo, (void* handle, int request, void* result), (handle, request, result))
+OLD(int, pthread_create, (pthread_t * t, const pthread_attr_t* a, void* (*f)(void*), void* x), (t, a, f, x))
+OLD(int, pthread_join, (pthread_t t, void** result), (t, result))
+OLD(int, pthread_detach, (pthread_t t), (t))
+OLD(int, pthread_once, (pthread_once_t * once, void (*f)(void)), (once, f))
+OLD(int, __pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
+OLD(int, pthread_key_create, (pthread_key_t * key, void (*f)(void*)), (key, f))
+OLD(void*, pthread_getspecific, (pthread_key_t key), (key))
+OLD(int, pthread_setspecific, (pthread_key_t key, const void* value), (key, value))
+OLD(int, pthread_mutex_trylock, (pthread_mutex_t * mutex), (mutex))
+OLD(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old), (how, set, old))
+OLD(int, pthread_kill, (pthread_t t, int number), (t, number))
+OLD(int, __fxstat, (int version, int fd, struct stat* s), (version, fd, s))
+OLD(int, __xstat, (int version, const char* path, struct stat* s), (version, path, s))
+OLD(int, __lxstat, (int version, const char* path, struct stat* s), (version, path, s))
 
 #ifdef NEARFIELD_OLD_MATH /* otherwise not even libm is needed */
-OLD("2.2.5", double, log, (double x), (x))
-OLD("2.2.5", double, exp, (double x), (x))
-OLD("2.2.5", double, pow, (double x, double y), (x, y))
+OLD(double, log, (double x), (x))
+OLD(double, exp, (double x), (x))
+OLD(double, pow, (double x, double y), (x, y))
 #endif
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* 1 is the layout of struct stat on x86-64. */
-HIDDEN int __wrap_fstat(int fd, struct stat* s) { return old___fxstat(1, fd, s); }
-HIDDEN int __wrap_fstat64(int fd, struct stat* s) { return old___fxstat(1, fd, s); }
-HIDDEN int __wrap_stat(const char* path, struct stat* s) { return old___xstat(1, path, s); }
-HIDDEN int __wrap_stat64(const char* path, struct stat* s) { return old___xstat(1, path, s); }
-HIDDEN int __wrap_lstat(const char* path, struct stat* s) { return old___lxstat(1, path, s); }
+HIDDEN int __wrap_fstat(int fd, struct stat* s) { return old___fxstat(NEARFIELD_STAT_VERSION, fd, s); }
+HIDDEN int __wrap_fstat64(int fd, struct stat* s) { return old___fxstat(NEARFIELD_STAT_VERSION, fd, s); }
+HIDDEN int __wrap_stat(const char* path, struct stat* s) { return old___xstat(NEARFIELD_STAT_VERSION, path, s); }
+HIDDEN int __wrap_stat64(const char* path, struct stat* s) { return old___xstat(NEARFIELD_STAT_VERSION, path, s); }
+HIDDEN int __wrap_lstat(const char* path, struct stat* s) { return old___lxstat(NEARFIELD_STAT_VERSION, path, s); }
 
 /* What pthread_atfork calls; musl has it under another name only, and who uses it must load there all the same. */
 extern int __real___register_atfork(void (*)(void), void (*)(void), void (*)(void), void*) __attribute__((weak));

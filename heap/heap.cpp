@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "engine/base/early_settings.hpp"
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
@@ -31,21 +32,17 @@ bool serves_this_process() {
 
 constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees
 
-// What cannot be understood counts as not given; the engine complains about it (engine/base/settings.cpp).
+// What cannot be understood counts as not given; the engine complains about it.
 void read_settings() {
   heap.asked = true;
-  const char* const text = std::getenv("NEARFIELD_HEAP");
+  const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
   // Every rank maps every other's heap: all of them must fit a quarter of the address space, at two ranks to a CPU.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));
   heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
-  if (const char* const keep = std::getenv("NEARFIELD_HEAP_KEEP"); keep && *keep >= '0' && *keep <= '9') {
-    char* end = nullptr;
-    const std::size_t bytes = std::strtoull(keep, &end, 10);
-    if (*end == 0) heap.keep = bytes;
-  }
+  if (const char* const keep = std::getenv(early::heap_keep.variable)) early::read_bytes(keep, heap.keep);
   // A fork asks what is mapped how.
   heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }

@@ -37,11 +37,16 @@ def version() -> None:
 
 
 @app.command()
-def info(json: Annotated[bool, typer.Option(help="Print JSON.")] = False) -> None:
+def info(
+    json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
+    settings: Annotated[
+        bool, typer.Option(help="Print the settings only, as docs/settings.md has them.")
+    ] = False,
+) -> None:
     """Topology, CPUs really available, which ways of reaching memory work here and why others do not."""
-    from nearfield.info import show
+    from nearfield.info import settings_table, show
 
-    _guard(lambda: show(json))
+    _guard(lambda: print(settings_table()) if settings else show(json))
 
 
 @app.command()

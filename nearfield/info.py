@@ -25,6 +25,21 @@ def gather() -> dict[str, Any]:
     return {"version": __version__, "libraries": libraries, "hosts": hosts, **found}
 
 
+def settings_table() -> str:
+    """The settings as a table in Markdown."""
+    rows = [
+        (
+            f"`{row['variable']}`",
+            f"`{row['default']}`" if row["default"] else "",
+            row["decides"],
+            row["meaning"],
+        )
+        for row in gather()["settings"]
+    ]
+    header = [("variable", "default", "decided by", "meaning"), ("---",) * 4]
+    return "\n".join(" | ".join(("", *row, "")).strip().replace("|  |", "| |") for row in header + rows)
+
+
 def show(as_json: bool) -> None:
     """Prints the findings, as JSON or for people."""
     found = gather()
@@ -66,7 +81,8 @@ def show(as_json: bool) -> None:
     console.print(emphasis("Settings"))
     for row in found["settings"]:
         value = os.environ.get(row["variable"], row["default"])
-        console.print(f"  {row['variable']:24} {value or '-':8} {row['meaning']}", markup=False)
+        line = f"  {row['variable']:24} {value or '-':8} {row['meaning']} (decided by {row['decides']})"
+        console.print(line, markup=False)
     machine = found["machine"]
     origin = "" if machine["stored"] else ", not measured yet: those built in"
     console.print(emphasis("Figures that algorithms are chosen by") + f" ({machine['file']}{origin})")

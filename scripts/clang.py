@@ -20,7 +20,7 @@ NOT_FOR_CLANG = {"-c", "-MD", "-g1"}
 EXTRA = ["-Wno-unknown-warning-option", "-Wno-non-power-of-two-alignment"]
 EXTRA_FOR = {"engine/reducing/fold.cpp": ["-mavx512fp16"]}
 # Highway's kernels for every instruction set, and tests, are only compiled.
-ONLY_COMPILED = ("tests/", "bench/", "engine/reducing/fold_simd.cpp")
+ONLY_COMPILED = ("tests/", "bench/", "engine/reducing/fold_simd.cpp", "engine/copying/kernels.cpp")
 
 
 def tool(name: str) -> str:

@@ -25,6 +25,10 @@ ninja -C build/ubsan --quiet heap_test
 build/ubsan/bin/heap_test > build/ubsan/heap_test.log || { cat build/ubsan/heap_test.log; exit 1; }
 stage "engine tests, release"
 ctest --test-dir build/release --output-on-failure
+stage "engine tests, aarch64 (emulated)"
+[ -e build/aarch64/build.ninja ] || cmake --preset aarch64 > /dev/null
+ninja -C build/aarch64 --quiet
+ctest --test-dir build/aarch64 --output-on-failure -j 2
 stage "tests under real MPIs"
 .venv/bin/python -m pytest tests
 stage "done"

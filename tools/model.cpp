@@ -27,6 +27,7 @@
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/waiting/wait.hpp"
+#include "tools/json.hpp"
 
 namespace {
 
@@ -59,25 +60,23 @@ collectives::Call call_of(collectives::Collective which, const std::string& byte
 
 void print_prediction(const team::Shape& shape, const collectives::Call& call) {
   const auto chosen = choosing::choose(shape, "", call);
-  std::string all, behind, promising;
+  Json costs = Json::object(), behind = Json::object(), promising = Json::array();
   for (const auto& row : collectives::algorithms(call.collective)) {
     if (!row.applies(shape, call)) continue;
     const double cost = row.cost(shape, call);
-    char text[100];
-    std::snprintf(text, sizeof text, "%s\"%s\": %.1f", all.empty() ? "" : ", ", row.name, cost);
     if (cost >= 1e11) continue;
-    all += text;
-    const double later = choosing::left_behind(shape, row, call);
-    std::snprintf(text, sizeof text, "%s\"%s\": %.1f", behind.empty() ? "" : ", ", row.name, later);
-    if (later > 0) behind += text;
+    costs[row.name] = rounded(cost, 1);
+    if (const double later = choosing::left_behind(shape, row, call); later > 0) behind[row.name] = rounded(later, 1);
   }
-  for (const auto* row : chosen.promising)
-    promising += (promising.empty() ? "\"" : ", \"") + std::string(row->name) + "\"";
-  std::printf(
-      "{\"op\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"chosen\": \"%s\", \"staged\": \"%s\", \"promising\": [%s], "
-      "\"ns\": {%s}, \"behind\": {%s}}\n",
-      collectives::name(call.collective), shape.size, call.bytes, chosen.best->name,
-      (chosen.staged ? chosen.staged : chosen.best)->name, promising.c_str(), all.c_str(), behind.c_str());
+  for (const auto* row : chosen.promising) promising.push_back(row->name);
+  print({{"op", collectives::name(call.collective)},
+         {"ranks", shape.size},
+         {"bytes", call.bytes},
+         {"chosen", chosen.best->name},
+         {"staged", (chosen.staged ? chosen.staged : chosen.best)->name},
+         {"promising", promising},
+         {"ns", costs},
+         {"behind", behind}});
 }
 
 int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {
@@ -96,11 +95,13 @@ int explain(const std::string& op, const std::string& ranks, const std::string& 
   print_prediction(shape, call);
   constexpr const char* reach[] = {"no", "send buffers", "receive buffers", "all buffers"};
   for (const auto& row : collectives::algorithms(which))
-    std::printf(
-        "{\"name\": \"%s\", \"applies\": %s, \"ns\": %.1f, \"fixed\": %.1f, \"behind\": %.1f, \"reach\": \"%s\", "
-        "\"about\": \"%s\"}\n",
-        row.name, row.applies(shape, call) ? "true" : "false", row.cost(shape, call), row.cost(shape, nothing),
-        choosing::left_behind(shape, row, call), reach[row.reach], row.about);
+    print({{"name", row.name},
+           {"applies", row.applies(shape, call)},
+           {"ns", rounded(row.cost(shape, call), 1)},
+           {"fixed", rounded(row.cost(shape, nothing), 1)},
+           {"behind", rounded(choosing::left_behind(shape, row, call), 1)},
+           {"reach", reach[row.reach]},
+           {"about", row.about}});
   return 0;
 }
 
@@ -147,7 +148,7 @@ double median(std::vector<double> values) {
 }
 
 void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
-  while (flag.load(std::memory_order_acquire) < value) _mm_pause();  // pairs with the release stores below
+  while (flag.load(std::memory_order_acquire) < value) processor::pause();  // pairs with the release stores below
 }
 
 double line_time(Shared& shared, int me) {

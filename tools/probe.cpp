@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
 #include "engine/base/settings.hpp"
 #include "engine/collectives/table.hpp"
@@ -19,19 +18,11 @@
 #include "engine/memory/madvise.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/reach/peers.hpp"
+#include "tools/json.hpp"
 
 namespace {
 
 using namespace nearfield;
-
-std::string quote(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) out += c;
-  }
-  return out + "\"";
-}
 
 std::string first_line(const std::string& path) {
   std::string line;
@@ -39,43 +30,32 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-template <class Range, class Write>
-std::string list(const Range& range, Write write) {
-  std::string out = "[";
-  for (const auto& item : range) out += (out.size() > 1 ? ", " : "") + write(item);
-  return out + "]";
-}
-
-std::string topology() {
+Json topology() {
   auto t = memory::Topology::load();
-  if (!t) return "{\"error\": " + quote(t.error().text) + "}";
-  std::ostringstream out;
-  out << "{\"packages\": " << t->packages << ", \"cores\": " << t->cores << ", \"l1d\": " << t->l1d
-      << ", \"l2\": " << t->l2 << ", \"l3\": " << t->l3
-      << ", \"l3_groups\": " << list(t->l3_groups, [](const auto& g) { return quote(g.list()); }) << ", \"memory\": "
-      << list(t->memory,
-              [](const auto& m) {
-                return "{\"node\": " + std::to_string(m.os_index) + ", \"bytes\": " + std::to_string(m.bytes) +
-                       ", \"cpus\": " + quote(m.cpus.list()) +
-                       ", \"high_bandwidth\": " + (m.high_bandwidth ? "true" : "false") + "}";
-              })
-      << "}";
-  return out.str();
+  if (!t) return {{"error", t.error().text}};
+  Json groups = Json::array(), nodes = Json::array();
+  for (const auto& group : t->l3_groups) groups.push_back(group.list());
+  for (const auto& node : t->memory)
+    nodes.push_back({{"node", node.os_index},
+                     {"bytes", node.bytes},
+                     {"cpus", node.cpus.list()},
+                     {"high_bandwidth", node.high_bandwidth}});
+  return {{"packages", t->packages}, {"cores", t->cores}, {"l1d", t->l1d}, {"l2", t->l2}, {"l3", t->l3},
+          {"l3_groups", groups},     {"memory", nodes}};
 }
 
-std::string cpus() {
+Json cpus() {
   const auto c = memory::available_cpus();
-  std::ostringstream out;
-  out << "{\"allowed\": " << quote(c.allowed.list()) << ", \"quota\": ";
-  if (std::isinf(c.quota)) out << "null";
-  else out << c.quota;
-  out << ", \"available\": " << c.available() << "}";
-  return out.str();
+  return {{"allowed", c.allowed.list()},
+          {"quota", std::isinf(c.quota) ? Json(nullptr) : Json(c.quota)},
+          {"available", c.available()}};
 }
 
-std::string describe(const char* name, const char* about, const Result<void>& tried) {
-  return "{\"name\": " + quote(name) + ", \"about\": " + quote(about) + ", \"works\": " + (tried ? "true" : "false") +
-         ", \"why\": " + quote(tried ? "tried with another process" : tried.error().text) + "}";
+Json describe(const char* name, const char* about, const Result<void>& tried) {
+  return {{"name", name},
+          {"about", about},
+          {"works", bool(tried)},
+          {"why", tried ? "tried with another process" : tried.error().text}};
 }
 
 // What the process that is to be reached tells the one that reaches it.
@@ -163,14 +143,15 @@ Result<void> try_way(std::size_t w) {
 }
 
 // What counts as one of them for the user, and copy buffers, which work where segments do.
-std::string all_ways() {
-  std::string out;
+Json all_ways() {
+  Json all = Json::array();
   const Result<void> mapped = try_way(0);
   for (std::size_t w = 0; w < reach::way_count; ++w) {
     const reach::Way& way = *reach::ways()[w];
-    if (!way.part_of) out += (out.empty() ? "[" : ", ") + describe(way.name, way.about, w == 0 ? mapped : try_way(w));
+    if (!way.part_of) all.push_back(describe(way.name, way.about, w == 0 ? mapped : try_way(w)));
   }
-  return out + ", " + describe("copy-buffers", "two copies through a segment", mapped) + "]";
+  all.push_back(describe("copy-buffers", "two copies through a segment", mapped));
+  return all;
 }
 
 Result<void> try_collapse() {
@@ -184,37 +165,42 @@ Result<void> try_collapse() {
   return {};
 }
 
-std::string pages() {
+Json pages() {
   const auto collapse = try_collapse();
-  return "{\"transparent\": " + quote(first_line("/sys/kernel/mm/transparent_hugepage/enabled")) +
-         ", \"shared\": " + quote(first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")) +
-         ", \"collapse\": " + (collapse ? "true" : "false") +
-         ", \"collapse_why\": " + quote(collapse ? "" : collapse.error().text) + "}";
+  return {{"transparent", first_line("/sys/kernel/mm/transparent_hugepage/enabled")},
+          {"shared", first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled")},
+          {"collapse", bool(collapse)},
+          {"collapse_why", collapse ? "" : collapse.error().text}};
 }
 
 // The figures that algorithms are chosen by; those that ranks have measured here, where they are stored.
-std::string machine() {
+Json machine() {
   auto stored = read_stored_machine(stored_machine());
   Machine machine = stored ? *stored : Machine{};
-  return "{\"file\": " + quote(stored_machine()) + ", \"stored\": " + (stored ? "true" : "false") + ", \"figures\": " +
-         list(machine_fields(),
-              [&](const auto& field) {
-                return "{\"name\": " + quote(field.name) + ", \"value\": " + std::to_string(field.value(machine)) +
-                       ", \"meaning\": " + quote(field.meaning) + "}";
-              }) +
-         "}";
+  Json figures = Json::array();
+  for (const auto& field : machine_fields())
+    figures.push_back({{"name", field.name}, {"value", field.value(machine)}, {"meaning", field.meaning}});
+  return {{"file", stored_machine()}, {"stored", bool(stored)}, {"figures", figures}};
 }
 
-std::string algorithms() {
-  std::string out = "{";
+Json settings() {
+  Json rows = Json::array();
+  for (const auto& row : settings_table())
+    rows.push_back({{"variable", row.variable},
+                    {"default", row.fallback},
+                    {"decides", name(row.decides)},
+                    {"meaning", row.meaning}});
+  return rows;
+}
+
+Json algorithms() {
+  Json all;
   for (std::size_t c = 0; c < collectives::collective_count; ++c) {
-    const auto collective = collectives::Collective(c);
-    out += (c ? ", " : "") + quote(collectives::name(collective)) + ": " +
-           list(collectives::algorithms(collective), [](const auto& row) {
-             return "{\"name\": " + quote(row.name) + ", \"about\": " + quote(row.about) + "}";
-           });
+    Json& rows = all[collectives::name(collectives::Collective(c))] = Json::array();
+    for (const auto& row : collectives::algorithms(collectives::Collective(c)))
+      rows.push_back({{"name", row.name}, {"about", row.about}});
   }
-  return out + "}";
+  return all;
 }
 
 }  // namespace
@@ -224,20 +210,16 @@ int main() {
   uname(&system);
   struct statvfs shm {};
   const bool has_shm = statvfs("/dev/shm", &shm) == 0;
-  const std::string ways = all_ways();
-  std::printf(
-      "{\"topology\": %s,\n \"cpus\": %s,\n \"reach\": %s,\n \"pages\": %s,\n \"kernel\": %s,\n \"session_groups\": "
-      "%s,\n "
-      "\"ptrace_scope\": %s,\n \"dev_shm_bytes\": %llu,\n",
-      topology().c_str(), cpus().c_str(), ways.c_str(), pages().c_str(), quote(system.release).c_str(),
-      memory::scheduling_group() ? "true" : "false", quote(first_line("/proc/sys/kernel/yama/ptrace_scope")).c_str(),
-      has_shm ? (unsigned long long)(shm.f_blocks) * shm.f_frsize : 0ull);
-  std::printf(" \"settings\": %s,\n \"machine\": %s,\n \"algorithms\": %s}\n",
-              list(settings_table(),
-                   [](const auto& row) {
-                     return "{\"variable\": " + quote(row.variable) + ", \"default\": " + quote(row.fallback) +
-                            ", \"meaning\": " + quote(row.meaning) + "}";
-                   })
-                  .c_str(),
-              machine().c_str(), algorithms().c_str());
+  print({{"topology", topology()},
+         {"cpus", cpus()},
+         {"reach", all_ways()},
+         {"pages", pages()},
+         {"kernel", system.release},
+         {"session_groups", memory::scheduling_group()},
+         {"ptrace_scope", first_line("/proc/sys/kernel/yama/ptrace_scope")},
+         {"dev_shm_bytes", has_shm ? std::uint64_t(shm.f_blocks) * shm.f_frsize : 0},
+         {"settings", settings()},
+         {"machine", machine()},
+         {"algorithms", algorithms()}},
+        1);
 }

@@ -21,6 +21,7 @@
 
 #include "engine/collectives/pieces/exchange.hpp"
 #include "engine/machine/cpus.hpp"
+#include "tools/json.hpp"
 #include "tools/simulation/caches.hpp"
 
 namespace {
@@ -130,15 +131,24 @@ void simulate(const Machine& machine, int p, std::size_t block, bool live, std::
       if (live) touch(caches, p, layout, false);
       use = caches.now(0) - start - ns;
     }
-    std::printf(
-        "{\"simulated\": true, \"ranks\": %d, \"bytes\": %zu, \"state\": \"%s\", \"shift\": %zu, \"order\": \"%s\", "
-        "\"accesses\": %lu, \"l1_misses\": %lu, \"l2_misses\": %lu, \"near\": %lu, \"far\": %lu, \"sockets\": %lu, "
-        "\"memory\": %lu, \"written\": %lu, \"invalidations\": %lu, \"conflicts\": %lu, \"ns\": %.0f, \"use_ns\": "
-        "%.0f}\n",
-        p, block, live ? "live" : "warm", shift, exchange.name, counts.accesses, counts.l1_misses, counts.l2_misses,
-        counts.near, counts.far, counts.sockets, counts.memory, counts.written, counts.invalidations, counts.conflicts,
-        ns, use);
-    std::fflush(stdout);
+    print({{"simulated", true},
+           {"ranks", p},
+           {"bytes", block},
+           {"state", live ? "live" : "warm"},
+           {"shift", shift},
+           {"order", exchange.name},
+           {"accesses", counts.accesses},
+           {"l1_misses", counts.l1_misses},
+           {"l2_misses", counts.l2_misses},
+           {"near", counts.near},
+           {"far", counts.far},
+           {"sockets", counts.sockets},
+           {"memory", counts.memory},
+           {"written", counts.written},
+           {"invalidations", counts.invalidations},
+           {"conflicts", counts.conflicts},
+           {"ns", rounded(ns, 0)},
+           {"use_ns", rounded(use, 0)}});
   }
 }
 

@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,167 +10,221 @@
 namespace nearfield {
 namespace {
 
-constexpr SettingRow rows[] = {
-    {"NEARFIELD", "on", "on or off: off passes every call to the host MPI"},
-    {"NEARFIELD_LOG", "warn", "off, error, warn, info or debug: what is written to standard error"},
-    {"NEARFIELD_STATS", "0",
-     "1: the first rank prints calls, bytes and time per operation at exit; all: every rank does"},
-    {"NEARFIELD_CHECK", "0", "1: ranks compare collective, root, operator, type and length before every call"},
-    {"NEARFIELD_ALGORITHM", "", "forced or excluded algorithms, e.g. allreduce:partitioned;alltoall:^rounds"},
-    {"NEARFIELD_CHOOSE", "trial",
-     "model, trial or file: algorithms by the cost model, by trials among its best in the first calls, by a file"},
-    {"NEARFIELD_TUNED", "", "file for NEARFIELD_CHOOSE=file; default: what `nearfield tune` has stored"},
-    {"NEARFIELD_STALL_SECONDS", "60", "report once who waits for whom after this time; 0: never"},
-    {"NEARFIELD_REACH", "", "ways of reaching a peer's memory to leave out, e.g. ^cma,^xpmem"},
-    {"NEARFIELD_HEAP", "shared", "shared or off: whether `nearfield run` serves large allocations from shared memory"},
-    {"NEARFIELD_HEAP_KEEP", "",
-     "bytes of freed blocks that the shared heap keeps; default 256 MiB, at most 1/16 of memory"},
-    {"NEARFIELD_WAIT", "auto", "auto, spin, yield or sleep: how a rank waits"},
-    {"NEARFIELD_MEETING", "auto",
-     "auto, flags, tree or gate: how all ranks of a communicator wait for each other; the first rank's counts"},
-    {"NEARFIELD_MESSAGES", "on", "on or off: off leaves point to point to the host MPI"},
-    {"NEARFIELD_PROTOCOL", "auto",
-     "auto, queue, fastbox, copy-buffers, cma or mapped: how messages travel, where it is possible"},
-    {"NEARFIELD_EAGER", "16384", "bytes up to which a send never waits for its receiver, whatever that does"},
-    {"NEARFIELD_NODE", "", "pretend that this process lives on a node of this name (tests)"},
-    {"NEARFIELD_MACHINE", "",
-     "file with the machine's figures; default: what ranks or `nearfield model --calibrate` have stored, for this CPU"},
-    {"NEARFIELD_LIBDIR", "", "directory of the libnearfield-*.so files; default: beside libnearfield.so"},
-};
-
-std::atomic<LogLevel> log_level{LogLevel::warn};
+// ---------------------------------------------------------------- parsers: text to field, and what is wrong with it
 
 template <class T>
-struct Choice {
-  const char* text;
+struct Named {
+  const char* name;
   T value;
 };
 
-template <class T, std::size_t N>
-void choose(const char* variable, const Choice<T> (&choices)[N], T& into, std::string& complaints) {
-  const char* text = std::getenv(variable);
-  if (!text || !*text) return;
-  std::string names;
-  for (const auto& c : choices) {
-    if (!std::strcmp(text, c.text)) {
-      into = c.value;
-      return;
+template <class Names>
+std::string none_of(const Names& names) {
+  std::string all;
+  for (const char* each : names) all += (all.empty() ? "" : ", ") + std::string(each);
+  return " is not one of " + all;
+}
+
+// Names of values are arrays `names<T>`.
+template <class T>
+constexpr Named<T> names[] = {};
+template <>
+constexpr Named<bool> names<bool>[] = {{"on", true}, {"1", true}, {"off", false}, {"0", false}};
+template <>
+constexpr Named<Choosing> names<Choosing>[] = {
+    {"model", Choosing::model}, {"trial", Choosing::trial}, {"file", Choosing::file}};
+template <>
+constexpr Named<WaitStyle> names<WaitStyle>[] = {{"auto", WaitStyle::automatic},
+                                                 {"spin", WaitStyle::spin},
+                                                 {"yield", WaitStyle::yield},
+                                                 {"sleep", WaitStyle::sleep}};
+template <>
+constexpr Named<Meeting> names<Meeting>[] = {
+    {"auto", Meeting::automatic}, {"flags", Meeting::flags}, {"tree", Meeting::tree}, {"gate", Meeting::gate}};
+template <>
+constexpr Named<Protocol> names<Protocol>[] = {{"auto", Protocol::automatic},  {"queue", Protocol::queue},
+                                               {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
+                                               {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
+template <>
+constexpr Named<Reporting> names<Reporting>[] = {{"0", Reporting::none},
+                                                 {"off", Reporting::none},
+                                                 {"1", Reporting::first_rank},
+                                                 {"on", Reporting::first_rank},
+                                                 {"all", Reporting::all_ranks}};
+
+template <class T>
+std::string read_into(const char* text, T& field) {
+  std::string all;
+  for (const auto& [name, value] : names<T>) {
+    if (!std::strcmp(text, name)) {
+      field = value;
+      return {};
     }
-    names += names.empty() ? c.text : std::string(", ") + c.text;
+    all += (all.empty() ? "" : ", ") + std::string(name);
   }
-  complaints += std::string(variable) + "=" + text + " is not one of " + names + "\n";
+  return " is not one of " + all;
+}
+std::string read_into(const char* text, std::string& field) {
+  field = text;
+  return {};
+}
+std::string read_into(const char* text, std::uint64_t& bytes) {
+  return early::read_bytes(text, bytes) ? "" : " is not a number of bytes";
+}
+std::string read_into(const char* text, double& seconds) {
+  char* end = nullptr;
+  const double read = std::strtod(text, &end);
+  if (*end || !(read >= 0)) return " is not a number of seconds";
+  seconds = read;
+  return {};
+}
+
+template <auto Settings::*field>
+std::string into(const char* text, Settings& settings) {
+  return read_into(text, settings.*field);
+}
+
+std::string log_level(const char* text, Settings& settings) {
+  const int level = early::log_level(text);
+  if (level < 0) return none_of(early::log_levels);
+  settings.log = LogLevel(level);
+  return {};
+}
+std::string ways(const char* text, Settings& settings) {
+  auto mask = reach::parse_left_out(text);
+  if (!mask) return ": " + mask.error().text;
+  settings.ways_left_out = *mask;
+  return {};
+}
+std::string machine(const char* text, Settings& settings) {
+  auto read = read_machine(text);
+  if (!read) return ": " + read.error().text;
+  settings.machine = *read;
+  return {};
+}
+// What others read, by the same rules: here it is only complained about.
+std::string heap(const char* text, Settings&) {
+  for (const char* each : early::heaps)
+    if (!std::strcmp(text, each)) return {};
+  return none_of(early::heaps);
+}
+std::string heap_keep(const char* text, Settings&) {
+  std::uint64_t bytes = 0;
+  return read_into(text, bytes);
+}
+std::string anything(const char*, Settings&) { return {}; }
+
+// ---------------------------------------------------------------- the table
+
+using enum Decides;
+
+constexpr SettingRow rows[] = {
+    {{"NEARFIELD", "on", any_rank,
+      "`off` passes every call to the host; off in one rank of a communicator is off in all"},
+     into<&Settings::enabled>},
+    {early::log, log_level},
+    {{"NEARFIELD_STATS", "0", each_rank,
+      "`1`: the first rank prints, at the end, calls, bytes and time per operation, and how many went to the host and "
+      "why; `all`: every rank does"},
+     into<&Settings::stats>},
+    {{"NEARFIELD_CHECK", "0", first_rank,
+      "`1`: ranks compare collective, root, operator, type and length before every call; a difference is an error that "
+      "names two ranks and their calls"},
+     into<&Settings::check>},
+    {{"NEARFIELD_ALGORITHM", "", first_rank,
+      "`allreduce:partitioned` forces an algorithm where it applies (several: they are tried against each other), "
+      "`alltoall:^slots` excludes one; sentences are separated by `;`, names by `,`. `nearfield info` lists the names"},
+     into<&Settings::algorithm>},
+    {{"NEARFIELD_CHOOSE", "trial", first_rank,
+      "how algorithms are chosen: `model`, by the cost model alone; `trial`, starting from it, by trials in the first "
+      "calls of each size; `file`, by what `nearfield tune` has written, else by the model"},
+     into<&Settings::choosing>},
+    {{"NEARFIELD_TUNED", "", first_rank,
+      "the file for `NEARFIELD_CHOOSE=file`; default: what `nearfield tune` has stored in "
+      "`$XDG_CACHE_HOME/nearfield`"},
+     into<&Settings::tuned>},
+    {{"NEARFIELD_STALL_SECONDS", "60", each_rank, "a wait that lasts longer is reported once; `0`: never"},
+     into<&Settings::stall_seconds>},
+    {{"NEARFIELD_REACH", "", each_rank, "ways of reaching a peer's memory to leave out: `^mapped`, `^xpmem`, `^cma`"},
+     ways},
+    {early::heap, heap},
+    {early::heap_keep, heap_keep},
+    {{"NEARFIELD_MACHINE", "", first_rank,
+      "file with the figures of the machine that algorithms are chosen by; default: what ranks or `nearfield model "
+      "--calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else built-in figures. Its `span` and "
+      "`own` (bytes over which copy buffers rotate, and of a core's private cache) are taken from the system unless "
+      "given"},
+     machine},
+    {{"NEARFIELD_MESSAGES", "on", any_rank, "`off` leaves point to point to the host; off in one rank is off in all"},
+     into<&Settings::messages>},
+    {{"NEARFIELD_PROTOCOL", "auto", each_rank,
+      "how messages travel, where it is possible: `queue` (no fastboxes), `fastbox` (from the first message of a pair "
+      "on), and for large ones `copy-buffers`, `cma` or `mapped`; where a message cannot go that way it goes by copy "
+      "buffers"},
+     into<&Settings::protocol>},
+    {{"NEARFIELD_EAGER", "16384", each_rank,
+      "bytes up to which a send never waits for its receiver, whatever that does: without a copy buffer such a message "
+      "travels with its envelope"},
+     into<&Settings::eager_bytes>},
+    {{"NEARFIELD_WAIT", "auto", each_rank,
+      "`spin`, `yield` or `sleep` instead of what the number of ranks and CPUs suggests"},
+     into<&Settings::wait>},
+    {{"NEARFIELD_MEETING", "auto", first_rank,
+      "how all ranks of a communicator wait for each other: `flags`, a line of each; `tree`, along the tree of caches "
+      "and packages; `gate`, one counter. By default flags up to 8 ranks (16 that share a last-level cache), a tree "
+      "above, the gate where ranks outnumber CPUs"},
+     into<&Settings::meeting>},
+    {{"NEARFIELD_NODE", "", each_rank,
+      "pretend that the process lives on a node of this name; for tests of multi-node behaviour"},
+     into<&Settings::node>},
+    {early::libraries, anything},
+};
+
+const char* given(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text && *text ? text : nullptr;
+}
+
+std::string stored(const char* ending) {
+  const char* const cache = given("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return (cache ? std::string(cache) : std::string(home ? home : "") + "/.cache") + "/nearfield/" + host + ending;
 }
 
 }  // namespace
 
 std::span<const SettingRow> settings_table() { return rows; }
 
-namespace {
-std::string stored(const char* ending) {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  return (cache && *cache ? std::string(cache) : std::string(home ? home : "") + "/.cache") + "/nearfield/" + host +
-         ending;
+const char* name(Decides decides) {
+  constexpr const char* of[] = {"each rank", "off in any rank", "the first rank", "the heap of each rank"};
+  return of[std::size_t(decides)];
 }
-}  // namespace
 
 std::string stored_machine() { return stored(".toml"); }
 std::string stored_tuning() { return stored(".tuned.toml"); }
 
+Settings::Settings() {
+  for (const SettingRow& row : rows)
+    if (*row.fallback) static_cast<void>(row.read(row.fallback, *this));  // tested to be understood
+}
+
 Settings read_settings(std::string& complaints) {
   Settings s;
-  constexpr Choice<bool> switches[] = {{"on", true}, {"1", true}, {"off", false}, {"0", false}};
-  choose("NEARFIELD", switches, s.enabled, complaints);
-  choose("NEARFIELD_CHECK", switches, s.check, complaints);
-  constexpr Choice<int> stats[] = {{"0", 0}, {"off", 0}, {"1", 1}, {"on", 1}, {"all", 2}};
-  int stats_level = 0;
-  choose("NEARFIELD_STATS", stats, stats_level, complaints);
-  s.stats = stats_level > 0;
-  s.stats_all = stats_level > 1;
-  constexpr Choice<LogLevel> levels[] = {{"off", LogLevel::off},
-                                         {"error", LogLevel::error},
-                                         {"warn", LogLevel::warn},
-                                         {"info", LogLevel::info},
-                                         {"debug", LogLevel::debug}};
-  choose("NEARFIELD_LOG", levels, s.log, complaints);
-  constexpr Choice<WaitStyle> waits[] = {{"auto", WaitStyle::automatic},
-                                         {"spin", WaitStyle::spin},
-                                         {"yield", WaitStyle::yield},
-                                         {"sleep", WaitStyle::sleep}};
-  choose("NEARFIELD_WAIT", waits, s.wait, complaints);
-  constexpr Choice<Meeting> meetings[] = {
-      {"auto", Meeting::automatic}, {"flags", Meeting::flags}, {"tree", Meeting::tree}, {"gate", Meeting::gate}};
-  choose("NEARFIELD_MEETING", meetings, s.meeting, complaints);
-  choose("NEARFIELD_MESSAGES", switches, s.messages, complaints);
-  constexpr Choice<Protocol> protocols[] = {{"auto", Protocol::automatic},  {"queue", Protocol::queue},
-                                            {"fastbox", Protocol::fastbox}, {"copy-buffers", Protocol::copy_buffers},
-                                            {"cma", Protocol::cma},         {"mapped", Protocol::mapped}};
-  choose("NEARFIELD_PROTOCOL", protocols, s.protocol, complaints);
-  constexpr Choice<Choosing> ways[] = {
-      {"model", Choosing::model}, {"trial", Choosing::trial}, {"file", Choosing::file}};
-  choose("NEARFIELD_CHOOSE", ways, s.choosing, complaints);
-  if (s.choosing == Choosing::file) {
-    const char* const path = std::getenv("NEARFIELD_TUNED");
-    s.tuned = path && *path ? path : stored_tuning();
+  for (const SettingRow& row : rows) {
+    const char* const text = given(row.variable);
+    if (!text) continue;
+    const std::string wrong = row.read(text, s);
+    if (!wrong.empty()) complaints += std::string(row.variable) + "=" + text + wrong + "\n";
   }
-  // The heap reads these two itself, before anything else runs, and takes its defaults where it cannot understand them.
-  constexpr Choice<bool> heaps[] = {{"shared", true}, {"off", false}};
-  bool shared_heap = true;
-  choose("NEARFIELD_HEAP", heaps, shared_heap, complaints);
-  if (const char* text = std::getenv("NEARFIELD_HEAP_KEEP"); text && *text) {
-    char* end = nullptr;
-    (void)std::strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end)
-      complaints += std::string("NEARFIELD_HEAP_KEEP=") + text + " is not a number of bytes\n";
-  }
-  if (const char* text = std::getenv("NEARFIELD_EAGER"); text && *text) {
-    char* end = nullptr;
-    const long bytes = std::strtol(text, &end, 10);
-    if (*end || bytes < 0) complaints += std::string("NEARFIELD_EAGER=") + text + " is not a number of bytes\n";
-    else s.eager_bytes = std::uint64_t(bytes);
-  }
-  if (const char* text = std::getenv("NEARFIELD_ALGORITHM")) s.algorithm = text;
-  if (const char* text = std::getenv("NEARFIELD_NODE")) s.node = text;
-  if (const char* text = std::getenv("NEARFIELD_STALL_SECONDS"); text && *text) {
-    char* end = nullptr;
-    const double seconds = std::strtod(text, &end);
-    if (*end || !(seconds >= 0))
-      complaints += std::string("NEARFIELD_STALL_SECONDS=") + text + " is not a number of seconds\n";
-    else s.stall_seconds = seconds;
-  }
-  if (const char* text = std::getenv("NEARFIELD_REACH"); text && *text) {
-    auto mask = reach::parse_left_out(text);
-    if (mask) s.ways_left_out = *mask;
-    else complaints += mask.error().text + "\n";
-  }
-  if (const char* text = std::getenv("NEARFIELD_MACHINE"); text && *text) {
-    auto machine = read_machine(text);
-    if (machine) s.machine = *machine;
-    else complaints += "NEARFIELD_MACHINE: " + machine.error().text + "\n";
-  } else {
+  if (s.choosing == Choosing::file && s.tuned.empty()) s.tuned = stored_tuning();
+  if (!given("NEARFIELD_MACHINE")) {
     s.calibrate = true;
     if (auto machine = read_stored_machine(stored_machine())) s.machine = *machine;
   }
   set_log_level(s.log);
   return s;
-}
-
-void set_log_level(LogLevel level) { log_level.store(level, std::memory_order_relaxed); }
-
-void log_line(LogLevel level, const char* format, ...) {
-  if (level > log_level.load(std::memory_order_relaxed)) return;
-  char line[2048];
-  int used = std::snprintf(line, sizeof line, "nearfield: ");
-  va_list arguments;
-  va_start(arguments, format);
-  used += std::vsnprintf(line + used, sizeof line - used - 1, format, arguments);
-  va_end(arguments);
-  if (used > int(sizeof line) - 2) used = sizeof line - 2;
-  line[used++] = '\n';
-  // One write, so that lines of several ranks do not mix.
-  if (write(STDERR_FILENO, line, used) < 0) return;
 }
 
 }  // namespace nearfield

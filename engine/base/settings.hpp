@@ -1,52 +1,57 @@
-// Every setting of Nearfield, in one table: the environment variable, its meaning, its default.
-// Settings are read once per process; whatever has to be equal on all ranks of a communicator is taken
-// from the communicator's first rank, which publishes it (team/create.cpp).
+// Every setting of Nearfield. A setting is a row of one table (settings.cpp): the field that it fills, the environment
+// variable, how its text is read, its default, what it means and whose value counts. Errors, `nearfield info` and
+// docs/settings.md derive from the rows. Settings are read once per process.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
 
+#include "engine/base/early_settings.hpp"
+#include "engine/base/log.hpp"
 #include "engine/machine/machine.hpp"
 
 namespace nearfield {
 
-enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
 // How all members of a team wait for each other (track/words.hpp).
 enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 // How messages travel: forced for all, or by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
-
 // How algorithms are chosen: by the cost model, by trials that start from it, by a file written by `nearfield tune`.
 enum class Choosing : std::uint8_t { model, trial, file };
+// Who prints statistics at the end.
+enum class Reporting : std::uint8_t { none, first_rank, all_ranks };
 
+// What the rows say, without their environment: their defaults.
 struct Settings {
-  bool enabled = true;
-  LogLevel log = LogLevel::warn;
-  bool stats = false;
-  bool stats_all = false;  // every rank prints, not only the first
-  bool check = false;
+  Settings();
+  bool enabled{};
+  LogLevel log{};
+  Reporting stats{};
+  bool check{};
   std::string algorithm;  // grammar in choosing/choose.hpp
-  Choosing choosing = Choosing::trial;
-  std::string tuned;          // that file
-  double stall_seconds = 60;  // 0: never report
+  Choosing choosing{};
+  std::string tuned;  // that file
+  double stall_seconds{};
   std::uint32_t ways_left_out = 0;
-  WaitStyle wait = WaitStyle::automatic;
-  Meeting meeting = Meeting::automatic;
-  bool messages = true;  // carry point to point
-  Protocol protocol = Protocol::automatic;
-  std::uint64_t eager_bytes = 16 << 10;  // messages up to this length travel with their envelope
-  Machine machine;                       // its figures, for the choice of algorithms
-  bool calibrate = false;                // measure and store those that are not known
-  std::string node;                      // pretend to live on a node of this name
+  WaitStyle wait{};
+  Meeting meeting{};
+  bool messages{};  // carry point to point
+  Protocol protocol{};
+  std::uint64_t eager_bytes{};
+  Machine machine;         // its figures, for the choice of algorithms
+  bool calibrate = false;  // measure and store those that are not known
+  std::string node;        // pretend to live on a node of this name
 };
 
-struct SettingRow {
-  const char* variable;
-  const char* fallback;
-  const char* meaning;
+struct SettingRow : SettingText {
+  // Text into the field; "", or what is wrong with it, behind "VARIABLE=text". An empty text is not read.
+  std::string (*read)(const char* text, Settings& settings);
 };
 std::span<const SettingRow> settings_table();
+
+// "each rank", "off in any rank", ...
+const char* name(Decides decides);
 
 // Where the figures of this machine are kept between runs.
 std::string stored_machine();
@@ -56,9 +61,5 @@ std::string stored_tuning();
 
 // Reads the environment. Text that cannot be understood is collected in `complaints` (empty when all is well).
 Settings read_settings(std::string& complaints);
-
-// One line on standard error, when `level` is at or above what NEARFIELD_LOG asks for.
-void log_line(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
-void set_log_level(LogLevel level);
 
 }  // namespace nearfield

@@ -59,7 +59,7 @@ void pipeline(Track& track, const Call& call) {
         track.wait_posted(r, tick);
         const std::uint64_t begun = track.begin_reading(tick, r);
         put_from(track, r, tick, out + r * call.bytes + at, track.buffer(r, tick), bytes, stores);
-        if (begun) took += copying::ticks() - begun;
+        if (begun) took += processor::ticks() - begun;
       }
       track.tell_reading(tick, took);
       track.consume(tick);

@@ -107,7 +107,4 @@ class Handover {
   std::array<Cell, 4> cell_;
 };
 
-// The clock of samples: ticks at one rate on all cores of a machine.
-inline std::uint64_t ticks() { return __builtin_ia32_rdtsc(); }
-
 }  // namespace nearfield::copying

@@ -38,7 +38,7 @@ void write(std::byte* to, int value) {
 
 bool Calibration::wait(int whom, std::uint64_t value) {
   for (unsigned looks = 1; words.turn[whom][0].load(std::memory_order_acquire) < value; ++looks) {
-    _mm_pause();
+    processor::pause();
     if (looks % 64 == 0 && nanoseconds() > until_) return false;
   }
   return true;

@@ -1,6 +1,5 @@
 #include "engine/machine/machine.hpp"
 
-#include <cpuid.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/toml.hpp"
+#include "engine/processor/processor.h"
 
 namespace nearfield {
 namespace {
@@ -99,17 +99,11 @@ std::string describe(const Machine& machine) {
 }
 
 std::string cpu_model() {
-  unsigned words[12] = {}, a = 0, b = 0, c = 0, d = 0;
-  for (unsigned i = 0; i < 3; ++i) {
-    unsigned* const at = words + 4 * i;
-    if (!__get_cpuid(0x80000002 + i, at, at + 1, at + 2, at + 3)) break;
-  }
-  std::string name(reinterpret_cast<const char*>(words), strnlen(reinterpret_cast<const char*>(words), sizeof words));
+  char text[160];
+  processor::describe(text, sizeof text);
+  std::string name(text);
   std::erase_if(name, [](char each) { return each == '"' || each == '\\' || static_cast<unsigned char>(each) < 0x20; });
-  __get_cpuid(1, &a, &b, &c, &d);
-  char numbers[40];
-  std::snprintf(numbers, sizeof numbers, " (%x)", a);  // family, model, stepping
-  return name + numbers;
+  return name;
 }
 
 Result<Machine> read_stored_machine(const std::string& path) {

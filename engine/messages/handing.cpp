@@ -135,14 +135,14 @@ bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Da
     buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
     return false;
   }
-  const std::uint64_t start = choice.sample ? copying::ticks() : 0;
+  const std::uint64_t start = choice.sample ? processor::ticks() : 0;
   for (std::uint64_t at = 0; at < data.bytes;) {
     const std::uint64_t bytes = std::min(piece_of(data.bytes, at), data.bytes - at);
     fill(buffer->data + at, data, at, bytes, kinds.fill);
     buffer->filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // pairs with drain_buffers
   }
   if (choice.sample)
-    out.sample = {true, choice.kind, std::uint32_t(out.sample.number + 1), data.bytes, copying::ticks() - start};
+    out.sample = {true, choice.kind, std::uint32_t(out.sample.number + 1), data.bytes, processor::ticks() - start};
   lend_buffer(offset);
   wake(member);
   return true;
@@ -227,10 +227,10 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
         {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
     guard.let_go();
-    const std::uint64_t start = request.sampled ? copying::ticks() : 0;
+    const std::uint64_t start = request.sampled ? processor::ticks() : 0;
     fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
          copying::handover_kinds[request.kind].fill);
-    const std::uint64_t took = request.sampled ? copying::ticks() - start : 0;
+    const std::uint64_t took = request.sampled ? processor::ticks() - start : 0;
     guard.take();
     request.busy = false;
     if (request.sampled) {
@@ -313,10 +313,10 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
       const std::uint64_t end = std::min(chain.position + filled - chain.in_buffer, request.received);
       request.busy = true;
       guard.let_go();
-      const std::uint64_t start = buffer.sample ? copying::ticks() : 0;
+      const std::uint64_t start = buffer.sample ? processor::ticks() : 0;
       if (begin < end)
         drain(request.data, begin, buffer.data + chain.in_buffer, end - begin, copying::Store(buffer.drain));
-      if (buffer.sample) chain.ticks += std::uint32_t(copying::ticks() - start);
+      if (buffer.sample) chain.ticks += std::uint32_t(processor::ticks() - start);
       guard.take();
       request.busy = false;
       chain.position += filled - chain.in_buffer;

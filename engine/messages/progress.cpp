@@ -169,7 +169,7 @@ void Messenger::wait(Request& request) {
   for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
     poll();
     if (request.complete()) return;
-    waiting::await_loads();
+    processor::await_loads();
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");
@@ -227,7 +227,7 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
   };
   for (int i = policy.crowded ? 2 : 200; i > 0; --i) {
     if (flag()) return;
-    if (!policy.crowded) _mm_pause();
+    if (!policy.crowded) processor::pause();
   }
   SleepHost host(*this, awaited, also, doing);
   waiting::Policy ours = policy;

@@ -8,9 +8,8 @@
 //
 // `shadow` is private to the reader, so that it need not touch the line of the writers while it has something left.
 #pragma once
-#include <immintrin.h>
-
 #include "engine/messages/blocks.hpp"
+#include "engine/processor/processor.h"
 
 namespace nearfield::messages {
 
@@ -38,7 +37,7 @@ Reference dequeue(Mailbox& box, Reference& shadow, CellAt cell_at) {
   if (shadow) return first;
   Reference expected = first;
   if (!box.tail.compare_exchange_strong(expected, 0, std::memory_order_acq_rel, std::memory_order_acquire)) {
-    while (!(shadow = next.load(std::memory_order_acquire))) _mm_pause();
+    while (!(shadow = next.load(std::memory_order_acquire))) processor::pause();
   }
   return first;
 }

@@ -297,8 +297,8 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 
 // Where there is a choice, what trials say.
 void Messenger::try_way(Request& request, bool by_calls) {
-  constexpr int slice = 24;  // of ticks: some milliseconds, in which large messages fit as well
-  const bool turn = (copying::ticks() >> slice & 1) == (me_ < request.member);
+  static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
+  const bool turn = (processor::ticks() / slice & 1) == (me_ < request.member);
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_calls, turn);
   request.way = chosen.way;
   request.tried = true;

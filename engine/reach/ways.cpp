@@ -29,7 +29,7 @@ Result<std::uint32_t> parse_left_out(const std::string& text) {
       mask |= 1u << w;
       known = true;
     }
-    if (!known) return Error{"NEARFIELD_REACH: \"" + word + "\" is not one of " + names};
+    if (!known) return Error{"\"" + word + "\" is not one of " + names};
   }
   return mask;
 }

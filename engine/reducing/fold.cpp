@@ -7,8 +7,13 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/processor/processor.h"
+
 namespace nearfield::reducing {
 namespace {
+
+using Float16 = NEARFIELD_FLOAT16;
+using Float128 = NEARFIELD_FLOAT128;
 
 // 16-bit floats compute in float and round after every operation.
 struct Bfloat16 {
@@ -58,8 +63,8 @@ inline constexpr bool is_logical<Logical<T>> = true;
 template <class T>
 inline constexpr bool is_integer = std::is_integral_v<T>;
 template <class T>
-inline constexpr bool is_real = std::is_floating_point_v<T> || std::is_same_v<T, __float128> ||
-                                std::is_same_v<T, _Float16> || std::is_same_v<T, Bfloat16>;
+inline constexpr bool is_real = std::is_floating_point_v<T> || std::is_same_v<T, Float128> ||
+                                std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
 
 template <Op op, class T>
 constexpr bool defined() {
@@ -74,8 +79,8 @@ template <Op op, class T>
 T combine(T a, T b) {
   if constexpr (std::is_same_v<T, Bfloat16>) {
     return Bfloat16::from(combine<op, float>(float(a), float(b)));
-  } else if constexpr (std::is_same_v<T, _Float16>) {
-    return _Float16(combine<op, float>(float(a), float(b)));
+  } else if constexpr (std::is_same_v<T, Float16>) {
+    return Float16(combine<op, float>(float(a), float(b)));
   } else if constexpr (is_logical<T>) {
     const bool x = a.value != 0, y = b.value != 0;
     return {static_cast<decltype(a.value)>(op == Op::land ? x && y : op == Op::lor ? x || y : x != y)};
@@ -158,12 +163,12 @@ constexpr std::array<Row, type_count> table = {
     row<std::uint16_t>("uint16"),
     row<std::uint32_t>("uint32"),
     row<std::uint64_t>("uint64"),
-    row<_Float16>("float16"),
+    row<Float16>("float16"),
     row<Bfloat16>("bfloat16"),
     row<float>("float"),
     row<double>("double"),
     row<long double>("long double"),
-    row<__float128>("float128"),
+    row<Float128>("float128"),
     row<std::complex<float>>("complex float"),
     row<std::complex<double>>("complex double"),
     row<std::complex<long double>>("complex long double"),

@@ -27,8 +27,8 @@ enum class Type : std::uint8_t {
   bf16,
   f32,
   f64,
-  f80,   // x87 long double, 16 bytes
-  f128,  // __float128
+  f80,   // long double, 16 bytes: x87's on x86-64
+  f128,  // IEEE's of 128 bits, which is long double on aarch64
   c32,   // complex float, 8 bytes
   c64,
   c80,

@@ -133,7 +133,7 @@ std::byte* Track::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passi
   }
   if (!offset) offset = staging_offset_ + (tick % buffers) * buffer_bytes();
   filling_.place = offset | filling_.kind | (filling_.sample ? place_sampled : 0);
-  if (filling_.sample) filling_.begun = copying::ticks();
+  if (filling_.sample) filling_.begun = processor::ticks();
   return node_.segment().base() + offset;
 }
 
@@ -143,7 +143,7 @@ void Track::tell_place() {
   if (filling_.sample) {
     Filling& sampled = sampled_[std::size_t(filling_.passing)];
     sampled = filling_;
-    sampled.begun = copying::ticks() - filling_.begun;
+    sampled.begun = processor::ticks() - filling_.begun;
   }
   filling_.tick = 0;
 }
@@ -155,7 +155,7 @@ std::uint64_t Track::begin_reading(std::uint64_t tick, int member) const {
   } else {
     for (int r = 0; r < size_; ++r) wanted |= r != rank_ && (told_place(r, tick) & place_sampled);
   }
-  return wanted ? copying::ticks() : 0;
+  return wanted ? processor::ticks() : 0;
 }
 
 void Track::tell_reading(std::uint64_t tick, std::uint64_t took) {

@@ -40,7 +40,7 @@ inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
   if (!fiber_ && !node_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
-      _mm_pause();
+      processor::pause();
       if (flag()) return;
     }
   }

@@ -85,7 +85,7 @@ class Track {
   // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
   void end_reading(std::uint64_t tick, std::uint64_t begun) {
-    if (begun) tell_reading(tick, copying::ticks() - begun);
+    if (begun) tell_reading(tick, processor::ticks() - begun);
   }
   void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: nobody has asked
   void post(std::uint64_t tick) {

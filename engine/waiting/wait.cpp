@@ -23,7 +23,7 @@ std::uint32_t pauses_in(std::uint64_t wanted) noexcept {
     double best = 1e9;
     for (int round = 0; round < 3; ++round) {
       const std::uint64_t start = nanoseconds();
-      for (int i = 0; i < 256; ++i) _mm_pause();
+      for (int i = 0; i < 256; ++i) processor::pause();
       const double now = double(nanoseconds() - start) / 256;
       if (now < best) best = now;
     }

@@ -21,7 +21,6 @@
 // store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
 // progresses the host MPI and looks for dead peers.
 #pragma once
-#include <immintrin.h>
 #include <sched.h>
 #include <time.h>
 
@@ -29,6 +28,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
+#include "engine/processor/processor.h"
 #include "engine/waiting/progress.hpp"
 
 namespace nearfield::waiting {
@@ -53,11 +53,6 @@ inline std::uint64_t nanoseconds() {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return std::uint64_t(t.tv_sec) * 1'000'000'000u + t.tv_nsec;
 }
-
-// Between two looks that follow each other at once. Without it the processor loads for many rounds ahead, and throws
-// all of that away when the line that is looked at changes: it sees the change later. `pause` would do as well, but
-// takes as long as a line needs to cross.
-inline void await_loads() { _mm_lfence(); }
 
 // Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
 void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;
@@ -94,7 +89,7 @@ template <class Flag, class AnyWaiter>
   bool eager = waiter.eager();
   if (!policy.crowded) {
     for (std::uint32_t i = 0; i < policy.spins; ++i) {
-      _mm_pause();
+      processor::pause();
       if (flag()) return;
       if (eager || (i & 63) == 63) waiter.turn();
     }

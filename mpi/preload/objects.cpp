@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "engine/processor/processor.h"
+
 namespace nearfield::preload {
 
 namespace {
@@ -167,7 +169,8 @@ bool rebind(const Object& object, Change* change, void* context) {
     for (std::size_t i = 0; object.relocations[kind] && i < object.relocation_counts[kind]; ++i) {
       const ElfW(Rela)& relocation = object.relocations[kind][i];
       const auto type = ELF64_R_TYPE(relocation.r_info);
-      if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64) continue;
+      if (type != NEARFIELD_RELOCATED_CALL && type != NEARFIELD_RELOCATED_DATA && type != NEARFIELD_RELOCATED_WORD)
+        continue;
       auto* const word = reinterpret_cast<void**>(object.base + relocation.r_offset);
       const ElfW(Phdr)* const segment = segment_of(object, word);
       if (!segment || !(segment->p_flags & PF_W)) continue;

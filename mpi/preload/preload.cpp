@@ -21,6 +21,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "engine/base/early_settings.hpp"
+#include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
 
 #define F(name)                                                                  \
@@ -57,12 +59,10 @@ const char* (*last_algorithm)() = [] { return "host"; };
 enum class Level { error = 1, warn, info };
 
 bool says(Level level) {
-  const char* const text = std::getenv("NEARFIELD_LOG");
-  if (!text) return level <= Level::warn;
-  constexpr const char* names[] = {"off", "error", "warn", "info", "debug"};
-  for (int i = 0; i < 5; ++i)
-    if (!std::strcmp(text, names[i])) return int(level) <= i;
-  return true;
+  const char* text = std::getenv(early::log.variable);
+  if (!text || !*text) text = early::log.fallback;
+  const int wanted = early::log_level(text);
+  return wanted < 0 || int(level) <= wanted;
 }
 
 __attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...) {
@@ -85,7 +85,7 @@ const Object& ourselves() {
 }
 
 extern "C" [[gnu::weak]] void* glibc_dlvsym(void* handle, const char* name, const char* version);
-asm(".symver glibc_dlvsym, dlvsym@GLIBC_2.2.5");
+asm(".symver glibc_dlvsym, dlvsym@GLIBC_" NEARFIELD_FIRST_GLIBC);
 
 using Dlsym = void*(void*, const char*);
 
@@ -93,7 +93,7 @@ using Dlsym = void*(void*, const char*);
 // that they intercept. By its name alone we would find our own; musl, which has no versions, has no sanitizers.
 Dlsym* find_dlsym() {
   if (glibc_dlvsym) {
-    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+    auto* const plain = reinterpret_cast<Dlsym*>(glibc_dlvsym(RTLD_NEXT, "dlsym", "GLIBC_" NEARFIELD_FIRST_GLIBC));
     return reinterpret_cast<Dlsym*>(plain(RTLD_NEXT, "dlsym"));
   }
   bool behind = false;
@@ -181,7 +181,7 @@ using Function = void*(const char*);
 // The function of libnearfield-ABI.so that gives its functions; nullptr where the MPI serves every call itself.
 Function* attach_shim(const char* abi, void* host) {
   char file[4096];
-  const char* const set = std::getenv("NEARFIELD_LIBDIR");
+  const char* const set = std::getenv(early::libraries.variable);
   const char* const own = ourselves().path;
   const char* const slash = std::strrchr(own, '/');
   const char* const directory = set && *set ? set : slash ? own : ".";

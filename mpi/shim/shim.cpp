@@ -128,11 +128,11 @@ void* entry(const char* name) {
 void end_of_program() {
   team::Node* const n = node();
   if (!n) return;
-  if (n->settings().stats) {
+  if (n->settings().stats != Reporting::none) {
     int rank = 0, size = 1;
     host.Comm_rank(host.world, &rank);
     host.Comm_size(host.world, &size);
-    if (rank == 0 || n->settings().stats_all) print_stats(rank, size);
+    if (rank == 0 || n->settings().stats == Reporting::all_ranks) print_stats(rank, size);
   }
   finish_messages();
   finalize_node();

@@ -65,6 +65,12 @@ def test_info_is_valid_json_and_tells_why() -> None:
     assert "NEARFIELD_ALGORITHM" in nearfield("info").stdout
 
 
+def test_the_documentation_has_the_settings_as_they_are() -> None:
+    table = nearfield("info", "--settings").stdout.strip()
+    assert table.count("\n") > 15
+    assert table in (ROOT / "docs/settings.md").read_text()
+
+
 def test_bench_writes_rows_and_a_report(tmp_path) -> None:
     rows_file, report = tmp_path / "rows.json", tmp_path / "report.html"
     arguments = ["--op", "allreduce", "--sizes", "8,64K", "--seconds", "0.1", "--buffers", "warm,used"]

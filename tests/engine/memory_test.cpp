@@ -1,4 +1,4 @@
-// Segments, arenas, CPUs, topology, temporaries.
+// Segments, arenas, CPUs, temporaries.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -19,7 +19,6 @@
 #include "engine/base/settings.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
-#include "engine/machine/topology.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
@@ -96,6 +95,26 @@ TEST(Segment, IsNotFilledWhereAllMemoryIsLocked) {
     segment->base()[5] = std::byte{1};
     return peer && about.st_blocks * 512 < 16 << 20 && peer->base()[5] == std::byte{1};
   }));
+}
+
+// Defaults are read like any other text, and are what is in force when nothing is set.
+TEST(Settings, HaveDefaultsThatTheyUnderstand) {
+  Settings settings;
+  for (const SettingRow& row : settings_table()) {
+    if (*row.fallback) {
+      EXPECT_EQ(row.read(row.fallback, settings), "") << row.variable;
+    }
+  }
+  std::string complaints;
+  const Settings read = read_settings(complaints);
+  EXPECT_EQ(complaints, "");
+  for (const Settings& each : {Settings{}, read}) {
+    EXPECT_TRUE(each.enabled && each.messages && !each.check);
+    EXPECT_EQ(each.log, LogLevel::warn);
+    EXPECT_EQ(each.choosing, Choosing::trial);
+    EXPECT_EQ(each.stall_seconds, 60);
+    EXPECT_EQ(each.eager_bytes, 16384u);
+  }
 }
 
 TEST(Settings, OfTheHeapAreUnderstoodOrComplainedAbout) {
@@ -221,24 +240,6 @@ TEST(CpuSet, IsWrittenAsAList) {
   CpuSet set;
   for (const int cpu : {0, 1, 2, 8}) set.bits.set(std::size_t(cpu));
   EXPECT_EQ(set.list(), "0-2,8");
-}
-
-TEST(Topology, OfASyntheticTwoSocketMachine) {
-  auto t = Topology::synthetic("pack:2 [numa(memory=1073741824)] l3:4(size=33554432) l2:4(size=1048576) core:1 pu:2");
-  ASSERT_TRUE(t) << t.error().text;
-  EXPECT_EQ(t->packages, 2);
-  EXPECT_EQ(t->cores, 32);
-  EXPECT_EQ(t->l3_groups.size(), 8u);
-  EXPECT_EQ(t->l3_groups[0].count(), 8);
-  EXPECT_EQ(t->l3, std::size_t{32} << 20);
-  EXPECT_EQ(t->memory.size(), 2u);
-  EXPECT_FALSE(Topology::synthetic("nonsense:"));
-}
-
-TEST(Topology, OfThisMachine) {
-  auto t = Topology::load();
-  ASSERT_TRUE(t) << t.error().text;
-  EXPECT_GE(t->cores, 1);
 }
 
 TEST(Temporary, IsReused) {

@@ -193,7 +193,8 @@ TEST_F(Neighbours, LoseNoStore) {
     for (char value = 1; !stop; ++value) {
       byte = value;
       for (int i = 0; i < 3; ++i) lost += byte != value;
-      __builtin_ia32_mfence();  // from here on the byte is read, not what is still to be stored
+      std::atomic_thread_fence(
+          std::memory_order_seq_cst);  // from here on the byte is read, not what is still to be stored
       lost += byte != value;
     }
   });

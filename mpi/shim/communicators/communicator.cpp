@@ -329,7 +329,7 @@ void start_node(int thread_level, bool collectively) {
   find_status_shape();
   find_fortran_window();
   largest_tag = unused_tag;
-  stats_on = the_node && settings.stats;
+  stats_on = the_node && settings.stats != Reporting::none;
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&

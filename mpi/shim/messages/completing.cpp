@@ -102,7 +102,7 @@ void wait_for_some(int count, const MPI_Request* requests, Look look, const char
   for (int i = wait_policy().crowded ? 1 : 200; i > 0; --i) {
     poll_ours();
     if (look()) return;
-    waiting::await_loads();
+    processor::await_loads();
   }
   bool there = false;
   auto involves = [&](int member) {

@@ -1,0 +1,65 @@
+// What a setting says of itself, and the settings that are read before the engine is there: by the shared heap at the
+// first allocation, and by libnearfield.so. Both have nothing of the C++ library, nor is anything of it used here.
+#pragma once
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace nearfield {
+
+// Whose value counts in a communicator.
+enum class Decides : unsigned char {
+  each_rank,
+  any_rank,    // what is off in one is off in all
+  first_rank,  // of the communicator, which publishes it (team/create.cpp)
+  the_heap,    // of each rank, before anything else runs
+};
+
+struct SettingText {
+  const char* variable;
+  const char* fallback;  // as the variable would say it; "" where it depends on the machine, or nothing is set
+  Decides decides;
+  const char* meaning;
+};
+
+namespace early {
+
+// In the order of LogLevel.
+inline constexpr const char* log_levels[] = {"off", "error", "warn", "info", "debug"};
+inline constexpr SettingText log{"NEARFIELD_LOG", "warn", Decides::each_rank,
+                                 "what is written to standard error: `off`, `error`, `warn`, `info`, `debug`"};
+// The index of a level; -1 where the text is none.
+inline int log_level(const char* text) {
+  for (int i = 0; i < int(sizeof log_levels / sizeof *log_levels); ++i)
+    if (!std::strcmp(text, log_levels[i])) return i;
+  return -1;
+}
+
+inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
+                                       "where the libraries are; default: beside libnearfield.so"};
+
+inline constexpr const char* heaps[] = {"shared", "off"};
+inline constexpr SettingText heap{
+    "NEARFIELD_HEAP", "shared", Decides::the_heap,
+    "what `nearfield run` preloads: `shared`, or `off` for the program's own heap. Where libnearfield-heap.so is "
+    "preloaded by hand, `off` switches it off. It is off by itself where address space is limited (`ulimit -v`), "
+    "vm.overcommit_memory is 2, /proc is missing, under sanitizers and under musl"};
+
+inline constexpr SettingText heap_keep{
+    "NEARFIELD_HEAP_KEEP", "", Decides::the_heap,
+    "bytes of freed blocks that the shared heap keeps for reuse, a plain number; default: 256 MiB, at most 1/16 of "
+    "memory"};
+
+// Digits alone, so that nobody is surprised by what strtoull would take as well. What cannot be understood changes
+// nothing.
+inline bool read_bytes(const char* text, std::size_t& bytes) {
+  if (*text < '0' || *text > '9') return false;
+  char* end = nullptr;
+  const std::size_t read = std::strtoull(text, &end, 10);
+  if (*end) return false;
+  bytes = read;
+  return true;
+}
+
+}  // namespace early
+}  // namespace nearfield

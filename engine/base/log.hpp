@@ -1,0 +1,14 @@
+// Lines on standard error.
+#pragma once
+#include <cstdint>
+
+namespace nearfield {
+
+// Their names: early_settings.hpp.
+enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
+
+// One line, when `level` is at or above what NEARFIELD_LOG asks for.
+void log_line(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
+void set_log_level(LogLevel level);
+
+}  // namespace nearfield

@@ -1,0 +1,14 @@
+// Loops that copy whole lines of 64 bytes by the widest vectors that the processor has.
+#pragma once
+#include <cstddef>
+
+namespace nearfield::copying {
+
+using CopyLines = void(std::byte* to, const std::byte* from, std::size_t lines);
+
+// Past the cache, to be finished by processor::finish_streams(). `to` is a multiple of 64.
+CopyLines& streaming_lines() noexcept;
+// Never by other means than vector loads and stores. No alignment is needed.
+CopyLines& vector_lines() noexcept;
+
+}  // namespace nearfield::copying
