@@ -160,7 +160,7 @@ const Way* Peers::calls(const Peer& peer) {
 
 void Peers::leave_out(std::size_t way, const std::string& why) {
   if (open_.fetch_and(~(1u << way), std::memory_order_relaxed) >> way & 1)
-    log_line(LogLevel::info, "%s is left out from now on: %s", ways()[way]->name, why.c_str());
+    log_line(LogLevel::info, "%s is left out: %s", ways()[way]->name, why.c_str());
 }
 
 }  // namespace nearfield::reach

@@ -158,9 +158,10 @@ bool Settlement::step() {
   if (!(has_all && passed_all) && waiting::nanoseconds() - begun_ <= longest) return false;
   if (!(has_all && passed_all) && !failed_) fail_all("no descriptor came within 10 s");
   abandon();  // before the descriptor is closed
-  if (failed_) log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
   mine.failed = failed_;
   mine.out = by_ & ~peers_.open();
+  if (failed_ & ~mine.out)  // what is out has been told
+    log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
   mine.through.store(number_, std::memory_order_release);  // pairs with step
   return true;
 }

@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <list>
 
+#include "engine/base/settings.hpp"
 #include "engine/reach/peers.hpp"
 
 namespace nearfield::reach {
@@ -114,10 +115,15 @@ Result<std::uint64_t> open(Peers& self) {
   look_up(opened->library.release, "xpmem_release");
   look_up(opened->library.attach, "xpmem_attach");
   look_up(opened->library.detach, "xpmem_detach");
-  if (lacking) return Error{std::string("libxpmem lacks ") + lacking};
+  // A machine without the library is the usual case, one where it does not work is worth a line.
+  const auto left_out = [](const Error& error) {
+    log_line(LogLevel::info, "xpmem is left out: %s", error.text.c_str());
+    return error;
+  };
+  if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
   opened->segment = opened->library.make(nullptr, all_memory, permit_mode, owner_only);
   if (opened->segment == -1)
-    return system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)");
+    return left_out(system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)"));
   opened->pid = getpid();
   const SegmentId segment = opened->segment;
   self.kept[index_of(xpmem_way)] = std::move(opened);
