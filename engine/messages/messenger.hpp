@@ -244,7 +244,7 @@ class Messenger final : public waiting::Source {
   struct Reached {
     Reached(reach::Peers& reach, Peer* peer) : theirs(reach, peer, peer ? peer->ways : 0) {}
     reach::Attachments theirs;
-    std::uint64_t passed = 0;  // Place::memory of ours for which it has what it needs
+    reach::Region passed;  // of ours, for which it has what it needs
   };
   std::vector<Reached> attached_;
   std::vector<const reach::Way*> calls_;  // by which its memory is read and written, nullptr: none

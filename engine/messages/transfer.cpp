@@ -44,14 +44,15 @@ reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_
   reach::Peers& reach = node_.reach();
   Peer& peer = *peer_[member];
   const reach::Place place = reach.place(begin, bytes, peer.told);
-  if (!place.anything() || attached_[member].passed == place.memory()) return place;
+  if (!place.anything() || attached_[member].passed.holds(place)) return place;
+  if (!reach.gives(place)) return {};
   const reach::Way& way = *reach::ways()[place.way()];
   if (way.offer) {
     const std::lock_guard lock(reach.mutex);
-    auto passed = way.offer(reach, peer, place.generation());
+    auto passed = way.offer(reach, peer, reach::Region::of(place));
     if (!passed || !*passed) return {};
   }
-  attached_[member].passed = place.memory();
+  attached_[member].passed = reach::Region::of(place);
   return place;
 }
 
@@ -299,7 +300,9 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 void Messenger::try_way(Request& request, bool by_calls) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (me_ < request.member);
-  const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(request.received, by_calls, turn);
+  const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(
+      request.received, by_calls, reach::ways()[request.transfer->from.place.way()]->time(double(request.received)),
+      turn);
   request.way = chosen.way;
   request.tried = true;
   request.transfer->advised = chosen.advised;

@@ -37,10 +37,11 @@ class Ways {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // `by_calls`: whether that is a way for this message too. `turn`: whether a block may begin.
-  Chosen next(std::uint64_t bytes, bool by_calls, bool turn = true) {
+  // `by_calls`: whether that is a way for this message too. `turn`: whether a block may begin. `estimate`: what going
+  // directly should take; ns.
+  Chosen next(std::uint64_t bytes, bool by_calls, double estimate, bool turn = true) {
     auto& cell = cell_of(bytes);
-    if (!cell) cell = std::make_unique<Cell>(by_calls ? 3 : 2, double(bytes) / 10);
+    if (!cell) cell = std::make_unique<Cell>(by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;

@@ -62,6 +62,7 @@ constinit const Way cma_way = {
     .open = open,
     .meet = meet,
     .place = nullptr,
+    .gives = nullptr,
     .offer = nullptr,
     .descriptor = nullptr,
     .take = nullptr,

@@ -60,7 +60,8 @@ int descriptor(const Peers& self, std::uint64_t generation) {
   return heap ? heap->descriptor(generation) : -1;
 }
 
-Result<bool> offer(Peers& self, Peer& peer, std::uint64_t generation) {
+Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
+  const std::uint64_t generation = region.generation();
   HeapOfPeer& theirs = heap_of(peer);
   if (theirs.sent > generation) return Error{"a fork came in between"};
   if (theirs.sent == generation) return true;
@@ -102,6 +103,7 @@ constinit const Way heap_way = {
     .open = open,
     .meet = meet,
     .place = place,
+    .gives = nullptr,
     .offer = offer,
     .descriptor = descriptor,
     .take = take,

@@ -28,6 +28,7 @@ Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint
     if (told) {
       peers->told_[w] = *told;
       open |= 1u << w;
+      peers->to_close_ |= 1u << w;
     } else {
       log_line(LogLevel::debug, "%s is no way to reach memory here: %s", way.name, told.error().text.c_str());
     }
@@ -37,20 +38,22 @@ Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint
 }
 
 Peers::~Peers() {
-  for (std::size_t w = 0; w < way_count; ++w)
-    if (ways()[w]->part)
-      for (auto& [identity, peer] : peers_) ways()[w]->part(*this, *peer);
+  for (auto& [identity, peer] : peers_) part(*peer);
   close();
   for (auto& [identity, peer] : peers_)
     if (peer->pidfd >= 0) ::close(peer->pidfd);
 }
 
-void Peers::close() {
+void Peers::part(Peer& peer) {
   for (std::size_t w = 0; w < way_count; ++w)
-    if (ways()[w]->close && open() >> w & 1) {
-      open_.fetch_and(~(1u << w), std::memory_order_relaxed);
-      ways()[w]->close(*this);
-    }
+    if (ways()[w]->part && peer.ways >> w & 1) ways()[w]->part(*this, peer);
+}
+
+void Peers::close() {
+  open_.store(0, std::memory_order_relaxed);
+  for (std::size_t w = 0; w < way_count; ++w)
+    if (ways()[w]->close && to_close_ >> w & 1) ways()[w]->close(*this);
+  to_close_ = 0;
 }
 
 Card Peers::card() const {
@@ -157,7 +160,7 @@ const Way* Peers::calls(const Peer& peer) {
 
 void Peers::leave_out(std::size_t way, const std::string& why) {
   if (open_.fetch_and(~(1u << way), std::memory_order_relaxed) >> way & 1)
-    log_line(LogLevel::info, "%s is left out from now on: %s", ways()[way]->name, why.c_str());
+    log_line(LogLevel::info, "%s is left out: %s", ways()[way]->name, why.c_str());
 }
 
 }  // namespace nearfield::reach

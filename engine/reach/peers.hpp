@@ -85,11 +85,18 @@ class Peers {
   Peer& meet(const Card& card);
   // A region of a peer.
   Attached attach(Peer& peer, const Region& region);
-  // The process leaves: nobody reaches anything of ours any more but the segment.
+  // The peer has gone: what is held of it is given up, as far as nobody uses it.
+  void part(Peer& peer);
+  // The process leaves: nobody is told of anything of ours any more, and what is not shared for good is taken back.
   void close();
 
   // Where peers find a buffer of ours, by one of `by`; the noticeboard must tell about it already.
   Place place(const void* address, std::size_t bytes, std::uint32_t by) const;
+  // Whether others can have it: for places of ours in regions that they have not attached.
+  bool gives(const Place& place) const {
+    const Way& way = *ways()[place.way()];
+    return !way.gives || way.gives(*this, Region::of(place));
+  }
   // The first way that reads and writes the peer's memory by calls, nullptr: none.
   static const Way* calls(const Peer& peer);
   // One that attaches does not work any more, whatever has been agreed on before. Any thread.
@@ -111,6 +118,7 @@ class Peers {
   std::unordered_map<std::string, bool> sent_;
   std::uint64_t told_[way_count] = {};
   std::atomic<std::uint32_t> open_{0};
+  std::uint32_t to_close_ = 0;
 };
 
 // What a letter's descriptor is (Mailbox::send): the memory of that way and generation; `gone`: which is not there any

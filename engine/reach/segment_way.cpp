@@ -29,6 +29,7 @@ constinit const Way segment_way = {
     .open = open,
     .meet = meet,
     .place = place,
+    .gives = nullptr,
     .offer = nullptr,
     .descriptor = nullptr,
     .take = nullptr,

@@ -28,7 +28,7 @@ Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t b
 }
 
 Settlement::Seen Settlement::see_unknown(int member, const Place& place) const {
-  if (place.way() >= way_count || refused_ >> place.way() & 1) return Seen::out_of_reach;
+  if (place.way() >= way_count || !(by_ >> place.way() & 1)) return Seen::out_of_reach;
   return of_[std::size_t(member)].outdated(place) ? Seen::out_of_reach : Seen::news;
 }
 
@@ -116,8 +116,8 @@ bool Settlement::pass_news() {
     const std::size_t w = news.region.way();
     const Way& way = *ways()[w];
     if (news.member != me_ || !way.offer) continue;
-    const std::uint64_t generation = news.region.generation();
     if (way.descriptor && offered_ < 0) {
+      const std::uint64_t generation = news.region.generation();
       offered_ = way.descriptor(peers_, generation);
       if (offered_ >= 0)
         words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
@@ -125,7 +125,7 @@ bool Settlement::pass_news() {
     }
     for (std::size_t m = 0; m < peer_.size(); ++m) {
       if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;  // it has fetched ours
-      auto passed = way.offer(peers_, *peer_[m], generation);
+      auto passed = way.offer(peers_, *peer_[m], news.region);
       if (!passed) fail(w, passed.error().text);
       else all &= *passed;
     }
@@ -156,8 +156,10 @@ bool Settlement::step() {
   if (!(has_all && passed_all) && waiting::nanoseconds() - begun_ <= longest) return false;
   if (!(has_all && passed_all) && !failed_) fail_all("no descriptor came within 10 s");
   abandon();  // before the descriptor is closed
-  if (failed_) log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
   mine.failed = failed_;
+  mine.out = by_ & ~peers_.open();
+  if (failed_ & ~mine.out)  // what is out has been told
+    log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
   mine.through.store(number_, std::memory_order_release);  // pairs with step
   return true;
 }
@@ -167,16 +169,17 @@ bool Settlement::lacks(int member) const {
 }
 
 void Settlement::end() {
-  std::uint64_t failed = 0;
-  for (const Words* each : words_) failed |= each->failed;
+  std::uint32_t failed = 0;
+  for (const Words* each : words_) {
+    failed |= each->failed;
+    by_ &= ~each->out;
+  }
   for (News& news : news_) {
     const bool refused = failed >> news.region.way() & 1;
-    if (refused && news.region.end != Region::everything) refused_ |= 1u << news.region.way();
     of_[std::size_t(news.member)].add(
         {news.region, refused ? nullptr : news.at, refused ? nullptr : std::move(news.keep), refused});
   }
   news_.clear();
-  by_ &= ~refused_;
 }
 
 void Settlement::abandon() {

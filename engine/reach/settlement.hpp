@@ -8,10 +8,9 @@
 //                            no letter comes)
 //   everybody                attaches what is new, says which ways have failed
 //   (the team meets)
-//   everybody                reads what all have said: a way that has failed for one has failed for all
+//   everybody                reads what all have said: what has failed for one has failed for all
 //
-// What was refused is not tried again: that generation of the memory is out of reach for this team, or, where a way
-// attaches piece by piece, the whole way.
+// What was refused is not tried again: it is out of reach for this team. A way that is out for one is out for all.
 #pragma once
 #include <span>
 #include <string>
@@ -29,7 +28,8 @@ class Settlement {
     Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
     Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
     Atomic<std::uint64_t> through;   // owner: it has passed everything, too; pairs with step: nothing more will come
-    std::uint64_t failed;            // owner, published by the team's meeting: a bit of each way
+    std::uint32_t failed;            // owner, published by the team's meeting: a bit of each way whose news it lacks
+    std::uint32_t out;               // owner, published by the team's meeting: and of each that is out there for good
   };
 
   // `peers`: nullptr for ourselves. Waits for nobody.
@@ -49,8 +49,13 @@ class Settlement {
     at = entry->at ? entry->resolve(place) : nullptr;
     return Seen::reached;
   }
-  // By which ways our memory may be told of.
-  std::uint32_t by() const { return by_; }
+  // Where the members find a buffer of ours; the noticeboard must tell about it already.
+  Place place(const void* address, std::size_t bytes) const {
+    const Place found = peers_.place(address, bytes, by_);
+    if (!found.anything() || of_[std::size_t(me_)].find(found)) [[likely]]
+      return found;
+    return peers_.gives(found) ? found : Place();
+  }
 
   // Collective. `place(member, i)`: all places that the members have told, two of each; one of them was news.
   template <class Places>
@@ -91,7 +96,7 @@ class Settlement {
   std::vector<Attachments> of_;
   std::vector<News> news_;  // of the settlement under way; has room for all
   int me_ = 0;
-  std::uint32_t by_ = 0, refused_ = 0;  // ways: of ours; that are never tried again
+  std::uint32_t by_ = 0;  // ways that all have; the same on all
   std::uint64_t number_ = 0, begun_ = 0, next_fetch_ = 0;
   std::uint32_t failed_ = 0;
   bool receives_ = true;

@@ -48,8 +48,8 @@ struct Attached {
   std::string why = {};                   // no
 };
 
-// Functions that a way has no use for are nullptr. All but `place`, `read` and `write` are called under Peers::mutex.
-// Errors say what was tried.
+// Functions that a way has no use for are nullptr. All but `place`, `gives`, `read` and `write` are called under
+// Peers::mutex. Errors say what was tried.
 struct Way {
   const char* name;     // NEARFIELD_REACH=^name leaves it out
   const char* part_of;  // and so does ^that; nullptr: none
@@ -66,10 +66,14 @@ struct Way {
   // peers are using, the noticeboard tells it already. `way`: this row.
   Place (*place)(const Peers& self, std::size_t way, const void* address, std::size_t bytes);
 
-  // Attach. Passes the peer what it needs for our memory of that generation; whether it has it now. False: again; an
-  // Error: it has been told that it will not get it.
-  Result<bool> (*offer)(Peers& self, Peer& peer, std::uint64_t generation);
-  // A descriptor of that memory, which the caller closes, -1: it is gone. For peers to whom no letter comes.
+  // Whether the kernel lets others have it: asked about regions that nobody has attached, before peers are told.
+  bool (*gives)(const Peers& self, const Region& region);
+
+  // Attach. Passes the peer what it needs for that region of ours; whether it has it now. False: again; an Error: it
+  // has been told that it will not get it.
+  Result<bool> (*offer)(Peers& self, Peer& peer, const Region& region);
+  // A descriptor of memory of ours of that generation, which the caller closes, -1: it is gone. For peers to whom no
+  // letter comes.
   int (*descriptor)(const Peers& self, std::uint64_t generation);
   // What the peer has passed; nullptr: that generation is gone.
   void (*take)(Peers& self, Peer& peer, std::uint64_t generation, std::shared_ptr<memory::PeerSegment> mapped);

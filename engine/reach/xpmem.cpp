@@ -1,25 +1,218 @@
+// XPMEM: a kernel module maps any memory of a process into a peer. Needs its library, libxpmem, at run time only.
+//
+//   owner                                  peer
+//   make: a name for all its memory
+//   --- card -------------------------->   get, at the first need: a grant
+//   place {address, bytes} ------------>   attach: the pages around it, kept for the next calls
+//                                          detach the piece that was not needed for longest; release with the last one
+//   remove, when it leaves
+//
+// What we rely on. An attachment is of addresses, not of memory: pages are looked up in the owner's address space at
+// the first access (and made, as by the owner's own access), and forgotten when the owner unmaps, remaps or moves them,
+// by the kernel's notifiers; the next access looks again. So an attachment never goes stale, whatever the owner frees
+// and maps at the same place, and only an access to addresses where it has nothing is an error (SIGBUS). We access what
+// the program has passed to a call that is under way, hence has to be there; memory that the kernel gives to nobody (of
+// devices, or attached itself) is not told of (gives).
+//
+// Forks. The kernel makes the owner's pages copy on write and then has the module forget them; the peer's next access
+// is a write access in the owner's name and breaks the sharing for the owner, as its own would. So peers go on with
+// what the owner has, and a child keeps what was there, but for what peers were storing at that very moment. That is
+// what a child may expect of a buffer that is being received into, so nothing needs to be noted or revoked. Attachments
+// themselves are not inherited; a child must not touch its parent's grants.
+//
+// A failure of any function is taken for the end of it all: the way is out, for this process and, by what members agree
+// on, for its teams.
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+
+#include "engine/base/settings.hpp"
 #include "engine/reach/peers.hpp"
 
 namespace nearfield::reach {
 namespace {
-Result<std::uint64_t> open(Peers&) { return Error{"not there yet"}; }
+
+// As xpmem.h declares it.
+using SegmentId = std::int64_t;
+using GrantId = std::int64_t;
+struct Address {
+  GrantId grant;
+  off_t offset;
+};
+constexpr std::size_t all_memory = ~std::size_t{0};
+constexpr int read_write = 2, permit_mode = 1;
+void* const owner_only = reinterpret_cast<void*>(0600);
+void* const failed = reinterpret_cast<void*>(-1);
+
+constexpr std::size_t most_pieces = 64;  // of one peer, beyond those in use
+
+struct Library {
+  SegmentId (*make)(void*, std::size_t, int, void*) = nullptr;
+  int (*remove)(SegmentId) = nullptr;
+  GrantId (*get)(SegmentId, int, int, void*) = nullptr;
+  int (*release)(GrantId) = nullptr;
+  void* (*attach)(Address, std::size_t, void*) = nullptr;
+  int (*detach)(void*) = nullptr;
+};
+
+struct Own : Kept {
+  Library library;
+  SegmentId segment = -1;
+  pid_t pid = 0;
+};
+
+Own& own(Peers& self) { return static_cast<Own&>(*self.kept[index_of(xpmem_way)]); }
+
+// Released with the last piece.
+struct Grant {
+  Grant(const Own& own, GrantId id) : library(own.library), pid(own.pid), id(id) {}
+  Grant(const Grant&) = delete;
+  ~Grant() {
+    if (getpid() == pid) library.release(id);
+  }
+  const Library library;
+  const pid_t pid;
+  const GrantId id;
+};
+
+struct Piece {
+  Piece(std::shared_ptr<Grant> grant, std::byte* at, const Region& region)
+      : grant(std::move(grant)), at(at), begin(region.begin), end(region.end) {}
+  Piece(const Piece&) = delete;
+  ~Piece() {
+    if (getpid() == grant->pid) grant->library.detach(at);
+  }
+  const std::shared_ptr<Grant> grant;
+  std::byte* const at;
+  const std::uint64_t begin, end;
+};
+
+struct OfPeer : Kept {
+  SegmentId segment = -1;
+  std::shared_ptr<Grant> grant;
+  std::list<std::shared_ptr<Piece>> pieces;  // the one needed last first
+};
+
+Result<std::uint64_t> open(Peers& self) {
+  void* library = dlopen("libxpmem.so.0", RTLD_NOW | RTLD_LOCAL);
+  if (!library) library = dlopen("libxpmem.so", RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* const why = dlerror();
+    return Error{std::string("loading libxpmem: ") + (why ? why : "not found")};
+  }
+  auto opened = std::make_unique<Own>();
+  const char* lacking = nullptr;
+  auto look_up = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (!function) lacking = name;
+  };
+  look_up(opened->library.make, "xpmem_make");
+  look_up(opened->library.remove, "xpmem_remove");
+  look_up(opened->library.get, "xpmem_get");
+  look_up(opened->library.release, "xpmem_release");
+  look_up(opened->library.attach, "xpmem_attach");
+  look_up(opened->library.detach, "xpmem_detach");
+  // A machine without the library is the usual case, one where it does not work is worth a line.
+  const auto left_out = [](const Error& error) {
+    log_line(LogLevel::info, "xpmem is left out: %s", error.text.c_str());
+    return error;
+  };
+  if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
+  opened->segment = opened->library.make(nullptr, all_memory, permit_mode, owner_only);
+  if (opened->segment == -1)
+    return left_out(system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)"));
+  opened->pid = getpid();
+  const SegmentId segment = opened->segment;
+  self.kept[index_of(xpmem_way)] = std::move(opened);
+  return std::uint64_t(segment);
+}
+
+void close(Peers& self) {
+  Own& mine = own(self);
+  if (getpid() == mine.pid) mine.library.remove(mine.segment);
+}
+
+Result<void> meet(Peers&, Peer& peer, std::uint64_t told) {
+  auto kept = std::make_unique<OfPeer>();
+  kept->segment = SegmentId(told);
+  peer.kept[index_of(xpmem_way)] = std::move(kept);
+  return {};
+}
+
+Place place(const Peers&, std::size_t way, const void* address, std::size_t bytes) {
+  if (bytes > Place::most_bytes) return {};
+  return Place(way, 0, std::uint64_t(address), bytes);
+}
+
+// By asking for it like a peer.
+bool gives(const Peers&, const Region& region) {
+  for (const std::uint64_t at : {region.begin, region.end - 1}) {
+    char byte;
+    iovec here{&byte, 1}, there{reinterpret_cast<void*>(at), 1};
+    if (process_vm_readv(getpid(), &here, 1, &there, 1, 0) < 0 && errno == EFAULT) return false;
+  }
+  return true;
+}
+
+Attached attach(Peers& self, Peer& peer, const Region& region) {
+  auto& theirs = static_cast<OfPeer&>(*peer.kept[index_of(xpmem_way)]);
+  auto& pieces = theirs.pieces;
+  auto piece = std::ranges::find_if(
+      pieces, [&](const auto& each) { return each->begin <= region.begin && region.end <= each->end; });
+  const auto give_up = [&](const char* what) {
+    const std::string why = system_error(std::string(what) + " of process " + std::to_string(peer.pid)).text;
+    self.leave_out(index_of(xpmem_way), why);
+    return Attached{.why = why};
+  };
+  if (piece == pieces.end()) {
+    const Own& mine = own(self);
+    if (!theirs.grant) {
+      const GrantId grant = mine.library.get(theirs.segment, read_write, permit_mode, owner_only);
+      if (grant == -1 || grant == 0) return give_up("xpmem_get");
+      theirs.grant = std::make_shared<Grant>(mine, grant);
+    }
+    for (auto oldest = pieces.end(); pieces.size() >= most_pieces && oldest != pieces.begin();)
+      if ((--oldest)->use_count() == 1) oldest = pieces.erase(oldest);
+    void* const at = mine.library.attach({theirs.grant->id, off_t(region.begin)}, region.end - region.begin, nullptr);
+    if (at == failed || !at) return give_up("xpmem_attach");
+    pieces.push_front(std::make_shared<Piece>(theirs.grant, static_cast<std::byte*>(at), region));
+  } else {
+    pieces.splice(pieces.begin(), pieces, piece);
+  }
+  const auto& found = pieces.front();
+  return {.state = Attached::State::yes, .at = found->at + (region.begin - found->begin), .keep = found};
+}
+
+void part(Peers&, Peer& peer) {
+  auto* const theirs = static_cast<OfPeer*>(peer.kept[index_of(xpmem_way)].get());
+  if (!theirs) return;
+  theirs->pieces.clear();
+  theirs->grant.reset();
+}
+
 }  // namespace
+
 constinit const Way xpmem_way = {
     .name = "xpmem",
     .part_of = nullptr,
-    .about = "",
-    .costs = {},
+    .about = "a kernel module maps any memory of the peer's",
+    .costs = {.access = 0.1, .call = 0, .attach = 2000, .page = 600},
     .standing = false,
     .open = open,
-    .meet = nullptr,
-    .place = nullptr,
+    .meet = meet,
+    .place = place,
+    .gives = gives,
     .offer = nullptr,
     .descriptor = nullptr,
     .take = nullptr,
-    .attach = nullptr,
+    .attach = attach,
     .read = nullptr,
     .write = nullptr,
-    .part = nullptr,
-    .close = nullptr,
+    .part = part,
+    .close = close,
 };
+
 }  // namespace nearfield::reach

@@ -70,6 +70,10 @@ void Team::inspect(const Track& track, bool (*lacking)(void*, int), void* contex
     if (r == rank_ || !peer_[r]->gone()) continue;
     // A peer that has left MPI in good order is missed only if it still owes us something.
     if (peer_[r]->left() && !lacking(context, r)) continue;
+    {
+      const std::lock_guard lock(node_.reach().mutex);
+      node_.reach().part(*peer_[r]);
+    }
     throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
                std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
                track.doing());

@@ -12,9 +12,8 @@ void Track::expose(Buffer send, Buffer recv, std::uint64_t note) {
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
   Exposure& mine = mine_->exposure[++exposures_ % 2];
-  const reach::Peers& reach = node_.reach();
-  mine.send = reach.place(send.address, send.bytes, settlement_->by());
-  mine.recv = reach.place(recv.address, recv.bytes, settlement_->by());
+  mine.send = settlement_->place(send.address, send.bytes);
+  mine.recv = settlement_->place(recv.address, recv.bytes);
   mine.note = note;
   own_send_ = send;
   own_recv_ = recv;

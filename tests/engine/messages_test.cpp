@@ -494,7 +494,7 @@ TEST(Ways, SeeWhatAMessageLeavesBehind) {
     std::uint64_t now = 1000;
     bool advised = false;
     for (int i = 0; i < 1000 && !advised; ++i) {
-      const auto chosen = ways.next(65536, false);
+      const auto chosen = ways.next(65536, false, 6554);
       const bool direct = chosen.way == State::direct;
       now += rewritten && direct ? 20'000 : 5'000;
       const std::uint64_t accepted = now;
@@ -503,7 +503,7 @@ TEST(Ways, SeeWhatAMessageLeavesBehind) {
       advised = chosen.advised;
     }
     EXPECT_EQ(advised, rewritten);
-    EXPECT_EQ(ways.next(65536, false).way, rewritten ? State::staged : State::direct);
+    EXPECT_EQ(ways.next(65536, false, 6554).way, rewritten ? State::staged : State::direct);
   }
 }
 
@@ -511,10 +511,10 @@ TEST(Ways, SeeWhatAMessageLeavesBehind) {
 TEST(Ways, AreNotTriedByWindows) {
   Ways ways;
   for (std::uint64_t window = 0; window < 100; ++window) {
-    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!ways.next(65536, false).timed || i == 0);
+    for (int i = 0; i < 16; ++i) EXPECT_TRUE(!ways.next(65536, false, 6554).timed || i == 0);
     for (std::uint64_t i = 0; i < 16; ++i) ways.over(65536, {i ? 0 : 1000 * window + 1, 1000 * window + i});
   }
-  const auto chosen = ways.next(65536, false);
+  const auto chosen = ways.next(65536, false, 6554);
   EXPECT_TRUE(chosen.timed && chosen.way == State::direct) << "still the first candidate's first block";
 }
 

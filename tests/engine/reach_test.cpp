@@ -10,6 +10,7 @@
 #include <map>
 
 #include "engine/reach/attachments.hpp"
+#include "tests/engine/file_memory.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::reach {
@@ -30,10 +31,9 @@ std::byte* memory_for(Node& node, std::size_t way) {
     auto offset = node.arena().allocate(length, 64);
     return offset ? node.segment().base() + *offset : nullptr;
   }
+  if (row != &heap_way) return testing::file_memory(length);
   auto* const any = new std::byte[length];
-  if (row == &cma_way || node.reach().place(any, length, 1u << way).reachable()) return any;
-  delete[] any;
-  return nullptr;
+  return node.reach().place(any, length, 1u << way).reachable() ? any : nullptr;
 }
 
 // What a process tells the other one of its memory.
@@ -68,7 +68,7 @@ Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
   if (way.attach) {
     const Region region = Region::of(theirs.place);
     for (std::uint64_t i = 0; way.offer; ++i) {
-      auto passed = way.offer(peers, peer, mine.place.generation());
+      auto passed = way.offer(peers, peer, Region::of(mine.place));
       if (!passed || i > 1000) return bad;
       if (*passed) break;
     }

@@ -392,7 +392,10 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
 }
 
 void finalize_node() {
-  if (team::Node* const n = node()) n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+  if (team::Node* const n = node()) {
+    n->reach().close();
+    n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+  }
   phase.store(Phase::finished, std::memory_order_release);
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // from here on all goes to the host, on every rank
 }
