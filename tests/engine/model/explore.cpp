@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -87,6 +88,26 @@ struct Looked {
   unsigned size;
   std::uint64_t value;
 };
+// From which value of each word on a process may read: how many stores came before it.
+using View = std::map<Place, std::uint32_t>;
+void learn(View& view, const View& other) {
+  for (const auto& [place, since] : other) {
+    std::uint32_t& mine = view[place];
+    mine = std::max(mine, since);
+  }
+}
+// A value of a word, and what an acquire load of it learns.
+struct Value {
+  std::uint64_t value;
+  View carried;
+};
+// The values of a word that some process may still read: the last one is number `dropped + values.size() - 1`.
+struct History {
+  std::uint32_t dropped = 0;
+  std::vector<Value> values;
+  std::uint32_t last() const { return dropped + std::uint32_t(values.size()) - 1; }
+};
+
 enum class Doing : std::uint8_t { stepping, updating, pausing, sleeping, finished };
 
 struct Process {
@@ -100,6 +121,10 @@ struct Process {
   Place pending = 0;  // what it will load in its next step
   Place bed = 0;      // the futex it sleeps on
   bool woken = false;
+  // In the language's memory.
+  View view;
+  bool consistent = false;  // whether the load that it is about to do is sequentially consistent
+  unsigned age = 0;         // of the value that it returns: 0 the last one
 };
 
 // Which processes load and store a word, in all runs so far. What no other process stores is loaded, and what no other
@@ -130,6 +155,59 @@ struct Explorer {
   std::vector<int> steps;
   std::unordered_map<Place, Use> uses;
   bool misjudged = false;
+  std::map<Place, History> history;
+  View consistent;  // the last sequentially consistent stores
+
+  bool of_language() const { return options.memory == Memory::language; }
+  History& history_of(void* word, Place place, unsigned size) {
+    History& h = history[place];
+    if (h.values.empty()) h.values.push_back({read(word, size), {}});
+    return h;
+  }
+  // The oldest value that process p may read is so many stores old.
+  unsigned oldest(const Process& p) const {
+    const auto found = history.find(p.pending);
+    if (found == history.end()) return 0;
+    std::uint32_t since = found->second.dropped;
+    auto raise = [&](const View& view) {
+      if (const auto known = view.find(p.pending); known != view.end()) since = std::max(since, known->second);
+    };
+    raise(p.view);
+    if (p.consistent) raise(consistent);
+    return found->second.last() - since;
+  }
+  bool releases(std::memory_order order) const {
+    return !options.mutation.no_release && order != std::memory_order_relaxed && order != std::memory_order_acquire &&
+           order != std::memory_order_consume;
+  }
+  bool acquires(std::memory_order order) const {
+    return !options.mutation.no_acquire && order != std::memory_order_relaxed && order != std::memory_order_release;
+  }
+  void store_value(Process& p, void* word, Place place, unsigned size, std::uint64_t value, std::memory_order order,
+                   const View* continued) {
+    History& h = history_of(word, place, size);
+    Value fresh{value, continued ? *continued : View{}};
+    p.view[place] = h.last() + 1;
+    if (releases(order)) learn(fresh.carried, p.view);
+    h.values.push_back(std::move(fresh));
+    if (order == std::memory_order_seq_cst) consistent[place] = h.last();
+    write(word, place, size, value);
+    // What nobody can read any more. Who has never looked may read all.
+    std::uint32_t needed = h.last();
+    for (int i = 0; i < count; ++i) {
+      const auto known = process[i].view.find(place);
+      needed = std::min(needed, known == process[i].view.end() ? 0 : known->second);
+    }
+    for (; h.dropped < needed; ++h.dropped) h.values.erase(h.values.begin());
+  }
+  std::uint64_t load_value(Process& p, Place place, std::memory_order order) {
+    History& h = history[place];
+    const std::uint32_t which = h.last() - p.age;
+    const Value& found = h.values[which - h.dropped];
+    p.view[place] = which;
+    if (acquires(order)) learn(p.view, View(found.carried));
+    return found.value;
+  }
 
   void give_way(Doing doing) {
     process[running].doing = doing;
@@ -162,8 +240,8 @@ struct Explorer {
     auto& by = stores ? u.stored : u.loaded;
     const auto me = std::uint8_t(1u << running);
     if (by & me) return;
+    misjudged |= u.taken_for_private || (of_language() && stores && by);  // its stores have an order after all
     by |= me;
-    misjudged |= u.taken_for_private;
   }
   bool alone(Place place, int i, bool stores) {
     const auto found = uses.find(place);
@@ -196,6 +274,13 @@ struct Explorer {
       use(place, true);
       note(p, kind, place, value);
       p.stored = true;
+      if (of_language()) {
+        // What others store too has an order, which is theirs to choose as well.
+        if (order == std::memory_order_seq_cst || uses[place].stored & ~(1u << running)) give_way(Doing::updating);
+        store_value(p, word, place, size, value, order, nullptr);
+        if (options.pause_after_stores) give_way(Doing::stepping);
+        return 0;
+      }
       if (!options.store_buffers) {
         give_way(Doing::stepping);
         note(p, kind, place, value);
@@ -212,9 +297,12 @@ struct Explorer {
         if (p.buffer[i].place == place) return p.buffer[i].value;
       use(place, false);
       p.pending = place;
+      p.consistent = order == std::memory_order_seq_cst;
+      p.age = 0;
+      if (of_language()) history_of(word, place, size);
       give_way(Doing::stepping);
       p.pending = 0;
-      const std::uint64_t was = read(word, size);
+      const std::uint64_t was = of_language() ? load_value(p, place, order) : read(word, size);
       p.seen_before_look = p.seen;
       note(p, kind, place, was);
       p.looked.push_back({word, place, size, was});
@@ -232,9 +320,17 @@ struct Explorer {
       give_way(Doing::stepping);
       note(p, Access::store, place, 0);
     }
-    if (kind == Access::add) write(word, place, size, (was + value) & mask);
-    else if (kind == Access::exchange) write(word, place, size, value);
-    else if (was == expected || options.mutation.blind_compares) write(word, place, size, value);
+    const bool stores = kind != Access::compare || was == expected || options.mutation.blind_compares;
+    const std::uint64_t becomes = kind == Access::add ? (was + value) & mask : value;
+    if (of_language()) {
+      p.age = 0;
+      history_of(word, place, size);
+      load_value(p, place, order);
+      const View continued = history[place].values.back().carried;
+      if (stores) store_value(p, word, place, size, becomes, order, &continued);
+    } else if (stores) {
+      write(word, place, size, becomes);
+    }
     return kind == Access::compare && options.mutation.blind_compares ? expected : was;
   }
 
@@ -275,7 +371,8 @@ struct Explorer {
   }
 
   // ---------------------------------------------------------------- choices
-  // A step of process i: i; its oldest stores handed out: i + most * (1 + which); the end of its nap: -1 - i.
+  // A step of process i: i; its oldest stores handed out, or a step with an older value: i + most * (1 + which); the
+  // end of its nap: -1 - i.
   bool can_step(int i) const {
     const Process& p = process[i];
     switch (p.doing) {
@@ -294,6 +391,9 @@ struct Explorer {
       const bool preempts = last >= 0 && i != last && can_step(last);
       if (can_step(i) && (!preempts || options.preemptions < 0 || preemptions < options.preemptions))
         choices.push_back(i);
+      else continue;
+      if (of_language() && process[i].doing == Doing::stepping && process[i].pending)
+        for (unsigned age = 1; age <= oldest(process[i]); ++age) choices.push_back(i + most * int(age));
     }
     for (int i = 0; i < count; ++i) {
       const auto& buffer = process[i].buffer;
@@ -307,6 +407,12 @@ struct Explorer {
     for (int i = 0; i < count; ++i)
       if (process[i].doing == Doing::sleeping) choices.push_back(-1 - i);
   }
+  static std::uint64_t state_of(const View& view) {
+    std::uint64_t hash = 1;
+    for (const auto& [place, since] : view)
+      if (since) hash = mix(hash, mix(place, since));
+    return hash;
+  }
   std::uint64_t state() const {
     std::uint64_t hash = mix(memory, std::uint64_t(naps));
     if (options.preemptions >= 0) hash = mix(hash, std::uint64_t(preemptions * most + last + 1));
@@ -316,11 +422,24 @@ struct Explorer {
       if (p.doing == Doing::pausing)
         for (const Looked& l : p.looked) hash = mix(hash, mix(l.place, l.value));
       for (const Stored& s : p.buffer) hash = mix(hash, mix(s.place, s.value) + 1);
+      if (of_language()) hash = mix(mix(hash, state_of(p.view)), p.consistent);
+    }
+    if (!of_language()) return hash;
+    hash = mix(hash, state_of(consistent));
+    for (const auto& [place, h] : history) {
+      if (h.values.size() < 2 && h.values.front().carried.empty()) continue;
+      hash = mix(hash, mix(place, h.dropped));
+      for (const Value& v : h.values) hash = mix(hash, mix(v.value, state_of(v.carried)));
     }
     return hash;
   }
   void take(int choice) {
     steps.push_back(choice);
+    if (choice >= most && of_language()) {
+      process[choice % most].age = unsigned(choice / most);
+      last = choice % most;
+      return resume(last);
+    }
     if (choice >= most) {
       Process& p = process[choice % most];
       const auto which = p.buffer.begin() + (choice / most - 1);
@@ -346,6 +465,8 @@ struct Explorer {
     body = &of;
     given_up = false;
     memory = 0;
+    history.clear();
+    consistent.clear();
     naps = preemptions = 0;
     last = -1;
     steps.clear();

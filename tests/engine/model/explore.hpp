@@ -3,13 +3,23 @@
 // Processes are fibers. Before every access to a shared word (Atomic, engine/base/atomic.hpp) a fiber gives way to the
 // explorer, which runs everything again from the start for each choice that it has not made yet, depth first.
 //
-// Memory is that of x86. A store goes to its process's buffer, which hands its oldest store to memory at any later
-// moment; loads see the own buffer first; read-modify-writes, sequentially consistent stores and system calls wait
-// until it is empty. What is no Atomic happens at once: data whose publication is in question is put and got (below).
+// Memory is that of x86, or that of the language. What is no Atomic happens at once in both: data whose publication is
+// in question is put and got (below).
 //
-// A state is the memory, the buffers, and what each process has seen so far: as processes are deterministic, that is
-// where they are. No state is explored twice. A process that pauses goes on when a word that it has looked at since its
-// last pause has changed, and its fruitless looks are forgotten.
+//   x86        A store goes to its process's buffer, which hands its oldest store to memory at any later moment; loads
+//              see the own buffer first; read-modify-writes, sequentially consistent stores and system calls wait until
+//              it is empty.
+//   language   A word keeps what it has been, and each process knows from which value of each word on it may read. A
+//              load returns any value from there on, and from then on no earlier one. A release store, and what
+//              read-modify-writes make of it, carries what its process knew; an acquire load that returns it learns
+//              that. Read-modify-writes work on the last value, and sequentially consistent loads return none before
+//              the last sequentially consistent store of the word. A word's values are in the order in which its
+//              stores were made. Not explored: loads that return what is stored only after later stores of their own
+//              process (no processor delays a load so when a branch depends on it).
+//
+// A state is the memory, the buffers or what may still be read, and what each process has seen so far: as processes are
+// deterministic, that is where they are. No state is explored twice. A process that pauses goes on when a word that it
+// has looked at since its last pause has changed, and its fruitless looks are forgotten.
 //
 // A process asleep in a futex wakes by a wake. Its time runs out only when nothing else can happen, so the naps of a
 // run are the wakes that were missed.
@@ -29,9 +39,14 @@ struct Mutation {
   bool unordered = false;       // buffers hand their stores out in any order
   bool no_wakes = false;        // a futex wakes nobody
   bool no_zeros = false;        // stores of 0 are lost
+  bool no_release = false;      // release stores are relaxed ones (language)
+  bool no_acquire = false;      // acquire loads are relaxed ones (language)
 };
 
+enum class Memory : std::uint8_t { x86, language };
+
 struct Options {
+  Memory memory = Memory::x86;
   bool store_buffers = true;
   bool pause_after_stores = false;  // others run, too, between a store and what its process does next outside of words
   int preemptions = -1;             // at most so many; -1: any number
@@ -42,7 +57,8 @@ struct Explored {
   std::size_t states = 0, runs = 0;
   bool failed = false, deadlocked = false;
   int naps = 0;       // the most in one run
-  std::string trace;  // the failure: what was wrong, and the steps to it: processes, and buffers as "-process"
+  std::string trace;  // the failure: what was wrong, and the steps to it: processes, and "-process": its
+                      // buffer (x86), or a load of an older value (language)
   bool good() const { return !failed && !deadlocked; }
 };
 

@@ -73,11 +73,11 @@ void Members::renew() {
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
   for (auto& node : node_) node->drop_copy_buffers();
-  if (setup_.messages) {
-    // Messengers never give back what they share; so the memory begins anew as well.
-    for (auto& node : node_) {
-      const std::size_t used = node->arena().reserved();
-      std::memset(node->segment().base() + 4096, 0, used);
+  for (auto& node : node_) {
+    // An older value must not be the right one of a run before.
+    std::memset(node->segment().base() + 4096, 0, node->arena().reserved());
+    // Messengers never give back what they share; so the arena begins anew as well.
+    if (setup_.messages) {
       std::destroy_at(&node->arena());
       std::construct_at(&node->arena(), node->segment(), 4096);
     }

@@ -197,6 +197,19 @@ TEST(Transfers, TheModelNotices) {
   EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
 }
 
+// ---------------------------------------------------------------- memory of the language
+// Words of records are plain memory, which a model has at once: what is shown is that nothing is lost, read twice or
+// waited for in vain where loads may return older values.
+TEST(Language, NoMessageIsLost) {
+  const Options language{.memory = Memory::language, .preemptions = 1};
+  EXPECT_GOOD(explore_queue(1, 2, language));
+  EXPECT_GOOD(explore_queue(2, 1, language));
+  EXPECT_GOOD(explore_box(4, 2, language));
+  EXPECT_GOOD(explore_turn(language));
+  EXPECT_GOOD(explore_transfer(Protocol::mapped, 17 << 10, 1, language));
+  EXPECT_GOOD(explore_transfer(Protocol::automatic, 5 << 10, 2, language));
+}
+
 // ---------------------------------------------------------------- what is taken back
 // The sender takes back what the receiver may match meanwhile: both think the same of it in the end.
 TEST(Withdrawing, SenderAndReceiverAgree) {

@@ -280,6 +280,59 @@ TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
   EXPECT_FOUND(explore_work(two, 1, {.mutation = {.split_updates = true}}));
 }
 
+// ---------------------------------------------------------------- memory of the language
+// All of the above where loads may return older values: what is read must have been released and acquired. Each is
+// found where stores release nothing, and where loads acquire nothing.
+TEST(Language, WhatMembersReadIsPublished) {
+  struct Case {
+    const char* name;
+    Members::Setup setup;
+    Body body, before;
+  };
+  const Body rooted = [](Team& team, int me) {
+    for (int i = 0; i < 2; ++i) use_slot(team, me, 0);
+  };
+  const Body slots = [](Team& team, int me) {
+    for (const int root : {-1, 0}) use_slot(team, me, root);
+  };
+  const Body even = [](Team& team, int me) {
+    for (unsigned i = 0; i < team::lines; ++i) use_line(team, me, 0);
+  };
+  const Body lines = [](Team& team, int me) {
+    for (int i = 0; i < 2; ++i) use_line(team, me, 0);
+  };
+  const Body staged = [](Team& team, int me) { use_ring(team, me, -1, 4); };
+  const Body rounds = [](Team& team, int me) { use_ring(team, me, -1, 2); };
+  const Body chunks = [](Team& team, int me) { use_ring(team, me, 0, 2); };
+  const Body meeting = [](Team& team, int me) { meet(team, me, 2); };
+  const Case cases[] = {
+      {"slots", {.count = 2}, slots, {}},
+      {"slots again", {.count = 2}, rooted, fill_slots},
+      {"lines", {.count = 2}, lines, even},
+      {"rounds", {.count = 2}, rounds, staged},
+      {"chunks", {.count = 2}, chunks, staged},
+      {"flags", {.count = 2, .meeting = Meeting::flags}, meeting, {}},
+      {"gate", {.count = 2, .meeting = Meeting::gate}, meeting, {}},
+      {"tree", {.count = 2, .meeting = Meeting::tree}, meeting, {}},
+  };
+  for (const Case& each : cases) {
+    Members members(each.setup);
+    auto found = [&](Mutation mutation) {
+      const Options options{.memory = Memory::language, .mutation = mutation};
+      return explore_team(members, each.body, options, each.before);
+    };
+    const Explored explored = found({});
+    EXPECT_TRUE(explored.good()) << each.name << ": " << explored.trace;
+    EXPECT_FALSE(found({.no_release = true}).good()) << each.name;
+    EXPECT_FALSE(found({.no_acquire = true}).good()) << each.name;
+  }
+  Members gated({.count = 2, .meeting = Meeting::gate});
+  EXPECT_GOOD(explore_team(gated, [](Team& team, int me) { expose(team, me, 2); }, {.memory = Memory::language}));
+  EXPECT_GOOD(explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2}));
+  EXPECT_FOUND(
+      explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2, .mutation = {.no_release = true}}));
+}
+
 // ---------------------------------------------------------------- sleeping
 // The waker looks for sleepers without a fence behind its flag, so that x86 may miss a wake: it costs a nap, not more.
 // Who completes a gate does so by a read-modify-write: there no wake is missed.
