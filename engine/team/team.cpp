@@ -367,12 +367,10 @@ struct CallRecord {
 };
 
 std::string describe(const CallRecord& c) {
-  using collectives::Collective;
-  std::string text = std::string(collectives::name(c.collective)) + "(" + std::to_string(c.bytes) + " bytes";
-  const bool reduction = c.collective == Collective::reduce || c.collective == Collective::allreduce ||
-                         c.collective == Collective::reduce_scatter_block;
-  if (reduction && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
-  if (collectives::rooted(c.collective)) text += ", root " + std::to_string(c.root);
+  const collectives::Operation& operation = collectives::operation(c.collective);
+  std::string text = std::string(operation.name) + "(" + std::to_string(c.bytes) + " bytes";
+  if (operation.reduces() && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
+  if (operation.rooted()) text += ", root " + std::to_string(c.root);
   return text + ")";
 }
 }  // namespace

@@ -84,7 +84,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
       team.break_off("the communicator was given up when a rank could not go on");
     if (team.plan().check) [[unlikely]]
       team.compare_calls(call);
-    if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
+    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     team.enter(collectives::pack(call));
     const collectives::Algorithm* const algorithm = choosing::perform(team, call);
     team.leave();
