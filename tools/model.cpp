@@ -42,14 +42,9 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 collectives::Collective collective_of(const std::string& op) {
-  auto which = collectives::Collective::barrier;
-  while (which < collectives::Collective::count && op != collectives::name(which))
-    which = collectives::Collective(int(which) + 1);
-  if (which == collectives::Collective::count) {
-    std::fprintf(stderr, "%s is not a collective of Nearfield\n", op.c_str());
-    std::exit(2);
-  }
-  return which;
+  if (const auto which = collectives::collective_named(op)) return *which;
+  std::fprintf(stderr, "%s is not a collective of Nearfield\n", op.c_str());
+  std::exit(2);
 }
 
 collectives::Call call_of(collectives::Collective which, const std::string& bytes) {

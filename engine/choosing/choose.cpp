@@ -55,15 +55,13 @@ std::string complain_about(std::string_view override_text) {
   for (const auto part : split(override_text, ';')) {
     const Sentence sentence = parse(part);
     std::string names;
-    for (std::size_t c = 0; c < collectives::collective_count; ++c)
-      names += (c ? ", " : "") + std::string(collectives::name(Collective(c)));
-    std::size_t which = 0;
-    while (which < collectives::collective_count && sentence.collective != collectives::name(Collective(which)))
-      ++which;
-    if (which == collectives::collective_count)
+    const auto which = collectives::collective_named(sentence.collective);
+    if (!which) {
+      for (std::size_t c = 0; c < collectives::collective_count; ++c)
+        names += (c ? ", " : "") + std::string(collectives::name(Collective(c)));
       return "\"" + std::string(sentence.collective) + "\" is not a collective; there are " + names;
-    const auto rows = collectives::algorithms(Collective(which));
-    names.clear();
+    }
+    const auto rows = collectives::algorithms(*which);
     for (const auto& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
     if (sentence.names.empty())
       return "\"" + std::string(part) + "\" names no algorithm; " + std::string(sentence.collective) + " has " + names;
@@ -101,20 +99,11 @@ Tries tries_in(const team::Shape& s) { return s.crowded() ? Tries{3, Trials::mos
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
   if (row.reach == collectives::staged || s.crowded()) return 0;
   const double others = s.size - 1, n = collectives::in_bytes(call);
-  double taken = n, touched = 2 * n;  // bytes of one member
-  switch (call.collective) {
-    case Collective::reduce:
-    case Collective::allreduce: taken = n * others / s.size; break;
-    case Collective::scatter:
-    case Collective::reduce_scatter_block:
-    case Collective::gather:
-    case Collective::allgather: touched = n * (s.size + 1); break;
-    case Collective::alltoall: touched = 2 * n * s.size; break;
-    default: break;
-  }
-  if (call.collective == Collective::scatter || call.collective == Collective::alltoall ||
-      call.collective == Collective::reduce_scatter_block)
-    taken = n * others;
+  const collectives::Operation& op = collectives::operation(call.collective);
+  const auto gives = double(op.gives.each(s.size)), gets = double(op.gets.each(s.size));
+  // Bytes of one member: those that peers read, and all.
+  const bool each_reads_a_part = op.gives.amount == collectives::Amount::blocks || op.reduces();
+  const double taken = each_reads_a_part ? gives * n * others / s.size : n, touched = (gives + gets) * n;
   // What does not stay in a private cache between calls has left it before a peer comes.
   const double stays = s.machine.own > 0 ? std::clamp(1.5 - touched / s.machine.own, 0.0, 1.0)
                                          : 1 - collectives::spilled(s, taken * s.size);

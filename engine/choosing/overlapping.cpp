@@ -36,7 +36,7 @@ void run_by_pieces(team::Track& track, const Call& call) {
 void Overlapping::run(team::Track& track) {
   Chooser& chooser = *choosers_[track.number() - 1];
   if (track.team().plan().check) collectives::compare_calls(track, call_);
-  if (call_.bytes == 0 && call_.collective != Collective::barrier) return;
+  if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
   track.enter(collectives::pack(call_));
   try {
     if (!chooser.perform(track, call_)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");

@@ -8,8 +8,6 @@
 
 namespace nearfield::choosing {
 
-using collectives::Collective;
-
 Result<Tuned> Tuned::read(const std::string& path) {
   auto table = read_toml(path);
   if (!table) return table.error();
@@ -25,11 +23,10 @@ Result<Tuned> Tuned::read(const std::string& path) {
     const auto op = (*entry)["op"].value<std::string>();
     const auto ranks = (*entry)["ranks"].value<std::int64_t>(), bytes = (*entry)["bytes"].value<std::int64_t>();
     if (!op || !ranks || !bytes || *ranks < 2 || *bytes < 0) return wrong("a cell has op, ranks and bytes");
-    auto which = Collective::barrier;
-    while (which < Collective::count && *op != collectives::name(which)) which = Collective(int(which) + 1);
-    if (which == Collective::count) return wrong("\"" + *op + "\" is not a collective");
-    Cell cell{which, int(*ranks), size_class(std::size_t(*bytes)), {0, 0}};
-    const auto rows = collectives::algorithms(which);
+    const auto which = collectives::collective_named(*op);
+    if (!which) return wrong("\"" + *op + "\" is not a collective");
+    Cell cell{*which, int(*ranks), size_class(std::size_t(*bytes)), {0, 0}};
+    const auto rows = collectives::algorithms(*which);
     constexpr const char* keys[] = {"algorithm", "staged"};
     for (int i = 0; i < 2; ++i) {
       const auto name = (*entry)[keys[i]].value<std::string>();

@@ -4,35 +4,13 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/collectives/operations.hpp"
 #include "engine/reducing/fold.hpp"
 
 namespace nearfield::collectives {
 
-enum class Collective : std::uint8_t {
-  barrier,
-  bcast,
-  reduce,
-  allreduce,
-  allgather,
-  alltoall,
-  gather,
-  scatter,
-  reduce_scatter_block,
-  count
-};
-inline constexpr std::size_t collective_count = std::size_t(Collective::count);
-const char* name(Collective collective) noexcept;
-// One member has or gets everything, and the others need not wait for each other.
-inline bool rooted(Collective c) {
-  return c == Collective::bcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
-}
-
-// In-place operation is expressed by equal addresses: what a rank contributes already lies where its result goes.
-//   bcast       root: send, the others: recv
-//   allgather   recv holds size * bytes, send may be recv + rank * bytes; gather likewise at the root
-//   alltoall    both hold size * bytes, send may be recv
-//   scatter     root's send holds size * bytes, recv may be send + root * bytes
-//   reductions  send may be recv; reduce_scatter_block: send holds size * bytes, recv bytes
+// `send` and `recv` hold what operations.def says that this member gives and gets. In place is told by equal addresses
+// (InPlace): what a rank contributes already lies where its result goes.
 struct Call {
   Collective collective;
   std::size_t bytes = 0;  // of one rank's vector or block

@@ -17,11 +17,10 @@ struct CallRecord {
 };
 
 std::string describe(const CallRecord& c) {
-  std::string text = std::string(name(c.collective)) + "(" + std::to_string(c.bytes) + " bytes";
-  const bool reduction = c.collective == Collective::reduce || c.collective == Collective::allreduce ||
-                         c.collective == Collective::reduce_scatter_block;
-  if (reduction && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
-  if (rooted(c.collective)) text += ", root " + std::to_string(c.root);
+  const Operation& op = operation(c.collective);
+  std::string text = std::string(op.name) + "(" + std::to_string(c.bytes) + " bytes";
+  if (op.reduces() && !c.host) text += std::string(", ") + reducing::name(c.type) + ", " + reducing::name(c.op);
+  if (op.rooted()) text += ", root " + std::to_string(c.root);
   return text + ")";
 }
 }  // namespace

@@ -2,60 +2,36 @@
 
 namespace nearfield::collectives {
 
-const char* name(Collective collective) noexcept {
-  static constexpr const char* names[] = {"barrier",  "bcast",  "reduce",  "allreduce",           "allgather",
-                                          "alltoall", "gather", "scatter", "reduce_scatter_block"};
-  static_assert(sizeof names / sizeof *names == collective_count);
-  return collective < Collective::count ? names[std::size_t(collective)] : "unknown";
-}
-
 namespace {
 
 using Buffer = team::Track::Buffer;
 
-// What peers may have to load of ours, and to store. `own`: also what only the root itself needs of its own.
-Buffer sent(const team::Track& track, const Call& call, bool own) {
-  const bool root = track.rank() == call.root;
-  const std::size_t all = call.bytes * std::size_t(track.size());
-  void* const at = const_cast<void*>(call.send);
-  switch (call.collective) {
-    case Collective::bcast: return {at, root ? call.bytes : 0};
-    case Collective::scatter: return {at, root ? all : 0};
-    case Collective::gather: return {at, root && !own ? 0 : call.bytes};
-    case Collective::alltoall:
-    case Collective::reduce_scatter_block: return {at, all};
-    default: return {at, call.bytes};
-  }
-}
-
-Buffer received(const team::Track& track, const Call& call, bool own) {
-  const bool root = track.rank() == call.root;
-  const std::size_t all = call.bytes * std::size_t(track.size());
-  switch (call.collective) {
-    case Collective::bcast: return {call.recv, root ? 0 : call.bytes};
-    case Collective::scatter: return {call.recv, root && !own ? 0 : call.bytes};
-    case Collective::gather: return {call.recv, root ? all : 0};
-    case Collective::reduce: return {call.recv, root ? call.bytes : 0};
-    case Collective::allgather:
-    case Collective::alltoall: return {call.recv, all};
-    default: return {call.recv, call.bytes};
-  }
+// What peers may have to load of ours, and to store. `own`: also what only the root itself needs of its own, where it
+// shares with all others what is not combined.
+Buffer exposed(const team::Track& track, const Call& call, const Side& side, const void* at, bool own) {
+  const Operation& op = operation(call.collective);
+  const bool private_copy = op.rooted() && !op.reduces() && side.who == Who::all && track.rank() == call.root && !own;
+  const std::size_t blocks = private_copy ? 0 : side.blocks(track.rank(), track.size(), call.root);
+  return {const_cast<void*>(at), blocks * call.bytes};
 }
 
 // Whether this root's own block needs no copy: peers then leave it more of theirs.
 bool in_place_at_root(const team::Track& track, const Call& call) {
-  if (track.rank() != call.root) return false;
-  const std::size_t own = call.bytes * std::size_t(call.root);
-  if (call.collective == Collective::gather) return call.send == static_cast<std::byte*>(call.recv) + own;
-  return call.collective == Collective::scatter && call.recv == static_cast<const std::byte*>(call.send) + own;
+  if (track.rank() != call.root || !rooted(call.collective)) return false;
+  const Operation& op = operation(call.collective);
+  const auto *const send = static_cast<const std::byte*>(call.send), *const recv =
+                                                                         static_cast<const std::byte*>(call.recv);
+  const std::size_t at = op.in_place_at(call.root, call.bytes);
+  return (op.in_place == InPlace::own_block_of_recv && send == recv + at) ||
+         (op.in_place == InPlace::own_block_of_send && recv == send + at);
 }
 
 // Parts worth the trouble of sharing them out, some to every CPU.
 std::size_t parts_of(const team::Track& track, const Call& call) {
   constexpr std::size_t least = 64 << 10;  // bytes of one part
   const auto p = std::size_t(track.size());
-  const std::size_t blocks =
-      call.collective == Collective::allgather || call.collective == Collective::alltoall ? p : 1;
+  const Side& gets = operation(call.collective).gets;
+  const std::size_t blocks = gets.who == Who::all ? gets.each(track.size()) : 1;
   const auto cpus = std::size_t(double(p) / track.shape().ranks_per_cpu + 0.5);
   return std::clamp<std::size_t>(call.bytes * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
@@ -67,13 +43,15 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
     algorithm.run(track, call);
     return true;
   }
-  Buffer send = sent(track, call, algorithm.share), recv = received(track, call, algorithm.share);
+  const Operation& op = operation(call.collective);
+  Buffer send = exposed(track, call, op.gives, call.send, algorithm.share),
+         recv = exposed(track, call, op.gets, call.recv, algorithm.share);
   if (!(algorithm.reach & send_buffers)) send.bytes = 0;
   if (!(algorithm.reach & recv_buffers)) recv.bytes = 0;
   const struct Exposed {
     team::Track& track;
     ~Exposed() { track.end_exposure(); }
-  } exposed{track};
+  } ends{track};
   if (algorithm.share) {
     const std::size_t parts = parts_of(track, call);
     const auto work = [&](std::size_t part) {
@@ -90,9 +68,11 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
 
 std::span<const Algorithm> algorithms(Collective collective) {
   using Rows = std::span<const Algorithm> (*)();
-  static constexpr Rows rows[] = {barrier_rows,  bcast_rows,  reduce_rows,  allreduce_rows,           allgather_rows,
-                                  alltoall_rows, gather_rows, scatter_rows, reduce_scatter_block_rows};
-  static_assert(sizeof rows / sizeof *rows == collective_count);
+  static constexpr Rows rows[] = {
+#define OPERATION(name, ...) name##_rows,
+#define OF_MESSAGES(name, ...)
+#include "engine/collectives/operations.def"
+  };
   return rows[std::size_t(collective)]();
 }
 

@@ -40,14 +40,8 @@ void compare_calls(team::Track& track, const Call& call);
 std::span<const Algorithm> algorithms(Collective collective);
 
 // One file per collective offers its rows.
-std::span<const Algorithm> barrier_rows();
-std::span<const Algorithm> bcast_rows();
-std::span<const Algorithm> reduce_rows();
-std::span<const Algorithm> allreduce_rows();
-std::span<const Algorithm> allgather_rows();
-std::span<const Algorithm> alltoall_rows();
-std::span<const Algorithm> gather_rows();
-std::span<const Algorithm> scatter_rows();
-std::span<const Algorithm> reduce_scatter_block_rows();
+#define OPERATION(name, ...) std::span<const Algorithm> name##_rows();
+#define OF_MESSAGES(name, ...)
+#include "engine/collectives/operations.def"
 
 }  // namespace nearfield::collectives

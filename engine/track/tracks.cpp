@@ -39,17 +39,17 @@ void Tracks::make() {
   team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // pairs with join
 }
 
-void Tracks::issue(Operation& operation) {
+void Tracks::issue(Pending& pending) {
   Runner& runner = team_.node().runner;
   const std::lock_guard lock(runner.mutex());
   if (!words_) make();
   Further& lane = *lane_[issued_ % further];
-  operation.next_ = nullptr;
+  pending.next_ = nullptr;
   if (lane.fiber) {
-    lane.last->next_ = &operation;
-    lane.last = &operation;
+    lane.last->next_ = &pending;
+    lane.last = &pending;
   } else {
-    lane.first = lane.last = &operation;
+    lane.first = lane.last = &pending;
     runner.start(lane);
   }
   ++issued_;
@@ -87,17 +87,17 @@ void Tracks::join(Further& lane) {
 
 void Tracks::Further::run() {
   while (first) {
-    Operation& operation = *first;
+    Pending& pending = *first;
     try {
       track.suspend_by(fiber);
       if (!joined) tracks->join(*this);
-      operation.run(track);
+      pending.run(track);
     } catch (...) {
-      operation.error_ = std::current_exception();
+      pending.error_ = std::current_exception();
     }
     track.leave();
-    first = operation.next_;
-    operation.completed_.store(true, std::memory_order_release);  // pairs with complete(); it may be gone from here on
+    first = pending.next_;
+    pending.completed_.store(true, std::memory_order_release);  // pairs with complete(); it may be gone from here on
   }
   last = nullptr;
 }

@@ -19,15 +19,15 @@ namespace nearfield::team {
 inline constexpr unsigned further = 2;  // tracks beside the first
 
 // One call. It has to stay until it is complete.
-class Operation {
+class Pending {
  public:
   bool complete() const { return completed_.load(std::memory_order_acquire); }  // pairs with Tracks' lanes
   // Once it is complete: why it failed, nullptr where it did not.
   const std::exception_ptr& error() const { return error_; }
 
  protected:
-  Operation() = default;
-  ~Operation() = default;
+  Pending() = default;
+  ~Pending() = default;
   // The body: all members' of one number run the same.
   virtual void run(Track& track) = 0;
 
@@ -35,7 +35,7 @@ class Operation {
   friend class Tracks;
   std::atomic<bool> completed_{false};
   std::exception_ptr error_;
-  Operation* next_ = nullptr;
+  Pending* next_ = nullptr;
 };
 
 class Tracks {
@@ -46,7 +46,7 @@ class Tracks {
 
   // Local: begins the next operation, or has it wait for the one before it in its track. Throws std::bad_alloc; then it
   // was not issued, and the members are no longer in step (Team::break_off).
-  void issue(Operation& operation);
+  void issue(Pending& pending);
   // Until nothing that we have issued is under way. Bounded, since bodies look for dead members.
   void finish();
 
@@ -57,7 +57,7 @@ class Tracks {
     Track track;
     Tracks* tracks = nullptr;
     bool joined = false;
-    Operation *first = nullptr, *last = nullptr;
+    Pending *first = nullptr, *last = nullptr;
   };
   void make();
   void join(Further& lane);

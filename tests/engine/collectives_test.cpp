@@ -25,9 +25,16 @@ std::uint32_t value(int r, int round, std::size_t i) {
   return std::uint32_t(r * 2654435761u + unsigned(round) * 40503u + i * 97u);
 }
 
-std::uint32_t sum(int size, int round, std::size_t i) {
+constexpr std::uint32_t untouched = 0xdeadbeef;
+
+// Element `i` of what `me` gets: from the member whose block it is, or out of the operands of all; in that member's
+// block for us where it gives one to each.
+std::uint32_t expected(const Operation& op, int me, int size, int round, int root, std::size_t count, std::size_t i) {
+  const int block = int(i / count);
+  const std::size_t at = i % count + (op.gives.amount == Amount::blocks ? count * std::size_t(me) : 0);
+  if (!op.reduces()) return value(op.gives.who == Who::root ? root : block, round, at);
   std::uint32_t total = 0;
-  for (int r = 0; r < size; ++r) total += value(r, round, i);
+  for (int r = 0; r < size; ++r) total += value(r, round, at);
   return total;
 }
 
@@ -55,9 +62,10 @@ class Array {
 bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place,
                     bool mapped = false) {
   const int p = track.size(), me = track.rank();
+  const Operation& op = operation(algorithm.collective);
   const std::size_t bytes = count * 4, all = count * std::size_t(p);
   Array send(track.node(), all, mapped), recv(track.node(), all + 1, mapped);
-  std::fill_n(recv.data(), all + 1, 0xdeadbeef);
+  std::fill_n(recv.data(), all + 1, untouched);
   for (std::size_t i = 0; i < all; ++i) send[i] = value(me, round, i);
   Call call{algorithm.collective, bytes};
   call.root = root;
@@ -68,23 +76,16 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
   if (round % 2) call.type = reducing::Type::none;  // nothing is known of the operator: operands stay in order
   call.send = send.data();
   call.recv = recv.data();
-  const bool is_root = me == root;
   std::uint32_t* result = recv.data();
-  if (in_place) {
-    switch (algorithm.collective) {
-      case Collective::allgather:
-      case Collective::gather:
-        if (algorithm.collective == Collective::allgather || is_root) {
-          std::copy_n(send.data(), count, recv.data() + std::ptrdiff_t(count) * me);
-          call.send = recv.data() + count * std::size_t(me);
-        }
+  if (in_place && op.gives.has(me, root) && op.gets.has(me, root)) {
+    const std::size_t at = op.in_place_at(me, count);
+    switch (op.in_place) {
+      case InPlace::never: break;
+      case InPlace::own_block_of_recv:
+        std::copy_n(send.data(), count, recv.data() + at);
+        call.send = recv.data() + at;
         break;
-      case Collective::scatter:
-        if (is_root) call.recv = result = send.data() + count * std::size_t(me);
-        break;
-      case Collective::bcast:
-      case Collective::barrier: break;
-      default: call.recv = result = send.data();
+      default: call.recv = result = send.data() + at;
     }
   }
   if (!algorithm.applies(track.shape(), call)) return true;
@@ -104,35 +105,10 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
     return false;
   };
   bool good = true;
-  for (std::size_t i = 0; i < all && good; ++i) {
-    const int block = int(i / std::max<std::size_t>(count, 1));
-    const std::size_t at = i % std::max<std::size_t>(count, 1);
-    switch (algorithm.collective) {
-      case Collective::barrier: break;
-      case Collective::bcast:
-        if (!is_root && i < count) good = expect(i, value(root, round, i));
-        break;
-      case Collective::reduce:
-        if (is_root && i < count) good = expect(i, sum(p, round, i));
-        break;
-      case Collective::allreduce:
-        if (i < count) good = expect(i, sum(p, round, i));
-        break;
-      case Collective::allgather: good = expect(i, value(block, round, at)); break;
-      case Collective::gather:
-        if (is_root) good = expect(i, value(block, round, at));
-        break;
-      case Collective::alltoall: good = expect(i, value(block, round, at + count * std::size_t(me))); break;
-      case Collective::scatter:
-        if (i < count) good = expect(i, value(root, round, i + count * std::size_t(me)));
-        break;
-      case Collective::reduce_scatter_block:
-        if (i < count) good = expect(i, sum(p, round, i + count * std::size_t(me)));
-        break;
-      default: break;
-    }
-  }
-  if (recv[all] != 0xdeadbeef) {
+  const std::size_t got = count * op.gets.blocks(me, p, root);
+  for (std::size_t i = 0; i < got && good; ++i) good = expect(i, expected(op, me, p, round, root, count, i));
+  for (std::size_t i = got; i < all && result == recv.data() && good; ++i) good = expect(i, untouched);
+  if (recv[all] != untouched) {
     std::fprintf(stderr, "%s:%s wrote past the end\n", name(algorithm.collective), algorithm.name);
     good = false;
   }

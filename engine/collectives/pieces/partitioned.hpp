@@ -42,7 +42,7 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
   track.begin_rounds();
   const std::uint64_t first = track.tick() + 1;
   auto inputs = track.inputs();
-  const bool rooted = call.collective == Collective::reduce, alone = rooted && wants_result;
+  const bool rooted = operation(call.collective).rooted(), alone = rooted && wants_result;
   stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;

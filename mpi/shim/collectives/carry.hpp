@@ -87,7 +87,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
       team.break_off("the communicator was given up when a rank could not go on", team.track().doing());
     if (team.plan().check) [[unlikely]]
       collectives::compare_calls(team.track(), call);
-    if (call.bytes == 0 && call.collective != collectives::Collective::barrier) return MPI_SUCCESS;
+    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     team.track().enter(collectives::pack(call));
     const collectives::Algorithm* const algorithm = chooser_of(team).perform(team.track(), call);
     team.track().leave();

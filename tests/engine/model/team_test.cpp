@@ -289,22 +289,22 @@ TEST(Language, WhatMembersReadIsPublished) {
     Members::Setup setup;
     Body body, before;
   };
-  const Body rooted = [](Team& team, int me) {
-    for (int i = 0; i < 2; ++i) use_slot(team, me, 0);
+  const Body rooted = [](Track& track, int me) {
+    for (int i = 0; i < 2; ++i) use_slot(track, me, 0);
   };
-  const Body slots = [](Team& team, int me) {
-    for (const int root : {-1, 0}) use_slot(team, me, root);
+  const Body slots = [](Track& track, int me) {
+    for (const int root : {-1, 0}) use_slot(track, me, root);
   };
-  const Body even = [](Team& team, int me) {
-    for (unsigned i = 0; i < team::lines; ++i) use_line(team, me, 0);
+  const Body even = [](Track& track, int me) {
+    for (unsigned i = 0; i < team::lines; ++i) use_line(track, me, 0);
   };
-  const Body lines = [](Team& team, int me) {
-    for (int i = 0; i < 2; ++i) use_line(team, me, 0);
+  const Body lines = [](Track& track, int me) {
+    for (int i = 0; i < 2; ++i) use_line(track, me, 0);
   };
-  const Body staged = [](Team& team, int me) { use_ring(team, me, -1, 4); };
-  const Body rounds = [](Team& team, int me) { use_ring(team, me, -1, 2); };
-  const Body chunks = [](Team& team, int me) { use_ring(team, me, 0, 2); };
-  const Body meeting = [](Team& team, int me) { meet(team, me, 2); };
+  const Body staged = [](Track& track, int me) { use_ring(track, me, -1, 4); };
+  const Body rounds = [](Track& track, int me) { use_ring(track, me, -1, 2); };
+  const Body chunks = [](Track& track, int me) { use_ring(track, me, 0, 2); };
+  const Body meeting = [](Track& track, int me) { meet(track, me, 2); };
   const Case cases[] = {
       {"slots", {.count = 2}, slots, {}},
       {"slots again", {.count = 2}, rooted, fill_slots},
@@ -327,7 +327,7 @@ TEST(Language, WhatMembersReadIsPublished) {
     EXPECT_FALSE(found({.no_acquire = true}).good()) << each.name;
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
-  EXPECT_GOOD(explore_team(gated, [](Team& team, int me) { expose(team, me, 2); }, {.memory = Memory::language}));
+  EXPECT_GOOD(explore_team(gated, [](Track& track, int me) { expose(track, me, 2); }, {.memory = Memory::language}));
   EXPECT_GOOD(explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2}));
   EXPECT_FOUND(
       explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2, .mutation = {.no_release = true}}));

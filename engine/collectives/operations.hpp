@@ -1,0 +1,105 @@
+// What every collective operation is. It stands once, in operations.def; names, exposure, checks, reports, statistics,
+// what is left behind, benchmarks and tests derive from that.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string_view>
+
+namespace nearfield::collectives {
+
+// Those with algorithms come first: what is chosen is kept for them alone.
+enum class Collective : std::uint8_t {
+#define OPERATION(name, ...) name,
+#define OF_MESSAGES(name, ...)
+#include "engine/collectives/operations.def"
+#define OPERATION(name, ...)
+#define OF_MESSAGES(name, ...) name,
+#include "engine/collectives/operations.def"
+};
+// clang-format off
+inline constexpr std::size_t collective_count = 0
+#define OPERATION(name, ...) +1
+#define OF_MESSAGES(name, ...)
+#include "engine/collectives/operations.def"
+    ;
+// clang-format on
+
+// Members that have something to give, or that get something.
+enum class Who : std::uint8_t { nobody, root, others, all };
+// How much each of them: a block, whose length a call tells, or one for every member.
+enum class Amount : std::uint8_t { block, blocks };
+
+struct Side {
+  Who who;
+  Amount amount;
+
+  constexpr bool has(int rank, int root) const {
+    switch (who) {
+      case Who::nobody: return false;
+      case Who::root: return rank == root;
+      case Who::others: return rank != root;
+      case Who::all: break;
+    }
+    return true;
+  }
+  // Blocks of a member that has any.
+  constexpr std::size_t each(int size) const { return amount == Amount::blocks ? std::size_t(size) : 1; }
+  constexpr std::size_t blocks(int rank, int size, int root) const { return has(rank, root) ? each(size) : 0; }
+};
+
+// Which members' operands a result is made of, always from left to right in rank order.
+enum class Combines : std::uint8_t { none, all_operands };
+// Where what a member gives and what it gets are one buffer: what it gives already lies where its result goes, or what
+// it gets stays where it is.
+enum class InPlace : std::uint8_t { never, same_address, own_block_of_recv, own_block_of_send };
+
+struct Operation {
+  std::string_view name;
+  Side gives, gets;
+  Combines combines;
+  InPlace in_place;
+
+  // One member has or gets everything, and the others need not wait for each other.
+  constexpr bool rooted() const { return gives.who == Who::root || gets.who == Who::root; }
+  constexpr bool reduces() const { return combines != Combines::none; }
+  // A call of no bytes is still a call.
+  constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }
+  // Bytes from the other buffer's start to where an in-place member's buffer begins.
+  constexpr std::size_t in_place_at(int rank, std::size_t block) const {
+    return in_place == InPlace::never || in_place == InPlace::same_address ? 0 : std::size_t(rank) * block;
+  }
+};
+
+namespace table {
+using enum Who;
+using enum Amount;
+using enum Combines;
+using enum InPlace;
+inline constexpr Operation rows[] = {
+#define OPERATION(name, ...) {#name, __VA_ARGS__},
+#define OF_MESSAGES(name, ...)
+#include "engine/collectives/operations.def"
+#define OPERATION(name, ...)
+#define OF_MESSAGES(name, ...) {#name, __VA_ARGS__},
+#include "engine/collectives/operations.def"
+};
+}  // namespace table
+
+inline constexpr std::size_t operation_count = std::size(table::rows);
+
+constexpr const Operation& operation(Collective collective) { return table::rows[std::size_t(collective)]; }
+constexpr const char* name(Collective collective) {
+  return std::size_t(collective) < operation_count ? operation(collective).name.data() : "unknown";
+}
+constexpr bool rooted(Collective collective) { return operation(collective).rooted(); }
+
+// The collective with algorithms that has this name.
+constexpr std::optional<Collective> collective_named(std::string_view name) {
+  for (std::size_t c = 0; c < collective_count; ++c)
+    if (name == table::rows[c].name) return Collective(c);
+  return std::nullopt;
+}
+
+}  // namespace nearfield::collectives
