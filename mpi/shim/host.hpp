@@ -35,7 +35,7 @@ inline constexpr bool host_compares_lengths = true;
   F(Alltoallv) F(Alltoallw) \
   F(Scatter) F(Reduce_scatter_block) F(Alloc_mem) F(Free_mem) F(Comm_set_info) F(Comm_rank) F(Comm_size) \
   F(Comm_test_inter) F(Comm_remote_size) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) F(Comm_free_keyval) \
-  F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Test) F(Pack) F(Unpack) F(Type_size_x) \
+  F(Comm_call_errhandler) F(Iallgather) F(Iallreduce) F(Ibarrier) F(Test) F(Pack) F(Unpack) F(Type_size_x) \
   F(Win_create) F(Win_allocate) F(Win_allocate_shared) F(Win_create_dynamic) F(Win_free) F(Type_get_extent) F(Info_get_nkeys) \
   F(Info_get) F(Abort) F(Initialized) F(Query_thread) \
   F(Send) F(Bsend) F(Ssend) F(Rsend) F(Recv) F(Isend) F(Ibsend) F(Issend) F(Irsend) F(Irecv) F(Send_init) \
@@ -53,6 +53,7 @@ inline constexpr bool host_compares_lengths = true;
   F(Bcast_c, (void*, MPI_Count, MPI_Datatype, int, MPI_Comm))                                         \
   F(Reduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm))                   \
   F(Allreduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm))                     \
+  F(Iallreduce_c, (const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*))      \
   F(Allgather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))    \
   F(Alltoall_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm))     \
   F(Gather_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, MPI_Comm))  \

@@ -23,13 +23,19 @@ int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   return code;
 }
 
-int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
+int class_and_text(const char* function, const team::Broken& broken) {
   if (dynamic_cast<const team::Revoked*>(&broken)) {
     note_revoked();
-    return raise_code(comm, revoked_class());
+    return revoked_class();
   }
-  const bool died = dynamic_cast<const team::Died*>(&broken);
-  return raise(comm, function, broken.what(), died ? died_class() : MPI_ERR_OTHER);
+  log_line(LogLevel::error, "%s: %s", function, broken.what());
+  return dynamic_cast<const team::Died*>(&broken) ? died_class() : MPI_ERR_OTHER;
+}
+
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
+  const int code = class_and_text(function, broken);
+  usleep(100'000);  // as above
+  return raise_code(comm, code);
 }
 
 namespace {

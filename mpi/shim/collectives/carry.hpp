@@ -15,6 +15,11 @@ namespace nearfield::mpi {
 // What a wait of ours has thrown, as an error of `comm`.
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken);
 
+// Its error class, with the text reported.
+int class_and_text(const char* function, const team::Broken& broken);
+// Fills type, operator and length of a reduction; the reason why not otherwise.
+std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
+
 extern thread_local const char* last_algorithm;
 
 // What a call needs to go on inside Nearfield; team is null when the host has to take it.

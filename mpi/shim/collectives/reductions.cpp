@@ -112,6 +112,10 @@ int reduce_all(Collective collective, const char* function, const void* send, vo
 
 }  // namespace
 
+std::optional<Reason> describe_reduction(Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op) {
+  return describe(call, count, type, op);
+}
+
 int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const char* function) {
   try {
     collectives::compare_calls(team.track(), call);

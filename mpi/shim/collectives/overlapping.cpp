@@ -1,0 +1,152 @@
+// Collectives that return before they are done: MPI_Ibarrier and MPI_Iallreduce. Who carries one is decided as for the
+// calls that return when they are done, equally on all ranks; the engine keeps those of a communicator in order.
+#include "engine/choosing/overlapping.hpp"
+#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/functions.hpp"
+#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+using collectives::Call;
+using collectives::Collective;
+
+class Started final : public Activity {
+ public:
+  Started(Communicator& state, const Call& call, const char* function)
+      : team_(*state.team),
+        function_(function),
+        pending_(std::make_unique<choosing::Overlapping>(call, state.further)) {
+    pending_->prepare(team_);
+  }
+  std::unique_ptr<devices::Stage> operands, result;  // of buffers on a device; in place the first is both
+  bool in_place = false;
+
+  int begin() override {
+    try {
+      team_.tracks().issue(*pending_);
+    } catch (const std::bad_alloc&) {
+      try {
+        team_.break_off("out of memory", std::string("in ") + function_);
+      } catch (const team::Broken& broken) {
+        log_line(LogLevel::error, "%s: %s", function_, broken.what());
+        return MPI_ERR_NO_MEM;
+      }
+    }
+    return MPI_SUCCESS;
+  }
+  bool completed() override { return pending_->complete() || (the_runner->poll(), pending_->complete()); }
+  int outcome() override {
+    if (!pending_) return MPI_ERR_OTHER;
+    if (!std::exchange(settled_, true)) code_ = settle();
+    return code_;
+  }
+  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+  // It cannot be taken back, since others are in it: what it needs stays for good.
+  void abandon() override { static_cast<void>(pending_.release()); }
+  bool involves(int) const override { return false; }  // its body looks for dead members itself
+
+ private:
+  int settle() {
+    if (const auto& error = pending_->error()) return class_of(error);
+    devices::Stage* const to = in_place ? operands.get() : result.get();
+    return to && !to->store(pending_->call().bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
+  }
+  int class_of(const std::exception_ptr& error) const try {
+    std::rethrow_exception(error);
+  } catch (const team::Truncated& truncated) {
+    log_line(LogLevel::error, "%s: %s", function_, truncated.what());
+    return MPI_ERR_TRUNCATE;
+  } catch (const team::Broken& broken) {
+    return class_and_text(function_, broken);
+  } catch (const std::bad_alloc&) {
+    log_line(LogLevel::error, "%s: out of memory", function_);
+    return MPI_ERR_NO_MEM;
+  }
+  team::Team& team_;
+  const char* const function_;
+  std::unique_ptr<choosing::Overlapping> pending_;
+  bool settled_ = false;
+  int code_ = MPI_SUCCESS;
+};
+
+int start(Communicator& state, MPI_Comm comm, std::unique_ptr<Started> started, Collective collective,
+          std::size_t bytes, MPI_Request* request) {
+  if (stats_on) [[unlikely]] {
+    Tally& t = tally(collective);
+    t.calls.fetch_add(1, std::memory_order_relaxed);
+    t.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  last_algorithm = state.team->broken_off ? "none" : "overlapping";
+  return report(comm, make_request(comm, std::move(started), false, request));
+}
+
+template <class HostCall>
+int overlapping_host(Collective collective, Reason reason, HostCall call) {
+  note_host_request();
+  return to_host(collective, reason, call);
+}
+
+}  // namespace
+
+int Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  const auto host_call = [&] { return host.Ibarrier(comm, request); };
+  const Admission admitted = admit(comm);
+  if (!admitted.team || !request) return overlapping_host(Collective::barrier, admitted.reason, host_call);
+  return guarded(comm, "MPI_Ibarrier", [&]() -> int {
+    auto started = std::make_unique<Started>(*admitted.communicator, Call{Collective::barrier}, "MPI_Ibarrier");
+    return start(*admitted.communicator, comm, std::move(started), Collective::barrier, 0, request);
+  });
+}
+
+namespace {
+
+template <class N, class HostCall>
+int iallreduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request,
+               HostCall host_call) {
+  constexpr Collective collective = Collective::allreduce;
+  const Admission admitted = admit(comm);
+  if (!admitted.team || !request) return overlapping_host(collective, admitted.reason, host_call);
+  Call call{collective};
+  if (const auto reason = describe_reduction(call, MPI_Count(count), type, op))
+    return overlapping_host(collective, *reason, host_call);
+  const bool in_place = send == MPI_IN_PLACE;
+  if (call.bytes && (!recv || (!in_place && (!send || (host_rejects_aliases && send == recv)))))
+    return overlapping_host(collective, Reason::argument, host_call);
+  if (call.bytes == 0 && !admitted.team->broken_off) {
+    *request = common_send();  // complete
+    return MPI_SUCCESS;
+  }
+  call.send = in_place ? recv : send;
+  call.recv = recv;
+  return guarded(comm, "MPI_Iallreduce", [&]() -> int {
+    std::unique_ptr<devices::Stage> operands, result;
+    if (devices::possible()) [[unlikely]] {
+      layout::Data from{static_cast<std::byte*>(const_cast<void*>(call.send)), call.bytes, {}};
+      layout::Data to{static_cast<std::byte*>(call.recv), call.bytes, {}};
+      operands = devices::stage(from, true);
+      if (call.send != call.recv) result = devices::stage(to, false);
+      call.recv = call.send == call.recv ? from.address : to.address;
+      call.send = from.address;
+    }
+    auto started = std::make_unique<Started>(*admitted.communicator, call, "MPI_Iallreduce");
+    started->in_place = call.send == call.recv;
+    started->operands = std::move(operands);
+    started->result = std::move(result);
+    return start(*admitted.communicator, comm, std::move(started), collective, call.bytes, request);
+  });
+}
+
+}  // namespace
+
+int Iallreduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* q) {
+  return iallreduce(s, r, n, t, op, c, q, [&] { return host.Iallreduce(s, r, n, t, op, c, q); });
+}
+int Iallreduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* q) {
+  return iallreduce(s, r, n, t, op, c, q, [&] {
+    return large(host.Iallreduce_c, host.Iallreduce, "MPI_Iallreduce_c", c, s, r, n, t, op, c, q);
+  });
+}
+
+}  // namespace nearfield::mpi
