@@ -52,6 +52,7 @@ struct Attached {
 // Peers::mutex. Errors say what was tried.
 struct Way {
   const char* name;     // NEARFIELD_REACH=^name leaves it out
+  const char* title;    // in reports
   const char* part_of;  // and so does ^that; nullptr: none
   const char* about;
   Costs costs;
