@@ -20,6 +20,8 @@
 // what a child may expect of a buffer that is being received into, so nothing needs to be noted or revoked. Attachments
 // themselves are not inherited; a child must not touch its parent's grants.
 //
+// An owner that dies takes its pages along: who is copying just then ends by SIGBUS, where a segment would have stayed.
+//
 // A failure of any function is taken for the end of it all: the way is out, for this process and, by what members agree
 // on, for its teams.
 #include <dlfcn.h>
