@@ -143,12 +143,10 @@ extern "C" {
 __attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap_view* view) {
   const Lock lock;
   *view = {};
-  view->fd = -1;
   if (lock.held()) give_back_retired(nearfield::heap::copied_on_the_way, false);
   if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed)) return -1;
   view->base = heap.blocks.base();
   view->size = heap.blocks.size();
-  view->fd = heap.blocks.file().get();
   view->used = heap.blocks.top_bytes();
   view->generation = heap.blocks.generation();
   return 0;

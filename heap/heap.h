@@ -13,7 +13,6 @@ struct nearfield_heap_view {
   void* base;
   size_t size; /* bytes of address space, not of memory */
   size_t used; /* bytes from the base below which all blocks lie */
-  int fd;      /* the sealed memfd behind it; stays the heap's */
   uint64_t generation;
 };
 

@@ -55,6 +55,7 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
 
 constinit const Way cma_way = {
     .name = "cma",
+    .title = "CMA",
     .part_of = nullptr,
     .about = "process_vm_readv and process_vm_writev, one copy by system call",
     .costs = {.access = 0.065, .call = 1200, .attach = 0, .page = 0},

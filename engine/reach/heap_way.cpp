@@ -96,6 +96,7 @@ Attached attach(Peers&, Peer& peer, const Region& region) {
 
 constinit const Way heap_way = {
     .name = "heap",
+    .title = "the shared heap",
     .part_of = "mapped",
     .about = "the bytes lie in the shared heap, which peers map when they first need it",
     .costs = {.access = 0.1, .call = 0, .attach = 50'000, .page = 250},

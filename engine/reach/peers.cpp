@@ -30,7 +30,7 @@ Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint
       open |= 1u << w;
       peers->to_close_ |= 1u << w;
     } else {
-      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", way.name, told.error().text.c_str());
+      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", way.title, told.error().text.c_str());
     }
   }
   peers->open_.store(open, std::memory_order_relaxed);
@@ -129,8 +129,8 @@ Peer& Peers::meet(const Card& card) {
     auto reached = ways()[w]->meet(*this, peer, card.told[w]);
     if (reached) peer.ways |= 1u << w;
     else
-      log_line(LogLevel::info, "%s does not reach process %d: %s", ways()[w]->name, int(peer.pid),
-               reached.error().text.c_str());
+      log_line(LogLevel::info, "%s does not reach process %d: %s; copy buffers are used", ways()[w]->title,
+               int(peer.pid), reached.error().text.c_str());
   }
   return peer;
 }
@@ -138,7 +138,7 @@ Peer& Peers::meet(const Card& card) {
 Attached Peers::attach(Peer& peer, const Region& region) {
   const std::size_t way = region.way();
   if (way >= way_count || !ways()[way]->attach) return {.why = "a place that means nothing here"};
-  if (!(peer.ways & open() & 1u << way)) return {.why = std::string(ways()[way]->name) + " is out here"};
+  if (!(peer.ways & open() & 1u << way)) return {.why = std::string(ways()[way]->title) + " is out here"};
   return ways()[way]->attach(*this, peer, region);
 }
 
@@ -160,7 +160,7 @@ const Way* Peers::calls(const Peer& peer) {
 
 void Peers::leave_out(std::size_t way, const std::string& why) {
   if (open_.fetch_and(~(1u << way), std::memory_order_relaxed) >> way & 1)
-    log_line(LogLevel::info, "%s is left out: %s", ways()[way]->name, why.c_str());
+    log_line(LogLevel::info, "%s is left out: %s", ways()[way]->title, why.c_str());
 }
 
 }  // namespace nearfield::reach

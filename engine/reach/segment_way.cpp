@@ -22,6 +22,7 @@ Attached attach(Peers&, Peer& peer, const Region&) {
 
 constinit const Way segment_way = {
     .name = "mapped",
+    .title = "a segment",
     .part_of = nullptr,
     .about = "the bytes lie in memory that the peer has mapped",
     .costs = {.access = 0.1, .call = 0, .attach = 0, .page = 250},

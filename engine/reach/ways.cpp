@@ -4,14 +4,6 @@
 
 namespace nearfield::reach {
 
-namespace {
-constexpr const Way* rows[] = {&segment_way, &heap_way, &xpmem_way, &cma_way};
-static_assert(std::size(rows) == way_count);
-}  // namespace
-
-std::span<const Way* const> ways() { return rows; }
-std::size_t index_of(const Way& way) { return std::size_t(std::ranges::find(rows, &way) - rows); }
-
 Result<std::uint32_t> parse_left_out(const std::string& text) {
   std::uint32_t mask = 0;
   for (std::size_t begin = 0; begin <= text.size();) {

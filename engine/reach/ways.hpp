@@ -52,6 +52,7 @@ struct Attached {
 // Peers::mutex. Errors say what was tried.
 struct Way {
   const char* name;     // NEARFIELD_REACH=^name leaves it out
+  const char* title;    // in reports
   const char* part_of;  // and so does ^that; nullptr: none
   const char* about;
   Costs costs;
@@ -94,8 +95,13 @@ struct Way {
 
 // The rows, one a file.
 extern const Way segment_way, heap_way, xpmem_way, cma_way;
-std::span<const Way* const> ways();
-std::size_t index_of(const Way& way);
+inline constexpr std::array<const Way*, way_count> rows = {&segment_way, &heap_way, &xpmem_way, &cma_way};
+constexpr std::span<const Way* const> ways() { return rows; }
+constexpr std::size_t index_of(const Way& way) {
+  std::size_t w = 0;
+  while (rows[w] != &way) ++w;
+  return w;
+}
 
 // "^cma,^xpmem" as a mask with bit 1 << i for row i. Copy buffers cannot be left out.
 Result<std::uint32_t> parse_left_out(const std::string& text);

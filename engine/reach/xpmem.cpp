@@ -20,6 +20,8 @@
 // what a child may expect of a buffer that is being received into, so nothing needs to be noted or revoked. Attachments
 // themselves are not inherited; a child must not touch its parent's grants.
 //
+// An owner that dies takes its pages along: who is copying just then ends by SIGBUS, where a segment would have stayed.
+//
 // A failure of any function is taken for the end of it all: the way is out, for this process and, by what members agree
 // on, for its teams.
 #include <dlfcn.h>
@@ -117,7 +119,7 @@ Result<std::uint64_t> open(Peers& self) {
   look_up(opened->library.detach, "xpmem_detach");
   // A machine without the library is the usual case, one where it does not work is worth a line.
   const auto left_out = [](const Error& error) {
-    log_line(LogLevel::info, "xpmem is left out: %s", error.text.c_str());
+    log_line(LogLevel::info, "XPMEM is left out: %s", error.text.c_str());
     return error;
   };
   if (lacking) return left_out(Error{std::string("libxpmem lacks ") + lacking});
@@ -197,6 +199,7 @@ void part(Peers&, Peer& peer) {
 
 constinit const Way xpmem_way = {
     .name = "xpmem",
+    .title = "XPMEM",
     .part_of = nullptr,
     .about = "a kernel module maps any memory of the peer's",
     .costs = {.access = 0.1, .call = 0, .attach = 2000, .page = 600},

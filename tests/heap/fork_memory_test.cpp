@@ -27,7 +27,7 @@ class RegionFile {
  public:
   RegionFile() {
     nearfield_heap_view view;
-    if (nearfield_heap_current(&view) == 0) fd_ = fcntl(view.fd, F_DUPFD_CLOEXEC, 0);
+    if (nearfield_heap_current(&view) == 0) fd_ = nearfield_heap_descriptor(view.generation);
   }
   ~RegionFile() { close(fd_); }
   std::size_t bytes() const {
@@ -180,8 +180,8 @@ TEST(InFlight, AnyNumberOfRangesStaysShared) {
   for (char*& p : ranges) p = static_cast<char*>(std::malloc(bytes)), std::memset(p, 1, bytes);
   nearfield_heap_view view;
   ASSERT_EQ(nearfield_heap_current(&view), 0);
-  auto* const peer =
-      static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, view.fd, 0));
+  auto* const peer = static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                                             nearfield_heap_descriptor(view.generation), 0));
   nearfield_heap_on_fork([](void (*keep)(const void*, std::size_t, void*), void* context) {
     for (int i = many; i-- > 0;) keep(ranges[i] + 9000, 100, context);  // of different pages, in no order
     keep(ranges[7], 0, context);

@@ -141,7 +141,8 @@ TEST(Heap, SharesWhatItHandsOut) {
   std::memset(p, 7, 1 << 20);
   nearfield_heap_view view;
   ASSERT_EQ(nearfield_heap_current(&view), 0);
-  void* const other = mmap(nullptr, view.size, PROT_READ, MAP_SHARED | MAP_NORESERVE, view.fd, 0);
+  void* const other =
+      mmap(nullptr, view.size, PROT_READ, MAP_SHARED | MAP_NORESERVE, nearfield_heap_descriptor(view.generation), 0);
   ASSERT_NE(other, MAP_FAILED);
   const auto offset = p - static_cast<char*>(view.base);
   const volatile char& seen = static_cast<char*>(other)[offset + 12345];
@@ -264,8 +265,8 @@ TEST(Fork, LeavesWhatPeersUseShared) {
   std::memset(block, 1, bytes);
   nearfield_heap_view view;
   ASSERT_EQ(nearfield_heap_current(&view), 0);
-  auto* const peer =
-      static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, view.fd, 0));
+  auto* const peer = static_cast<char*>(mmap(nullptr, view.size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                                             nearfield_heap_descriptor(view.generation), 0));
   const auto offset = block - static_cast<char*>(view.base);
   nearfield_heap_on_fork(
       [](void (*keep)(const void*, std::size_t, void*), void* context) { keep(block + 5000, 100000, context); });
