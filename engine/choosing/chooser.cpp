@@ -159,7 +159,7 @@ void Chooser::split(const Call& call, Cell& first) {
   std::unique_ptr<Cell> longer;
   for (std::size_t i = ends.size(); i-- > 0;) {
     auto cell = std::make_unique<Cell>();
-    cell->part = unsigned(i + 1);
+    cell->part = std::uint8_t(i + 1);
     if (i + 1 < ends.size()) cell->upto = ends[i + 1];
     cell->longer = std::move(longer);
     longer = std::move(cell);

@@ -62,15 +62,16 @@ class Chooser {
  private:
   using Row = const collectives::Algorithm*;
   struct Tried;
-  struct Cell {
-    std::size_t upto = ~std::size_t{0};  // bytes
+  // In one line: a call looks at one of them.
+  struct alignas(64) Cell {
     std::uint64_t calls = 0, event = 1;  // the call that is not run as the others, 0: none
+    std::size_t upto = ~std::size_t{0};  // bytes
     Row algorithm = nullptr;
-    Row staged = nullptr;                  // when buffers are out of reach
-    std::uint32_t skip = 0, failures = 0;  // calls that take `staged` at once; how often reach has failed
+    Row staged = nullptr;                 // when buffers are out of reach
+    std::uint32_t skip = 0;               // calls that take `staged` at once
+    std::uint8_t failures = 0, part = 0;  // how often reach has failed; of the class
     std::unique_ptr<Tried> trials;
     std::unique_ptr<Cell> longer;  // of the same class
-    unsigned part = 0;
   };
   static Row run_or_staged(team::Track& track, const collectives::Call& call, Row algorithm, Row staged) {
     if (collectives::run(track, *algorithm, call)) return algorithm;
@@ -92,7 +93,7 @@ class Chooser {
     }
     const Row ran = run_or_staged(track, call, cell.algorithm, cell.staged);
     if (ran == cell.algorithm) cell.failures = 0;
-    else cell.skip = 1u << std::min(++cell.failures, 6u);
+    else cell.skip = 1u << (cell.failures = std::uint8_t(std::min(cell.failures + 1, 6)));
     return ran;
   }
   // Calls that are not run as those before: the first, and those of trials.

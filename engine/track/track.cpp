@@ -130,8 +130,8 @@ inline void Track::ring_everybody() {
 template <class Word>
 inline void Track::meet_by(Word word, What what, std::uint64_t value) {
   auto lacking = [&](int m) { return word(*words_[m]).load(std::memory_order_relaxed) < value; };
-  if (shape_.meeting == Meeting::tree) return meet_along_tree(lacking);
-  if (shape_.meeting == Meeting::gate) {
+  if (meeting_ == Meeting::tree) return meet_along_tree(lacking);
+  if (meeting_ == Meeting::gate) {
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
     // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
@@ -164,6 +164,7 @@ inline void Track::meet_along_tree(Lacking lacking) {
 }
 
 void Track::join_tree() {
+  meeting_ = shape_.meeting;
   parent_ = tree().parent(rank_, 0);
   tree().each_part(rank_, 0, [&](int member) {
     if (member != rank_) children_.push_back(member);

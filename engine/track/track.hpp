@@ -229,7 +229,8 @@ class Track {
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
-  int parent_ = -1;  // in the tree whose root is the first member
+  Meeting meeting_ = Meeting::flags;  // the shape's
+  int parent_ = -1;                   // in the tree whose root is the first member
   std::vector<int> children_;
   std::uint64_t meetings_ = 0;  // along the tree
   bool last_rounds_rooted_ = false;
