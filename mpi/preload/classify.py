@@ -86,9 +86,13 @@ def signature(parameters: str) -> str:
     return "(" + ", ".join(type_of(one) for one in parameters.split(",")) + ")"
 
 
-def names_in(path: Path) -> list[str]:
-    """What a .def file lists."""
-    return re.findall(r"^F\((\w+)", path.read_text(), re.MULTILINE)
+def own_names(path: Path) -> set[str]:
+    """The functions of functions.def, with their large-count twins."""
+    found = set()
+    for kind, words in re.findall(r"^(F|L|Y|YL|T|C)\(([^()]*)", path.read_text(), re.MULTILINE):
+        name = words.split(",")[kind == "T"].strip()
+        found |= {name, f"{name}_c"} if kind in ("L", "YL", "C") else {name}
+    return found
 
 
 def is_local(name: str) -> bool:
@@ -98,7 +102,7 @@ def is_local(name: str) -> bool:
 
 def generate(known: dict[str, str]) -> dict[str, str]:
     """The files' contents, from all functions and their parameters."""
-    own = set(names_in(ROOT / "mpi/preload/functions.def")) | set(OWN_EXTENSIONS)
+    own = own_names(ROOT / "mpi/functions.def") | set(OWN_EXTENSIONS)
     blocking = {n: signature(p) for n, p in sorted(known.items()) if n not in own and not is_local(n)}
     plain = [name for name in blocking if not name.startswith("X_")]
     extensions = [*OWN_EXTENSIONS, *(name for name in blocking if name.startswith("X_"))]
@@ -156,7 +160,11 @@ def main() -> int:
             ]
             if missing:
                 print(f"{path} lacks {', '.join(missing)}; run mpi/preload/classify.py", file=sys.stderr)
-            wrong += len(missing)
+            own = own_names(ROOT / "mpi/functions.def")
+            superfluous = sorted(own & set(re.findall(r"^F\((\w+)", file.read_text(), re.MULTILINE)))
+            if superfluous:
+                print(f"{path} has {', '.join(superfluous)}, which Nearfield has a version of", file=sys.stderr)
+            wrong += len(missing) + len(superfluous)
         else:
             file.write_text(text)
     print(f"{len(known)} functions")

@@ -25,13 +25,17 @@
 #include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
 
+#define NAME(name)                                                                  \
+  extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
+  extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
+  extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
+#include "mpi/each_function.def"
 #define F(name)                                                                  \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
   extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
 #include "blocking.def"
 #include "extensions.def"
-#include "functions.def"
 #undef F
 
 namespace nearfield::preload {
@@ -47,8 +51,9 @@ struct Slot {
 constexpr Slot slots[] = {
 #define F(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "blocking.def"
-#include "functions.def"
 #undef F
+#define NAME(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
+#include "mpi/each_function.def"
 #define F(name) {"PMPI" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "extensions.def"  // X_Y: MPIX_Y
 #undef F

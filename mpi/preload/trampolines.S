@@ -17,7 +17,7 @@
   .hidden slot;           \
   slot : .quad first;
 
-#define FUNCTION(symbol, name)                                 \
+#define ENTRIES(symbol, name)                                  \
   .text;                                                       \
   JUMP(symbol, nearfield_slot_##name)                          \
   JUMP(P##symbol, nearfield_pslot_##name)                      \
@@ -31,11 +31,12 @@
   SLOT(nearfield_slot_##name, bind_##name)                     \
   SLOT(nearfield_pslot_##name, pbind_##name)
 
-#define F(name) FUNCTION(MPI_##name, name)
-#include "functions.def"
+#define NAME(name) ENTRIES(MPI_##name, name)
+#include "mpi/each_function.def"
+#define F(name) ENTRIES(MPI_##name, name)
 #include "blocking.def"
 #undef F
-#define F(name) FUNCTION(MPI##name, name) /* X_Y: MPIX_Y */
+#define F(name) ENTRIES(MPI##name, name) /* X_Y: MPIX_Y */
 #include "extensions.def"
 
   .text

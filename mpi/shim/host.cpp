@@ -40,6 +40,12 @@ bool bind_host(void* library) {
   host_rejects_aliases = !check || !std::strchr("0nNfF", *check);  // 0, no, false
 #endif
   const char* lacking = nullptr;
+#define LACKING(name, types) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define FUNCTION(name, types) \
+  LACKING(name, types)        \
+  if (!host.name) lacking = #name;
+#define OF_HANDLES(result, name, types)
+#include "mpi/each_function.def"
 #define F(name)                                                              \
   host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name)); \
   if (!host.name) lacking = #name;
@@ -47,7 +53,6 @@ bool bind_host(void* library) {
 #undef F
 #define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
 #define L(name, arguments) F(name##_c, arguments)
-  NEARFIELD_LARGE_FUNCTIONS(F)
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
 #include "mpi/shim/signatures.def"
 #undef F

@@ -247,10 +247,9 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
 
 // The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
-#define F(function) \
+#define NAME(function) \
   if (!std::strcmp(name, #function)) return nearfield::mpi::entry<&nearfield::mpi::function>(#function);
-#include "mpi/preload/functions.def"
-#undef F
+#include "mpi/each_function.def"
   if (!std::strcmp(name, "X_Request_is_complete"))
     return reinterpret_cast<void*>(&nearfield::mpi::X_Request_is_complete);
   if (!std::strcmp(name, "X_Comm_revoke") && nearfield::mpi::host.Comm_revoke)
