@@ -27,7 +27,7 @@ inline constexpr std::size_t collective_count = 0
 // clang-format on
 
 // Members that have something to give, or that get something.
-enum class Who : std::uint8_t { nobody, root, others, all };
+enum class Who : std::uint8_t { nobody, root, others, all_but_first, all };
 // How much each of them: a block, whose length a call tells, or one for every member.
 enum class Amount : std::uint8_t { block, blocks };
 
@@ -40,6 +40,7 @@ struct Side {
       case Who::nobody: return false;
       case Who::root: return rank == root;
       case Who::others: return rank != root;
+      case Who::all_but_first: return rank > 0;
       case Who::all: break;
     }
     return true;
@@ -50,7 +51,7 @@ struct Side {
 };
 
 // Which members' operands a result is made of, always from left to right in rank order.
-enum class Combines : std::uint8_t { none, all_operands };
+enum class Combines : std::uint8_t { none, all_operands, up_to_own, before_own };
 // Where what a member gives and what it gets are one buffer: what it gives already lies where its result goes, or what
 // it gets stays where it is.
 enum class InPlace : std::uint8_t { never, same_address, own_block_of_recv, own_block_of_send };

@@ -34,7 +34,8 @@ std::uint32_t expected(const Operation& op, int me, int size, int round, int roo
   const std::size_t at = i % count + (op.gives.amount == Amount::blocks ? count * std::size_t(me) : 0);
   if (!op.reduces()) return value(op.gives.who == Who::root ? root : block, round, at);
   std::uint32_t total = 0;
-  for (int r = 0; r < size; ++r) total += value(r, round, at);
+  const int end = op.combines == Combines::before_own ? me : op.combines == Combines::up_to_own ? me + 1 : size;
+  for (int r = 0; r < end; ++r) total += value(r, round, at);
   return total;
 }
 

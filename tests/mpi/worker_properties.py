@@ -160,7 +160,8 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
     if count * p > 300000:
         count //= p
     root = case["root"] % p
-    reduction = name in ("reduce", "allreduce", "reduce_scatter_block")
+    scans = name in ("scan", "exscan")
+    reduction = scans or name in ("reduce", "allreduce", "reduce_scatter_block")
     operation = OPERATORS[case["operator"] % len(OPERATORS)]
     if reduction:
         if dtype[0] == "c" and operation not in (MPI.SUM, MPI.PROD):
@@ -197,10 +198,13 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
                 comm.Reduce(MPI.IN_PLACE, recv.spec(), operation, root)
             else:
                 comm.Reduce(send.spec(), recv.spec() if me == root else None, operation, root)
-        elif name == "allreduce":
+        elif name == "allreduce" or scans:
             if in_place:
                 recv.put(values)
-            comm.Allreduce(MPI.IN_PLACE if in_place else send.spec(), recv.spec(), operation)
+            function = {"allreduce": comm.Allreduce, "scan": comm.Scan, "exscan": comm.Exscan}[name]
+            function(MPI.IN_PLACE if in_place else send.spec(), recv.spec(), operation)
+            if name == "exscan" and me == 0:
+                return np.zeros(0, dtype)  # undefined
         elif name in ("allgather", "gather"):
             everybody = name == "allgather"
             if in_place and (everybody or me == root):
@@ -246,8 +250,9 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3, err_msg=what)
         again = call()
         if operation in (MPI.SUM, MPI.MIN, MPI.MAX) and (name != "reduce" or me == root):
-            parts = [contribution(dtype, send_count, r, seed) for r in range(p)]
-            exact = fold(operation, parts)
+            ranks = {"scan": me + 1, "exscan": me}.get(name, p)
+            parts = [contribution(dtype, send_count, r, seed) for r in range(ranks)]
+            exact = fold(operation, parts) if parts else got
             if name == "reduce_scatter_block":
                 exact = exact[me * count : (me + 1) * count]
             assert got.tobytes() == exact.tobytes(), f"{what}: not the left fold in rank order"
