@@ -169,7 +169,19 @@ def test_different_calls_are_named(what: str, names: list[str]) -> None:
 
 # Open MPI serves fault-tolerant programs where it is asked to; MPICH's build does not.
 TOLERANT = ("--with-ft", "ulfm")
-WAITS = ["barrier", "bcast", "alltoallv", "recv", "any", "probe", "mprobe", "send", "ssend", "test", "waitall"]
+WAITS = [
+    "barrier",
+    "bcast",
+    "alltoallv",
+    "recv",
+    "any",
+    "probe",
+    "mprobe",
+    "send",
+    "ssend",
+    "test",
+    "waitall",
+]
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))

@@ -85,9 +85,8 @@ struct Part {
   }
 };
 
-// The messages have a context of their own.
 messages::Partners partners_of(const Communicator& c) {
-  return {*the_messenger, c.members, c.rank, mix_context(c.context, ~std::uint64_t{0})};
+  return {*the_messenger, c.members, c.rank, context_of_collectives(c)};
 }
 
 // Our part of a call: the arguments as the engine takes them, for as long as it needs them.
