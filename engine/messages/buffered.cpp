@@ -6,31 +6,35 @@ void Buffered::attach(Key key, const Attached& buffer) {
   const std::lock_guard lock(mutex_);
   drop_gone();
   if (key != process) more_than_the_process_.store(true, std::memory_order_relaxed);
-  attached_[key] = buffer;
+  accounts_[key].attached = buffer;
 }
 
 void Buffered::detach(Key key) {
   const std::lock_guard lock(mutex_);
-  attached_.erase(key);
+  if (const auto found = accounts_.find(key); found != accounts_.end()) found->second.attached.reset();
 }
 
 std::optional<Buffered::Attached> Buffered::attached(Key key) {
   const std::lock_guard lock(mutex_);
-  const auto found = attached_.find(key);
-  return found == attached_.end() ? std::nullopt : std::optional(found->second);
+  drop_gone();
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? std::nullopt : found->second.attached;
 }
 
 void Buffered::forget(Key key) {
   if (!more_than_the_process_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(gone_mutex_);
   gone_.push_back(key);
+  any_gone_.store(true, std::memory_order_relaxed);
 }
 
 void Buffered::drop_gone() {
+  if (!any_gone_.load(std::memory_order_relaxed)) [[likely]]
+    return;
   const std::lock_guard lock(gone_mutex_);
+  any_gone_.store(false, std::memory_order_relaxed);
   for (const Key key : gone_) {
-    attached_.erase(key);
-    used_.erase(key);
+    accounts_.erase(key);
     for (Outgoing& out : outgoing_)
       if (out.key == key) out.key.reset();
   }
@@ -39,34 +43,38 @@ void Buffered::drop_gone() {
 
 void Buffered::collect() {
   drop_gone();
-  std::erase_if(outgoing_, [&](const Outgoing& out) {
-    if (!out.request.complete()) return false;
-    if (out.key) used_[*out.key] -= out.counted;
-    return true;
-  });
+  for (auto out = outgoing_.begin(); out != outgoing_.end();) {
+    if (!out->request.complete()) {
+      ++out;
+      continue;
+    }
+    if (out->key) accounts_.find(*out->key)->second.used -= out->counted;
+    out = outgoing_.erase(out);
+  }
 }
 
-// Counts against the buffer of `key` that is attached, if there is room.
-bool Buffered::fits(Key key, std::uint64_t bytes) {
-  const auto found = attached_.find(key);
-  return found != attached_.end() && (found->second.automatic || used_[key] + bytes <= found->second.bytes);
+// Its own where something is attached to it, else the process's; the end where there is none either.
+std::map<Buffered::Key, Buffered::Account>::iterator Buffered::account_for(Key key) {
+  const auto found = accounts_.find(key);
+  return found != accounts_.end() && found->second.attached ? found : accounts_.find(process);
 }
 
 Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const Envelope& envelope,
                               const layout::Data& data, std::uint64_t overhead) {
+  const std::uint64_t counted = data.bytes + overhead;
+  auto has_room = [&](const auto& account) { return account != accounts_.end() && account->second.has_room(counted); };
   std::unique_lock lock(mutex_);
   collect();
-  if (!attached_.contains(key)) key = process;
-  const std::uint64_t counted = data.bytes + overhead;
-  if (!fits(key, counted)) {
+  auto account = account_for(key);
+  if (!has_room(account)) {
     lock.unlock();
     messenger.poll();
     lock.lock();
     collect();
-    if (!fits(key, counted)) return Sent::no_room;
+    account = account_for(key);
+    if (!has_room(account)) return Sent::no_room;
   }
   if (messenger.send_at_once(member, envelope, data)) return Sent::yes;
-  std::uint64_t& used = used_[key];
   Outgoing& out = outgoing_.emplace_back(data.bytes);
   if (!out.copy.data()) {
     outgoing_.pop_back();
@@ -74,9 +82,9 @@ Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const E
   }
   layout::gather(out.copy.data(), data, 0, data.bytes);
   out.counted = counted;
-  out.key = key;
+  out.key = account->first;
   out.number = ++last_;
-  used += counted;
+  account->second.used += counted;
   out.request.is_send = true;
   out.request.member = member;
   out.request.envelope = envelope;
@@ -88,8 +96,8 @@ Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const E
 std::uint64_t Buffered::outstanding(Key key) {
   const std::lock_guard lock(mutex_);
   collect();
-  const auto found = used_.find(key);
-  return found == used_.end() ? 0 : found->second;
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? 0 : found->second.used;
 }
 
 void Buffered::flush(Messenger& messenger, Key key) {

@@ -62,20 +62,27 @@ class Buffered {
     std::optional<Key> key;     // none: whoever had it has gone
     std::uint64_t number = 0;
   };
+  struct Account {
+    std::optional<Attached> attached;
+    std::uint64_t used = 0;  // bytes
+    bool has_room(std::uint64_t bytes) const {
+      return attached && (attached->automatic || used + bytes <= attached->bytes);
+    }
+  };
   // Under the mutex.
   void drop_gone();
   void collect();
-  bool fits(Key key, std::uint64_t bytes);
+  std::map<Key, Account>::iterator account_for(Key key);
 
   std::mutex mutex_;
-  std::map<Key, Attached> attached_;
-  std::map<Key, std::uint64_t> used_;
+  std::map<Key, Account> accounts_;
   std::list<Outgoing> outgoing_;
   std::uint64_t last_ = 0;
 
   // Apart, for callers of forget() whose locks the messenger may want.
   std::mutex gone_mutex_;
   std::vector<Key> gone_;
+  std::atomic<bool> any_gone_{false};
   std::atomic<bool> more_than_the_process_{false};  // has ever attached
 };
 

@@ -55,68 +55,70 @@ void transfer(const Partners& partners, bool sends, int partner, const layout::D
 
 }  // namespace
 
-Pairwise::Pairwise(const Partners& partners) : partners_(partners), pairs_(partners.members.size()) {}
+Pairwise::Pairwise(const Partners& partners) : partners_(partners), parts_(2 * partners.members.size()) {}
 
-std::uint64_t Pairwise::bytes_to_all() const {
+std::uint64_t Pairwise::bytes_to_all() {
   std::uint64_t sum = 0;
-  for (const Pair& pair : pairs_) sum += pair.to.bytes;
+  for (int r = 0; r < partners_.count(); ++r) sum += to(r).bytes;
   return sum;
 }
 
 void Pairwise::copy_aside() {
   std::uint64_t all = 0;
-  for (const Pair& pair : pairs_) all += pair.from.bytes;
+  for (int r = 0; r < partners_.count(); ++r) all += from(r).bytes;
   aside_.emplace(std::max<std::uint64_t>(all, 1));
   std::byte* at = aside_->data();
   if (!at) throw std::bad_alloc();
-  for (Pair& pair : pairs_) {
-    layout::gather(at, pair.from, 0, pair.from.bytes);
-    pair.to = {at, pair.from.bytes, {}};
-    at += pair.from.bytes;
+  for (int r = 0; r < partners_.count(); ++r) {
+    layout::gather(at, from(r), 0, from(r).bytes);
+    to(r) = {at, from(r).bytes, {}};
+    at += from(r).bytes;
   }
 }
 
 void Pairwise::prepare() {
-  later_.reserve(pairs_.size());
-  const bool short_ones = std::ranges::all_of(pairs_, [](const Pair& pair) { return pair.to.bytes <= short_bytes; });
-  if (!short_ones) requests_ = std::make_unique<Request[]>(2 * pairs_.size());
+  bool all_short = true;
+  for (int r = 0; r < partners_.count(); ++r) all_short &= to(r).bytes <= short_bytes;
+  later_.reserve(partners_.members.size());
+  if (!all_short) requests_ = std::make_unique<Request[]>(parts_.size());
 }
 
 Trouble Pairwise::run() {
   Trouble trouble = Trouble::none;
   exchange_with_ourselves(trouble);
-  if (requests_) each_target(partners_, [&](int to) { later_.push_back(to); });
-  else if (!send_at_once()) requests_.reset(new (std::nothrow) Request[2 * pairs_.size()]);
+  if (requests_) each_target(partners_, [&](int partner) { later_.push_back(partner); });
+  else if (!send_at_once()) requests_.reset(new (std::nothrow) Request[parts_.size()]);
   if (requests_) run_by_requests(trouble);
   else run_one_by_one(trouble);
   return trouble;
 }
 
-void Pairwise::exchange_with_ourselves(Trouble& trouble) const {
-  const auto& [to, from] = pairs_[std::size_t(partners_.me)];
-  if (to.bytes > from.bytes) trouble = Trouble::truncated;
-  layout::copy(from, to, 0, std::min(to.bytes, from.bytes));
+void Pairwise::exchange_with_ourselves(Trouble& trouble) {
+  const layout::Data &source = to(partners_.me), &target = from(partners_.me);
+  if (source.bytes > target.bytes) trouble = Trouble::truncated;
+  layout::copy(target, source, 0, std::min(source.bytes, target.bytes));
 }
 
 // Whether all have left.
 bool Pairwise::send_at_once() {
-  each_target(partners_, [&](int to) {
-    const layout::Data& data = pairs_[std::size_t(to)].to;
-    const int member = partners_.members[std::size_t(to)];
+  each_target(partners_, [&](int partner) {
+    const layout::Data& data = to(partner);
+    const int member = partners_.members[std::size_t(partner)];
     const Envelope envelope{partners_.context, partners_.me, tag};
-    if (data.bytes && !partners_.messenger.send_at_once(member, envelope, data)) later_.push_back(to);
+    if (data.bytes && !partners_.messenger.send_at_once(member, envelope, data)) later_.push_back(partner);
   });
   return later_.empty();
 }
 
 void Pairwise::run_by_requests(Trouble& trouble) {
   std::size_t used = 0;
-  auto start_one = [&](bool sends, int partner, const layout::Data& data) {
-    if (data.bytes) start(partners_, requests_[used++], sends, partner, data);
+  auto start_one = [&](bool sends, int partner) {
+    if (const layout::Data& data = sends ? to(partner) : from(partner); data.bytes)
+      start(partners_, requests_[used++], sends, partner, data);
   };
   try {
-    each_source(partners_, [&](int from) { start_one(false, from, pairs_[std::size_t(from)].from); });
-    for (const int to : later_) start_one(true, to, pairs_[std::size_t(to)].to);
+    each_source(partners_, [&](int partner) { start_one(false, partner); });
+    for (const int partner : later_) start_one(true, partner);
     for (std::size_t i = 0; i < used; ++i) {
       partners_.messenger.wait(requests_[i]);
       judge(requests_[i], trouble);
@@ -129,11 +131,10 @@ void Pairwise::run_by_requests(Trouble& trouble) {
 }
 
 // Without requests, or with no send left to start. Peers take in what they are not waiting for.
-void Pairwise::run_one_by_one(Trouble& trouble) const {
-  for (const int to : later_) transfer(partners_, true, to, pairs_[std::size_t(to)].to, trouble);
-  each_source(partners_, [&](int from) {
-    if (const layout::Data& data = pairs_[std::size_t(from)].from; data.bytes)
-      transfer(partners_, false, from, data, trouble);
+void Pairwise::run_one_by_one(Trouble& trouble) {
+  for (const int partner : later_) transfer(partners_, true, partner, to(partner), trouble);
+  each_source(partners_, [&](int partner) {
+    if (from(partner).bytes) transfer(partners_, false, partner, from(partner), trouble);
   });
 }
 

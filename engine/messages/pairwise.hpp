@@ -40,8 +40,8 @@ class Pairwise {
   explicit Pairwise(const Partners& partners);
 
   // What goes to and what comes from a partner, ourselves among them; nothing unless it is filled in.
-  layout::Data& to(int partner) { return pairs_[std::size_t(partner)].to; }
-  layout::Data& from(int partner) { return pairs_[std::size_t(partner)].from; }
+  layout::Data& to(int partner) { return parts_[2 * std::size_t(partner)]; }
+  layout::Data& from(int partner) { return parts_[2 * std::size_t(partner) + 1]; }
 
   // In place: what is sent lies where the same partner's part will be received, and goes by way of a copy.
   // pre: from() is filled in for all. Throws std::bad_alloc.
@@ -53,19 +53,16 @@ class Pairwise {
   // pre: prepare() has returned; to and from do not overlap. Throws Broken, and then nothing is under way any more.
   Trouble run();
 
-  std::uint64_t bytes_to_all() const;
+  std::uint64_t bytes_to_all();
 
  private:
-  struct Pair {
-    layout::Data to, from;
-  };
-  void exchange_with_ourselves(Trouble& trouble) const;
+  void exchange_with_ourselves(Trouble& trouble);
   bool send_at_once();
   void run_by_requests(Trouble& trouble);
-  void run_one_by_one(Trouble& trouble) const;
+  void run_one_by_one(Trouble& trouble);
 
   const Partners partners_;
-  std::vector<Pair> pairs_;
+  std::vector<layout::Data> parts_;      // to and from each
   std::vector<int> later_;               // whom we could not send to at once, in order
   std::unique_ptr<Request[]> requests_;  // two per partner, unless all sends are short
   std::optional<memory::Temporary> aside_;

@@ -116,7 +116,7 @@ class Exchange {
     for (int r = 0; r < partners() && code == MPI_SUCCESS; ++r) code = received(r).store(pairwise_.from(r).bytes);
     return code;
   }
-  std::uint64_t bytes() const { return pairwise_.bytes_to_all(); }
+  std::uint64_t bytes() { return pairwise_.bytes_to_all(); }
 
  private:
   int partners() const { return int(parts_.size() / 2); }
