@@ -1,6 +1,6 @@
-// Fault tolerance (ULFM): MPIX_Comm_revoke must end all waits in a communicator, on all ranks, and the host does not
-// see those that are inside Nearfield. So it is told in shared memory: to the team by a word in its member's block, to
-// messages by their contexts.
+// Fault tolerance (ULFM, law 8 of docs/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on all
+// ranks, and the host does not see those that are inside Nearfield. So it is told in shared memory: to the team by a
+// word in its member's block, to messages by their contexts.
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/messages/point.hpp"
 
