@@ -1,5 +1,7 @@
 #include "engine/messages/buffered.hpp"
 
+#include <algorithm>
+
 namespace nearfield::messages {
 
 void Buffered::attach(Key key, const Attached& buffer) {
@@ -102,8 +104,15 @@ std::uint64_t Buffered::outstanding(Key key) {
 
 void Buffered::flush(Messenger& messenger, Key key) {
   if (!outstanding(key)) return;
-  messenger.wait_until([&] { return !outstanding(key); }, [](int) { return false; }, nullptr,
+  messenger.wait_until([&] { return !outstanding(key); }, [&](int member) { return on_its_way(key, member); }, nullptr,
                        "waiting for buffered messages to leave");
+}
+
+bool Buffered::on_its_way(Key key, int member) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(outgoing_, [&](const Outgoing& out) {
+    return out.key == key && out.request.member == member && !out.request.complete();
+  });
 }
 
 bool Buffered::any_outgoing() {

@@ -45,8 +45,11 @@ class Buffered {
             std::uint64_t overhead);
 
   std::uint64_t outstanding(Key key);  // bytes that count against it
+  // Until nothing counts against it. Throws Broken where a receiver has died.
   void flush(Messenger& messenger, Key key);
   bool any_outgoing();
+  // Whether a message that counts against `key` is on its way to that member.
+  bool on_its_way(Key key, int member);
 
   // Messages are numbered in the order in which they were copied.
   std::uint64_t last();

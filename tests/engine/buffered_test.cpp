@@ -2,6 +2,7 @@
 #include "engine/messages/buffered.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <random>
@@ -138,6 +139,25 @@ TEST(Buffered, LaterMessagesAreNotWaitedFor) {
                                   return good && send(m, b, one, 1) == Sent::yes;
                                 }),
             0);
+}
+
+TEST(Buffered, AReceiverThatDiesEndsTheFlush) {
+  EXPECT_EQ(run(2,
+                [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
+                  Buffered buffered;
+                  buffered.attach(one, {nullptr, 0, true});
+                  if (rank == 0 && send(messenger, buffered, one, 0) != Sent::yes) return false;
+                  bootstrap.meet();
+                  if (rank == 1) raise(SIGKILL);
+                  try {
+                    buffered.flush(messenger, one);
+                  } catch (const team::Died&) {
+                    std::fflush(nullptr);
+                    _exit(0);  // what it has copied is still under way
+                  }
+                  return false;
+                }),
+            1);  // the one that died
 }
 
 TEST(Buffered, RandomMessagesArriveInOrder) {

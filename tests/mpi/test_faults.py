@@ -171,6 +171,7 @@ def test_different_calls_are_named(what: str, names: list[str]) -> None:
 TOLERANT = ("--with-ft", "ulfm")
 WAITS = [
     "barrier",
+    "ibarrier",
     "bcast",
     "alltoallv",
     "recv",

@@ -110,7 +110,7 @@ class Flush final : public Activity {
   int outcome() override { return MPI_SUCCESS; }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override {}
-  bool involves(int) const override { return true; }
+  bool involves(int member) const override { return buffered.on_its_way(key_, member); }
 
  private:
   const std::uint64_t key_;
