@@ -61,13 +61,13 @@ class Messenger final : public waiting::Source {
 
   // ---- progress
   bool poll() override;  // whatever can be done now; whether anything was
-  // ---- while the rank is in a call of the host, and another thread stands in for it
+  // ---- while the rank is elsewhere, and another thread stands in for it (stand_in.hpp)
   void lend();       // from now on all take the lock, and peers that are blocked on us may ring summons()
   void take_back();  // returns when the stand-in is through with its step
   // One step of the stand-in, under the lock throughout, unless `back()` says that the rank is back. Where nothing is
   // left to do, peers may ring again.
   enum class Did { moved, waits, nothing_to_do };
-  Did stand_in(bool (*back)());
+  Did stand_in(FunctionRef<bool()> back);
   Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,

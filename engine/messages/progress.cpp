@@ -137,7 +137,7 @@ void Messenger::take_back() {
   threaded_.store(false, std::memory_order_relaxed);
 }
 
-Messenger::Did Messenger::stand_in(bool (*back)()) {
+Messenger::Did Messenger::stand_in(FunctionRef<bool()> back) {
   const std::lock_guard lock(lock_);
   if (back()) return Did::nothing_to_do;
   Guard guard(*this, Guard::held);

@@ -93,6 +93,11 @@ memory::CopyBuffers& Node::copy_buffers() {
   return *copy_buffers_;
 }
 
+void Node::leave() {
+  reach_->close();
+  header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+}
+
 void Node::tune(int sharing_ranks, bool one_group) {
   if (sharing_ranks <= sharing_ranks_) return;
   sharing_ranks_ = sharing_ranks;

@@ -41,6 +41,8 @@ class Node {
   const Machine& machine() const { return machine_; }
   void learn(const Handing& found);  // and stores it for the next programs
   bool has_calibrated = false;
+  // Nothing of this process is to be had any more, and others need not wait for it.
+  void leave();
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 

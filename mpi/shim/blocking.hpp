@@ -1,4 +1,5 @@
-// Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp), and counted.
+// Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp, law 3 of
+// docs/architecture.md), and counted.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/stand_in.hpp"

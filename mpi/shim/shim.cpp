@@ -178,6 +178,7 @@ int Finalize() {
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
   if (lent_at_the_end) StandIn::take_back();
+  if (the_stand_in) the_stand_in->dismiss();
   the_messenger = nullptr;
   return code;
 }

@@ -1,18 +1,13 @@
-// While a call of the host blocks, messages of ours may need this rank: a peer may have run out of room for what it
-// sends, or wait for a receive that was posted here, and the host may in turn wait for that peer. So a thread stands in
-// for the rank until the call returns.
-//
-//   rank                                      stand-in                          peer
-//   lends itself: says where it can be rung   sleeps
-//   calls the host                            takes in what has come, under     is blocked on the rank: rings
-//     (something of ours under way: rings)    the messenger's lock, until
-//   is back: takes the lock once              nothing moves; sleeps again
-//
-// The thread is started at the first such call; programs that never make one do not have it. It costs a rank nothing
-// while nobody rings: the messenger takes its lock only while the rank is lent.
+// Around a call of the host that may block: a thread stands in for the rank meanwhile, so that messages of ours go on
+// (engine/messages/stand_in.hpp, law 3 of docs/architecture.md). Whatever gives a call of the program to the host does
+// it inside of one: here are those of messages and collectives, in blocking.hpp all others.
 #pragma once
+#include "engine/messages/stand_in.hpp"
 
 namespace nearfield::mpi {
+
+// Made with the messenger; nullptr: the host carries all messages. Never destroyed, as the messenger.
+extern messages::StandIn* the_stand_in;
 
 class StandIn {
  public:
@@ -23,8 +18,8 @@ class StandIn {
   StandIn(const StandIn&) = delete;
 
   // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
-  static bool lend();
-  static void take_back();
+  static bool lend() { return the_stand_in && the_stand_in->lend(); }
+  static void take_back() { the_stand_in->take_back(); }
 
  private:
   bool lent_;

@@ -1,4 +1,5 @@
-// Statistics per operation, kept when NEARFIELD_STATS is on, printed at MPI_Finalize.
+// Statistics per operation, kept when NEARFIELD_STATS is on, printed at MPI_Finalize: what we carried, what the host
+// did, and why it was the host (law 5 of docs/architecture.md). Threads count at the same time, in no order.
 #pragma once
 #include <atomic>
 #include <cstdint>

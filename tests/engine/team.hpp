@@ -76,7 +76,7 @@ inline int run_processes(int size, int seconds,
       bool good = false;
       if (node) {
         good = body(**node, bootstrap, rank, size);
-        (*node)->header().left.store(1);
+        (*node)->leave();
         node->release();
       } else {
         std::fprintf(stderr, "%s\n", node.error().text.c_str());

@@ -169,7 +169,20 @@ def test_different_calls_are_named(what: str, names: list[str]) -> None:
 
 # Open MPI serves fault-tolerant programs where it is asked to; MPICH's build does not.
 TOLERANT = ("--with-ft", "ulfm")
-WAITS = ["barrier", "bcast", "recv", "any", "probe", "mprobe", "send", "ssend", "test", "waitall"]
+WAITS = [
+    "barrier",
+    "ibarrier",
+    "bcast",
+    "alltoallv",
+    "recv",
+    "any",
+    "probe",
+    "mprobe",
+    "send",
+    "ssend",
+    "test",
+    "waitall",
+]
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))
@@ -180,7 +193,7 @@ def test_revoking_ends_waits(host: str, wait: str) -> None:
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))
-@pytest.mark.parametrize("wait", ["barrier", "recv", "waitall", "probe"])
+@pytest.mark.parametrize("wait", ["barrier", "alltoallv", "recv", "waitall", "probe"])
 def test_a_dead_rank_is_an_error_that_programs_survive(host: str, wait: str) -> None:
     program = [compile_c(host, "revokes.c"), "dead", wait]
     job = launch(host, 3, program, options=TOLERANT, timeout=30)

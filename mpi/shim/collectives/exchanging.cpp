@@ -1,14 +1,12 @@
-// All-to-all of lengths and types that differ by pair: MPI_Alltoallv and MPI_Alltoallw, as messages between all pairs.
+// All-to-all of lengths and types that differ by pair: MPI_Alltoallv and MPI_Alltoallw, as messages between all pairs
+// (engine/messages/pairwise.hpp). Here: the arguments of a call, types, packing, devices, errors.
 //
-// What a member exchanges is known to its partner alone, so nothing is agreed beforehand: each pair finds out for
-// itself what its memory allows (engine/messages). Short messages are sent first, as a rule at once; otherwise all
-// receives are posted before the first send. Both follow the rotated order, in which every member has a partner of its
-// own at each step. The messages have a context of their own.
+// Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
+// host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
 #include <algorithm>
 #include <memory>
-#include <numeric>
 
-#include "engine/orders/orders.hpp"
+#include "engine/messages/pairwise.hpp"
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/messages/point.hpp"
 
@@ -52,7 +50,6 @@ struct Parts {
 
 // What goes to or comes from one partner. Data of types that are not described is packed.
 struct Part {
-  layout::Data data;
   std::shared_ptr<const TypeLayout> layout;
   std::unique_ptr<Packed> packed;
   std::unique_ptr<devices::Stage> stage;
@@ -60,7 +57,7 @@ struct Part {
 
   // False: arguments that the host must judge.
   template <class P>
-  bool describe(const P& parts, int partner, bool sends, MPI_Comm comm) {
+  bool describe(const P& parts, int partner, bool sends, MPI_Comm comm, layout::Data& data) {
     if (parts.counts[partner] < 0) return false;
     count = std::size_t(parts.counts[partner]);
     if (count == 0) return true;
@@ -76,166 +73,71 @@ struct Part {
     data = packed->data();
     return !sends || packed->pack_all() == MPI_SUCCESS;
   }
+  // What a buffer that is sent from in place holds.
+  bool fetch() const {
+    if (packed && packed->pack(0, count) != MPI_SUCCESS) return false;
+    return !stage || stage->fetch();
+  }
+  // What has come, to where the program looks for it.
+  int store(std::size_t bytes) const {
+    if (packed) return packed->unpack(0, count);
+    return stage && !stage->store(bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
+  }
 };
 
+messages::Partners partners_of(const Communicator& c) {
+  return {*the_messenger, c.members, c.rank, context_of_collectives(c)};
+}
+
+// Our part of a call: the arguments as the engine takes them, for as long as it needs them.
 class Exchange {
  public:
   explicit Exchange(const Communicator& c)
-      : c_(c), p_(c.size), send_(std::size_t(c.size)), recv_(std::size_t(c.size)) {}
+      : comm_(c.comm), pairwise_(partners_of(c)), parts_(2 * std::size_t(c.size)) {}
 
+  // False: arguments that the host must judge.
   template <class P>
   bool describe(const P& send, const P& recv, bool in_place) {
-    for (int r = 0; r < p_; ++r)
-      if (!recv_[std::size_t(r)].describe(recv, r, false, c_.comm) ||
-          !(in_place || send_[std::size_t(r)].describe(send, r, true, c_.comm)))
+    for (int r = 0; r < partners(); ++r)
+      if (!received(r).describe(recv, r, false, comm_, pairwise_.from(r)) ||
+          !(in_place || sent(r).describe(send, r, true, comm_, pairwise_.to(r))))
         return false;
     return true;
   }
-
-  // What is sent lies where it will be received: it goes by way of a copy.
   void copy_aside() {
-    const std::size_t all = std::accumulate(recv_.begin(), recv_.end(), std::size_t{0},
-                                            [](std::size_t sum, const Part& part) { return sum + part.data.bytes; });
-    aside_.emplace(std::max<std::size_t>(all, 1));
-    if (!aside_->data()) throw std::bad_alloc();
-    std::byte* at = aside_->data();
-    for (int r = 0; r < p_; ++r) {
-      Part& part = recv_[std::size_t(r)];
-      if (part.packed && part.packed->pack(0, part.count) != MPI_SUCCESS) throw std::bad_alloc();
-      if (part.stage && !part.stage->fetch()) throw std::bad_alloc();
-      layout::gather(at, part.data, 0, part.data.bytes);
-      send_[std::size_t(r)].data = {at, part.data.bytes, {}};
-      at += part.data.bytes;
-    }
+    for (int r = 0; r < partners(); ++r)
+      if (!received(r).fetch()) throw std::bad_alloc();
+    pairwise_.copy_aside();
   }
-
-  std::uint64_t bytes() const {
-    return std::accumulate(send_.begin(), send_.end(), std::uint64_t{0},
-                           [](std::uint64_t sum, const Part& part) { return sum + part.data.bytes; });
-  }
-
-  // What run() needs of memory: from the first message on nothing may be missing.
-  void prepare() {
-    later_.reserve(std::size_t(p_));
-    if (!short_ones()) requests_ = std::make_unique<messages::Request[]>(2 * std::size_t(p_));
-  }
+  void prepare() { pairwise_.prepare(); }
 
   int run() {
-    const layout::Data &own = send_[std::size_t(c_.rank)].data, &place = recv_[std::size_t(c_.rank)].data;
-    int code = own.bytes > place.bytes ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-    layout::copy(place, own, 0, std::min(own.bytes, place.bytes));
-    if (!requests_) {
-      each_send([&](int to, const layout::Data& data) {
-        if (!the_messenger->send_at_once(c_.members[std::size_t(to)], {context_, c_.rank, tag}, data))
-          later_.push_back(to);
-      });
-      if (!later_.empty()) requests_.reset(new (std::nothrow) messages::Request[2 * std::size_t(p_)]);
-      if (!requests_) {
-        // One after the other; peers take in what they are not waiting for.
-        for (const int to : later_) transfer(true, to, send_[std::size_t(to)].data, code);
-        each_receive([&](int from, const layout::Data& data) { transfer(false, from, data, code); });
-        return finish(code);
-      }
-    } else {
-      each_send([&](int to, const layout::Data&) { later_.push_back(to); });
-    }
-    std::size_t used = 0;
-    try {
-      each_receive([&](int from, const layout::Data& data) {
-        messages::Request& r = requests_[used++];
-        prepare_receive(r, c_, from, tag, data);
-        r.envelope.context = context_;
-        the_messenger->start(r);
-      });
-      for (const int to : later_) {
-        messages::Request& r = requests_[used++];
-        prepare_send(r, c_, to, tag, SendMode::standard, send_[std::size_t(to)].data);
-        r.envelope.context = context_;
-        the_messenger->start(r);
-      }
-      for (std::size_t i = 0; i < used; ++i) {
-        the_messenger->wait(requests_[i]);
-        judge(requests_[i], code);
-      }
-    } catch (...) {
-      for (std::size_t i = 0; i < used; ++i)
-        if (!requests_[i].complete()) the_messenger->abandon(requests_[i]);
-      throw;
-    }
-    return finish(code);
-  }
-
-  // For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what
-  // they send to it is let in and dropped.
-  template <class P>
-  static void refuse(const Communicator& c, const P& send, const P& recv, bool in_place) {
-    const std::uint64_t context = context_of(c);
-    auto any = [](const P& parts, int partner) {
-      MPI_Count size = 0;
-      return parts.counts[partner] > 0 && host.Type_size_x(parts.type_of(partner), &size) == MPI_SUCCESS && size > 0;
-    };
-    for (const bool sends : {true, false})
-      for (int r = 0; r < c.size; ++r) {
-        if (r == c.rank || !any(sends && !in_place ? send : recv, r)) continue;
-        int code = MPI_SUCCESS;
-        transfer(c, context, sends, r, {}, code);
-      }
-  }
-
- private:
-  static constexpr int tag = 0;
-  static std::uint64_t context_of(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{0}); }
-  static void transfer(const Communicator& c, std::uint64_t context, bool sends, int partner, const layout::Data& data,
-                       int& code) {
-    messages::Request r;
-    if (sends) prepare_send(r, c, partner, tag, SendMode::standard, data);
-    else prepare_receive(r, c, partner, tag, data);
-    r.envelope.context = context;
-    the_messenger->start(r);
-    wait_for(r);
-    judge(r, code);
-  }
-  void transfer(bool sends, int partner, const layout::Data& data, int& code) const {
-    transfer(c_, context_, sends, partner, data, code);
-  }
-  // Nothing where something was expected: the partner has refused.
-  static void judge(const messages::Request& r, int& code) {
-    if (code == MPI_SUCCESS) code = outcome(r);
-    if (code == MPI_SUCCESS && !r.is_send && r.received == 0 && r.data.bytes) code = MPI_ERR_OTHER;
-  }
-  // Short messages leave at once, as a rule: then no request is under way while we receive.
-  bool short_ones() const {
-    constexpr std::uint64_t short_bytes = 4096;
-    return std::ranges::all_of(send_, [](const Part& part) { return part.data.bytes <= short_bytes; });
-  }
-  template <class Send>
-  void each_send(Send send) const {
-    orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
-      if (const layout::Data& data = send_[std::size_t(to)].data; data.bytes && to != c_.rank) send(to, data);
-    });
-  }
-  template <class Receive>
-  void each_receive(Receive receive) const {
-    orders::each_partner(orders::Order::rotated, p_, p_, c_.rank, [&](int to) {
-      const int from = (2 * c_.rank - to + p_) % p_;  // whose turn it is to send to us
-      if (const layout::Data& data = recv_[std::size_t(from)].data; data.bytes && from != c_.rank) receive(from, data);
-    });
-  }
-  int finish(int code) {
-    for (Part& part : recv_) {
-      if (part.packed && code == MPI_SUCCESS) code = part.packed->unpack(0, part.count);
-      if (part.stage && code == MPI_SUCCESS && !part.stage->store(part.data.bytes)) code = MPI_ERR_BUFFER;
-    }
+    int code = trouble_code(pairwise_.run());
+    for (int r = 0; r < partners() && code == MPI_SUCCESS; ++r) code = received(r).store(pairwise_.from(r).bytes);
     return code;
   }
-  const Communicator& c_;
-  const int p_;
-  const std::uint64_t context_ = context_of(c_);
-  std::vector<Part> send_, recv_;
-  std::vector<int> later_;                         // whom we could not send to at once
-  std::unique_ptr<messages::Request[]> requests_;  // of long messages
-  std::optional<memory::Temporary> aside_;
+  std::uint64_t bytes() { return pairwise_.bytes_to_all(); }
+
+ private:
+  int partners() const { return int(parts_.size() / 2); }
+  Part& sent(int partner) { return parts_[2 * std::size_t(partner)]; }
+  Part& received(int partner) { return parts_[2 * std::size_t(partner) + 1]; }
+  const MPI_Comm comm_;
+  messages::Pairwise pairwise_;
+  std::vector<Part> parts_;
 };
+
+// Without memory we cannot take part.
+template <class P>
+void refuse(const Communicator& c, const P& send, const P& recv, bool in_place) {
+  auto any = [](const P& parts, int partner) {
+    MPI_Count size = 0;
+    return parts.counts[partner] > 0 && host.Type_size_x(parts.type_of(partner), &size) == MPI_SUCCESS && size > 0;
+  };
+  messages::refuse(
+      partners_of(c), [&](int to) { return any(in_place ? recv : send, to); },
+      [&](int from) { return any(recv, from); });
+}
 
 // What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
 template <class P>
@@ -283,14 +185,13 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
       if (in_place) ready->copy_aside();
       ready->prepare();
     } catch (const std::bad_alloc&) {
-      Exchange::refuse(*c, send, recv, in_place);
+      refuse(*c, send, recv, in_place);
       throw;
     }
-    Exchange& all = *ready;
-    const int code = report(comm, all.run());
+    const int code = report(comm, ready->run());
     if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
     last_algorithm = "messages";
-    count(all.bytes(), std::nullopt);
+    count(ready->bytes(), std::nullopt);
     return code;
   });
 }

@@ -13,6 +13,7 @@
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/stats.hpp"
 
 namespace nearfield::mpi {
@@ -20,6 +21,7 @@ namespace nearfield::mpi {
 thread_local CachedCommunicator communicator_cache[cached_communicators];
 std::atomic<std::uint64_t> communicator_epoch{1};
 messages::Messenger* the_messenger;  // never destroyed, as the node
+messages::StandIn* the_stand_in;
 
 namespace {
 
@@ -246,6 +248,7 @@ void start_messages(bool threaded) {
     HostBootstrap bootstrap(host.world);
     auto messenger = messages::Messenger::create(*state->team, bootstrap, threaded);
     if (messenger) {
+      the_stand_in = new messages::StandIn(**messenger);
       the_messenger = messenger->release();
       base_team = state->team.get();
       state->context = 1;
@@ -393,8 +396,7 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
 
 void finalize_node() {
   if (team::Node* const n = node()) {
-    n->reach().close();
-    n->header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+    n->leave();
   }
   phase.store(Phase::finished, std::memory_order_release);
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // from here on all goes to the host, on every rank

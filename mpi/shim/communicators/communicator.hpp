@@ -72,6 +72,8 @@ inline Communicator* communicator_of(MPI_Comm comm) {
 // The state of a new communicator, with a context; 0 leaves its messages to the host.
 void adopt(MPI_Comm comm, std::uint64_t context);
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b);
+// A communicator's second context: of the messages that collectives are made of. No receive of the program's sees them.
+inline std::uint64_t context_of_collectives(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{0}); }
 
 // Point to point of this process; nullptr: the host carries all messages.
 extern messages::Messenger* the_messenger;

@@ -1,4 +1,5 @@
-// Constructors of communicators: the host makes them, we give the child its context (communicator.hpp).
+// Constructors of communicators: the host makes them, we give the child its context (communicator.hpp), from what all
+// its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing.
 #include <mutex>
 
 #include "mpi/shim/blocking.hpp"

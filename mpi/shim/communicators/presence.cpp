@@ -3,21 +3,20 @@
 #include <dirent.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/base/log.hpp"
+#include "engine/team/presence.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -57,40 +56,8 @@ Job find_job() {
 }
 
 Job job;
-int announced = -1;
-
-// A socket after `use` with an abstract name; -1 where that failed.
-int with_name(const std::string& name, bool (*use)(int fd, const sockaddr*, socklen_t)) {
-  sockaddr_un at{};
-  at.sun_family = AF_UNIX;
-  const std::size_t length = std::min(name.size(), sizeof at.sun_path - 1);
-  std::memcpy(at.sun_path + 1, name.data(), length);
-  const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const bool good =
-      fd >= 0 && use(fd, reinterpret_cast<sockaddr*>(&at), socklen_t(offsetof(sockaddr_un, sun_path) + 1 + length));
-  if (good) return fd;
-  if (fd >= 0) close(fd);
-  return -1;
-}
-
-std::string name_of(int rank) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : job.identity) hash = (hash ^ std::uint8_t(c)) * 0x100000001b3u;
-  return "near-" + std::to_string(hash) + "-" + std::to_string(geteuid()) + "-" + std::to_string(rank);
-}
-
-int claim(const std::string& name) {
-  return with_name(name, [](int fd, const sockaddr* at, socklen_t length) { return bind(fd, at, length) == 0; });
-}
-
-bool exists(const std::string& name) {
-  const int fd =
-      with_name(name, [](int fd, const sockaddr* at, socklen_t length) { return connect(fd, at, length) == 0; });
-  if (fd >= 0) close(fd);
-  return fd >= 0;
-}
-
-std::string withdrawn(int rank) { return name_of(rank) + "-out"; }
+std::optional<team::Presence> presence;
+bool announced = false;  // our name, where the launcher tells enough of the job
 
 // Whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {
@@ -156,7 +123,7 @@ std::vector<std::string> find_absentees() {
     const std::string maps = contents(at + "/maps");
     if (!ours || number.empty() || maps.empty()) continue;
     const int rank = std::atoi(number.c_str());
-    if (maps.find("/libnearfield") != maps.npos && !exists(withdrawn(rank))) with.push_back(rank);
+    if (maps.find("/libnearfield") != maps.npos && !(presence && presence->has_withdrawn(rank))) with.push_back(rank);
     const std::string program = contents(at + "/cmdline");
     without[rank] = number + " (process " + entry->d_name + ", " + program.substr(0, program.find('\0')) + ")";
   }
@@ -171,25 +138,26 @@ std::vector<std::string> find_absentees() {
 
 void announce_presence() {
   job = find_job();
-  if (!job.identity.empty() && job.rank >= 0) announced = claim(name_of(job.rank));
+  presence.emplace(job.identity, job.rank);
+  announced = !job.identity.empty() && job.rank >= 0 && presence->announce();
 }
 
 bool ranks_are_absent(int rank, int size) {
-  if (size == 1 || announced < 0 || job.rank != rank || !on_one_node(size)) return false;
-  std::vector<std::string> absent;
-  bool speaks = true;  // the first of those who are there
-  for (int r = 0; r < size; ++r) {
-    if (!exists(name_of(r))) absent.push_back(std::to_string(r));
-    else speaks &= r >= rank;
-  }
+  if (size == 1 || !announced || job.rank != rank || !on_one_node(size)) return false;
+  const std::vector<int> absent = presence->absentees(size);
   if (absent.empty()) return false;
   // For those who could not come to the same answer, since their environment lacks something: they end the job.
-  claim(withdrawn(rank));
-  if (speaks)
+  presence->withdraw();
+  int first = 0;  // of those who are there: it speaks
+  while (std::ranges::binary_search(absent, first)) ++first;
+  if (first == rank) {
+    std::vector<std::string> names;
+    for (const int r : absent) names.push_back(std::to_string(r));
     log_line(LogLevel::warn,
              "rank %s of %d runs without Nearfield, so the host serves the whole job; is a program static, in another "
              "container, or its environment without LD_PRELOAD?",
-             list(absent).c_str(), size);
+             list(names).c_str(), size);
+  }
   return true;
 }
 

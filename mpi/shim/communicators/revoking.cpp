@@ -1,6 +1,6 @@
-// Fault tolerance (ULFM): MPIX_Comm_revoke must end all waits in a communicator, on all ranks, and the host does not
-// see those that are inside Nearfield. So it is told in shared memory: to the team by a word in its member's block, to
-// messages by their context.
+// Fault tolerance (ULFM, law 8 of docs/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on all
+// ranks, and the host does not see those that are inside Nearfield. So it is told in shared memory: to the team by a
+// word in its member's block, to messages by their contexts.
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/messages/point.hpp"
 
@@ -38,7 +38,8 @@ int Comm_revoke(MPI_Comm comm) {
   if (!state) return code;
   note_revoked();
   if (state->team) state->team->revoke();
-  if (the_messenger && state->context) the_messenger->close(state->context);
+  if (the_messenger && state->context)
+    for (const std::uint64_t context : {context_of_collectives(*state), state->context}) the_messenger->close(context);
   return code;
 }
 

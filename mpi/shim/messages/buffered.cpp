@@ -1,157 +1,44 @@
-// Buffered sends. A message that cannot leave at once is copied and sent from the copy. The buffer that the user has
-// attached is never written to: it says how much may be outstanding, and detaching it waits until nothing is.
+// Buffered sends as MPI names them: memory attached to the process or to a communicator, detaching, flushing, errors.
+// What is copied, counted and waited for is in engine/messages/buffered.hpp.
 //
-// The host keeps the attached buffers, too, for the messages that it carries.
-#include <list>
-#include <map>
-#include <mutex>
+// The host keeps the attached memory, too, for the messages that it carries: each call is made there as well.
+#include "engine/messages/buffered.hpp"
 
-#include "engine/memory/temporaries.hpp"
 #include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
 
-struct Outgoing {
-  explicit Outgoing(std::size_t bytes) : copy(bytes ? bytes : 1) {}
-  memory::Temporary copy;
-  messages::Request request;
-  std::uint64_t bytes = 0;
-  std::uint64_t key = 0;  // whose buffer: a communicator, or `process`
-  std::uint64_t serial = 0;
-};
+messages::Buffered& buffered = *new messages::Buffered;  // never destroyed
 
-constexpr std::uint64_t process = 0;
-constexpr std::uint64_t nobody = 1;  // of a communicator that has gone
-constexpr std::uint64_t unlimited = ~std::uint64_t{0};
-
-struct Buffers {
-  std::mutex mutex;
-  struct Attached {
-    void* address;
-    std::uint64_t bytes;
-    bool automatic;  // as much as is needed
-  };
-  std::map<std::uint64_t, Attached> attached;  // by key
-  std::map<std::uint64_t, std::uint64_t> used;
-  std::list<Outgoing> outgoing;
-  std::uint64_t serial = 0;  // of the last one
-
-  // Of communicators that have gone, which hosts tell while they hold locks of their own.
-  std::mutex gone_mutex;
-  std::vector<std::uint64_t> gone;
-  std::atomic<bool> of_communicators{false};  // there has been one
-};
-Buffers& buffers = *new Buffers;  // never destroyed
-
+constexpr auto process = messages::Buffered::process;
 std::uint64_t key_of(MPI_Comm comm) { return (std::uint64_t)comm | std::uint64_t{1} << 63; }
 
-// Under the mutex. What is still on its way must not count against the next communicator with that handle.
-void drop_gone() {
-  const std::lock_guard lock(buffers.gone_mutex);
-  for (const std::uint64_t key : buffers.gone) {
-    buffers.attached.erase(key);
-    for (Outgoing& out : buffers.outgoing) {
-      if (out.key != key) continue;
-      out.key = nobody;
-      buffers.used[nobody] += out.bytes;
-    }
-    buffers.used.erase(key);
-  }
-  buffers.gone.clear();
-}
-
-// Under the mutex.
-void collect_sent() {
-  drop_gone();
-  for (auto it = buffers.outgoing.begin(); it != buffers.outgoing.end();) {
-    if (!it->request.complete()) {
-      ++it;
-      continue;
-    }
-    buffers.used[it->key] -= it->bytes;
-    it = buffers.outgoing.erase(it);
-  }
-}
-
-bool outstanding(std::uint64_t key) {
-  const std::lock_guard lock(buffers.mutex);
-  collect_sent();
-  return buffers.used[key] != 0;
-}
-
-// Until nothing that counts against the buffer is outstanding.
 void flush(std::uint64_t key) {
-  if (!the_messenger || !outstanding(key)) return;
-  the_messenger->wait_until([&] { return !outstanding(key); }, [](int) { return false; }, nullptr,
-                            "waiting for buffered messages to leave");
+  if (the_messenger) buffered.flush(*the_messenger, key);
 }
 
-template <class Count>
-void attached(std::uint64_t key, void* buffer, Count size) {
-  const std::lock_guard lock(buffers.mutex);
-  drop_gone();
-  if (key != process) buffers.of_communicators.store(true, std::memory_order_relaxed);
+void attached(std::uint64_t key, void* buffer, MPI_Count size) {
   bool automatic = false;
 #ifdef MPI_BUFFER_AUTOMATIC
   automatic = buffer == MPI_BUFFER_AUTOMATIC;
 #endif
-  buffers.attached[key] = {buffer, std::uint64_t(size), automatic};
-}
-
-void detached(std::uint64_t key) {
-  const std::lock_guard lock(buffers.mutex);
-  buffers.attached.erase(key);
+  buffered.attach(key, {buffer, std::uint64_t(size), automatic});
 }
 
 }  // namespace
 
 int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  std::unique_lock lock(buffers.mutex);
-  collect_sent();
-  std::uint64_t key = key_of(c.comm);
-  auto attached = buffers.attached.find(key);
-  if (attached == buffers.attached.end()) attached = buffers.attached.find(key = process);
-  const bool none = attached == buffers.attached.end();
-  const std::uint64_t limit = none ? 0 : attached->second.automatic ? unlimited : attached->second.bytes;
-  const std::uint64_t needed = data.bytes + MPI_BSEND_OVERHEAD;
-  if (limit != unlimited && buffers.used[key] + needed > limit) {
-    lock.unlock();
-    the_messenger->poll();
-    lock.lock();
-    collect_sent();
-    if (buffers.used[key] + needed > limit) return MPI_ERR_BUFFER;
+  switch (buffered.send(*the_messenger, key_of(c.comm), member, envelope, data, MPI_BSEND_OVERHEAD)) {
+    case messages::Buffered::Sent::yes: return MPI_SUCCESS;
+    case messages::Buffered::Sent::no_room: return MPI_ERR_BUFFER;
+    default: return MPI_ERR_NO_MEM;
   }
-  if (the_messenger->send_at_once(member, envelope, data)) return MPI_SUCCESS;
-  Outgoing& out = buffers.outgoing.emplace_back(data.bytes);
-  if (!out.copy.data()) {
-    buffers.outgoing.pop_back();
-    return MPI_ERR_NO_MEM;
-  }
-  layout::gather(out.copy.data(), data, 0, data.bytes);
-  out.bytes = needed;
-  out.key = key;
-  out.serial = ++buffers.serial;
-  buffers.used[key] += needed;
-  out.request.is_send = true;
-  out.request.member = member;
-  out.request.envelope = envelope;
-  out.request.data = {out.copy.data(), data.bytes, {}};
-  the_messenger->start(out.request);
-  return MPI_SUCCESS;
 }
 
-bool buffered_are_pending() {
-  const std::lock_guard lock(buffers.mutex);
-  collect_sent();
-  return !buffers.outgoing.empty();
-}
+bool buffered_are_pending() { return buffered.any_outgoing(); }
 
-void forget_buffer(MPI_Comm comm) {
-  if (!buffers.of_communicators.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(buffers.gone_mutex);
-  buffers.gone.push_back(key_of(comm));
-}
+void forget_buffer(MPI_Comm comm) { buffered.forget(key_of(comm)); }
 
 int Buffer_attach(void* buffer, int size) {
   const int code = host.Buffer_attach(buffer, size);
@@ -166,7 +53,7 @@ int Buffer_attach_c(void* buffer, MPI_Count size) {
 int Buffer_detach(void* address, int* size) {
   flush(process);
   const int code = host.Buffer_detach(address, size);
-  if (code == MPI_SUCCESS) detached(process);
+  if (code == MPI_SUCCESS) buffered.detach(process);
   return code;
 }
 int Buffer_detach_c(void* address, MPI_Count* size) {
@@ -179,7 +66,7 @@ int Buffer_detach_c(void* address, MPI_Count* size) {
     code = host.Buffer_detach(address, &small);
     if (size) *size = small;
   }
-  if (code == MPI_SUCCESS) detached(process);
+  if (code == MPI_SUCCESS) buffered.detach(process);
   return code;
 }
 
@@ -198,14 +85,12 @@ template <class Detach, class Size>
 int detach_from(Detach detach, MPI_Comm comm, void* address, Size* size) {
   flush(key_of(comm));
   if (!detach) {
-    const std::lock_guard lock(buffers.mutex);
-    const auto found = buffers.attached.find(key_of(comm));
-    const bool there = found != buffers.attached.end();
-    *static_cast<void**>(address) = there ? found->second.address : nullptr;
-    *size = there ? Size(found->second.bytes) : 0;
+    const auto there = buffered.attached(key_of(comm));
+    *static_cast<void**>(address) = there ? there->address : nullptr;
+    *size = there ? Size(there->bytes) : 0;
   }
   const int code = detach ? detach(comm, address, size) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) detached(key_of(comm));
+  if (code == MPI_SUCCESS) buffered.detach(key_of(comm));
   return code;
 }
 
@@ -213,17 +98,11 @@ class Flush final : public Activity {
  public:
   Flush(std::uint64_t key, MPI_Request of_host) : key_(key), of_host_(of_host) {}
   int begin() override {
-    const std::lock_guard lock(buffers.mutex);
-    serial_ = buffers.serial;
+    last_ = buffered.last();
     return MPI_SUCCESS;
   }
   bool completed() override {
-    {
-      const std::lock_guard lock(buffers.mutex);
-      collect_sent();
-      for (const Outgoing& out : buffers.outgoing)
-        if (out.key == key_ && out.serial <= serial_) return false;
-    }
+    if (buffered.outstanding(key_, last_)) return false;
     int done = 1;
     if (of_host_ != host.request_null) host.Test(&of_host_, &done, MPI_STATUS_IGNORE);
     return done;
@@ -231,18 +110,18 @@ class Flush final : public Activity {
   int outcome() override { return MPI_SUCCESS; }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override {}
-  bool involves(int) const override { return true; }
+  bool involves(int member) const override { return buffered.on_its_way(key_, member); }
 
  private:
   const std::uint64_t key_;
-  std::uint64_t serial_ = 0;
+  std::uint64_t last_ = 0;
   MPI_Request of_host_;
 };
 
 // A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
 template <class Form, class... Comm>
 int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
-  if (!the_messenger || (host_form && !outstanding(key)))
+  if (!the_messenger || (host_form && !buffered.outstanding(key)))
     return young(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
   return guarded(host.world, "MPI_Buffer_iflush", [&]() -> int {
     MPI_Request of_host = host.request_null;

@@ -1,5 +1,6 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
-// of the host's alone are handed on; mixed.cpp has the others.
+// of the host's alone are handed on; mixed.cpp has the others. Whoever waits here keeps both sides going (law 3 of
+// docs/architecture.md).
 #include "mpi/shim/messages/completing.hpp"
 #include "engine/waiting/wait.hpp"
 

@@ -1,5 +1,5 @@
-// Wait and Test of arrays that mix our requests with the host's: the host sees a copy of its own part, and both sides
-// progress.
+// Wait and Test of arrays that mix our requests with the host's: the host sees a copy of its own part (law 2 of
+// docs/architecture.md), and both sides progress (law 3). Called by completing.cpp.
 #include <memory>
 #include <span>
 

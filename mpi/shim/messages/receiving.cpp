@@ -1,4 +1,6 @@
-// Receives, probes, and combined sends and receives.
+// Receives, probes, and combined sends and receives. What is received or probed from anybody is ours or the host's by
+// its communicator alone (channel), so no call looks at both. Handles of matched messages never reach the host if they
+// are ours, as those of requests (law 2 of docs/architecture.md).
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>

@@ -1,4 +1,5 @@
-// Sends of all modes, blocking, non-blocking and persistent.
+// Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
+// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp).
 #include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {

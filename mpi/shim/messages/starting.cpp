@@ -1,4 +1,5 @@
-// Calls on requests that complete nothing: their status, starting, cancelling, freeing, and handles as integers.
+// Calls on requests that complete nothing: their status, starting, cancelling, freeing, and handles as integers. The
+// host gets those of its own requests (law 2 of docs/architecture.md).
 #include <mutex>
 #include <set>
 

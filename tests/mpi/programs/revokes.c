@@ -25,6 +25,17 @@ static int wait_in(const char* what, MPI_Comm comm) {
   MPI_Status status;
   if (!strcmp(what, "barrier")) return MPI_Barrier(comm);
   if (!strcmp(what, "bcast")) return MPI_Bcast(&value, 1, MPI_INT, 0, comm);
+  if (!strcmp(what, "alltoallv")) {
+    static int counts[64], places[64], from[64], to[64];
+    int size;
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < size; ++i) counts[i] = 1, places[i] = i;
+    return MPI_Alltoallv(from, counts, places, MPI_INT, to, counts, places, MPI_INT, comm);
+  }
+  if (!strcmp(what, "ibarrier")) {
+    code = MPI_Ibarrier(comm, &requests[0]);
+    return code == MPI_SUCCESS ? MPI_Wait(&requests[0], MPI_STATUS_IGNORE) : code;
+  }
   if (!strcmp(what, "recv")) return MPI_Recv(&value, 1, MPI_INT, 0, 7, comm, MPI_STATUS_IGNORE);
   if (!strcmp(what, "any")) return MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, comm, MPI_STATUS_IGNORE);
   if (!strcmp(what, "probe")) return MPI_Probe(0, 7, comm, &status);

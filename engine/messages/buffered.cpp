@@ -1,0 +1,137 @@
+#include "engine/messages/buffered.hpp"
+
+#include <algorithm>
+
+namespace nearfield::messages {
+
+void Buffered::attach(Key key, const Attached& buffer) {
+  const std::lock_guard lock(mutex_);
+  drop_gone();
+  if (key != process) more_than_the_process_.store(true, std::memory_order_relaxed);
+  accounts_[key].attached = buffer;
+}
+
+void Buffered::detach(Key key) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = accounts_.find(key); found != accounts_.end()) found->second.attached.reset();
+}
+
+std::optional<Buffered::Attached> Buffered::attached(Key key) {
+  const std::lock_guard lock(mutex_);
+  drop_gone();
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? std::nullopt : found->second.attached;
+}
+
+void Buffered::forget(Key key) {
+  if (!more_than_the_process_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard lock(gone_mutex_);
+  gone_.push_back(key);
+  any_gone_.store(true, std::memory_order_relaxed);
+}
+
+void Buffered::drop_gone() {
+  if (!any_gone_.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  const std::lock_guard lock(gone_mutex_);
+  any_gone_.store(false, std::memory_order_relaxed);
+  for (const Key key : gone_) {
+    accounts_.erase(key);
+    for (Outgoing& out : outgoing_)
+      if (out.key == key) out.key.reset();
+  }
+  gone_.clear();
+}
+
+void Buffered::collect() {
+  drop_gone();
+  for (auto out = outgoing_.begin(); out != outgoing_.end();) {
+    if (!out->request.complete()) {
+      ++out;
+      continue;
+    }
+    if (out->key) accounts_.find(*out->key)->second.used -= out->counted;
+    out = outgoing_.erase(out);
+  }
+}
+
+// Its own where something is attached to it, else the process's; the end where there is none either.
+std::map<Buffered::Key, Buffered::Account>::iterator Buffered::account_for(Key key) {
+  const auto found = accounts_.find(key);
+  return found != accounts_.end() && found->second.attached ? found : accounts_.find(process);
+}
+
+Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const Envelope& envelope,
+                              const layout::Data& data, std::uint64_t overhead) {
+  const std::uint64_t counted = data.bytes + overhead;
+  auto has_room = [&](const auto& account) { return account != accounts_.end() && account->second.has_room(counted); };
+  std::unique_lock lock(mutex_);
+  collect();
+  auto account = account_for(key);
+  if (!has_room(account)) {
+    lock.unlock();
+    messenger.poll();
+    lock.lock();
+    collect();
+    account = account_for(key);
+    if (!has_room(account)) return Sent::no_room;
+  }
+  if (messenger.send_at_once(member, envelope, data)) return Sent::yes;
+  Outgoing& out = outgoing_.emplace_back(data.bytes);
+  if (!out.copy.data()) {
+    outgoing_.pop_back();
+    return Sent::no_memory;
+  }
+  layout::gather(out.copy.data(), data, 0, data.bytes);
+  out.counted = counted;
+  out.key = account->first;
+  out.number = ++last_;
+  account->second.used += counted;
+  out.request.is_send = true;
+  out.request.member = member;
+  out.request.envelope = envelope;
+  out.request.data = {out.copy.data(), data.bytes, {}};
+  messenger.start(out.request);
+  return Sent::yes;
+}
+
+std::uint64_t Buffered::outstanding(Key key) {
+  const std::lock_guard lock(mutex_);
+  collect();
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? 0 : found->second.used;
+}
+
+void Buffered::flush(Messenger& messenger, Key key) {
+  if (!outstanding(key)) return;
+  messenger.wait_until([&] { return !outstanding(key); }, [&](int member) { return on_its_way(key, member); }, nullptr,
+                       "waiting for buffered messages to leave");
+}
+
+bool Buffered::on_its_way(Key key, int member) {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(outgoing_, [&](const Outgoing& out) {
+    return out.key == key && out.request.member == member && !out.request.complete();
+  });
+}
+
+bool Buffered::any_outgoing() {
+  const std::lock_guard lock(mutex_);
+  collect();
+  return !outgoing_.empty();
+}
+
+std::uint64_t Buffered::last() {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+bool Buffered::outstanding(Key key, std::uint64_t last) {
+  const std::lock_guard lock(mutex_);
+  collect();
+  for (const Outgoing& out : outgoing_)
+    if (out.key == key && out.number <= last) return true;
+  return false;
+}
+
+}  // namespace nearfield::messages

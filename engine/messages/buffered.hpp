@@ -1,0 +1,92 @@
+// Buffered sends: a message that cannot leave at once is copied and sent from the copy.
+//
+//   send       at once, as a rule: nothing is copied
+//              else  copy, start, keep it as outgoing     counts against the buffer of its key
+//   later      outgoing ones that are complete are collected in every call here, and no longer count
+//   flush      waits until nothing counts against a key
+//
+// Memory of the user's that is attached is never written to: it says how much may be outstanding. A key is whose memory
+// it is: the process's, or that of a context of messages, numbered by the caller.
+#pragma once
+#include <atomic>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/memory/temporaries.hpp"
+#include "engine/messages/messenger.hpp"
+
+namespace nearfield::messages {
+
+// Called by all threads at any time.
+class Buffered {
+ public:
+  using Key = std::uint64_t;
+  static constexpr Key process = 0;
+
+  struct Attached {
+    void* address;
+    std::uint64_t bytes;
+    bool automatic;  // as much as is needed may be outstanding
+  };
+  void attach(Key key, const Attached& buffer);
+  void detach(Key key);
+  std::optional<Attached> attached(Key key);
+  // Who has that key goes, which may be told by callers that hold locks. What is still on its way must not count
+  // against the next one with that key.
+  void forget(Key key);
+
+  // Sends, counted against what is attached to `key`, else to the process. `overhead`: bytes that count beside the
+  // message's own.
+  enum class Sent : std::uint8_t { yes, no_room, no_memory };
+  Sent send(Messenger& messenger, Key key, int member, const Envelope& envelope, const layout::Data& data,
+            std::uint64_t overhead);
+
+  std::uint64_t outstanding(Key key);  // bytes that count against it
+  // Until nothing counts against it. Throws Broken where a receiver has died.
+  void flush(Messenger& messenger, Key key);
+  bool any_outgoing();
+  // Whether a message that counts against `key` is on its way to that member.
+  bool on_its_way(Key key, int member);
+
+  // Messages are numbered in the order in which they were copied.
+  std::uint64_t last();
+  // Whether one of that key with a number up to `last` is outstanding.
+  bool outstanding(Key key, std::uint64_t last);
+
+ private:
+  struct Outgoing {
+    explicit Outgoing(std::size_t bytes) : copy(bytes ? bytes : 1) {}
+    memory::Temporary copy;
+    Request request;
+    std::uint64_t counted = 0;  // bytes
+    std::optional<Key> key;     // none: whoever had it has gone
+    std::uint64_t number = 0;
+  };
+  struct Account {
+    std::optional<Attached> attached;
+    std::uint64_t used = 0;  // bytes
+    bool has_room(std::uint64_t bytes) const {
+      return attached && (attached->automatic || used + bytes <= attached->bytes);
+    }
+  };
+  // Under the mutex.
+  void drop_gone();
+  void collect();
+  std::map<Key, Account>::iterator account_for(Key key);
+
+  std::mutex mutex_;
+  std::map<Key, Account> accounts_;
+  std::list<Outgoing> outgoing_;
+  std::uint64_t last_ = 0;
+
+  // Apart, for callers of forget() whose locks the messenger may want.
+  std::mutex gone_mutex_;
+  std::vector<Key> gone_;
+  std::atomic<bool> any_gone_{false};
+  std::atomic<bool> more_than_the_process_{false};  // has ever attached
+};
+
+}  // namespace nearfield::messages

@@ -1,0 +1,75 @@
+#include "engine/messages/stand_in.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+// A stand-in with something under way, for which nothing moves: fruitless looks, then naps. The call may last long.
+constexpr int yields = 200, until_long_naps = 2000;
+constexpr std::uint64_t short_nap = 20'000, long_nap = 500'000;  // ns
+constexpr std::uint64_t between_rings = 1'000'000'000;           // ns; it sees so soon that it is dismissed
+
+}  // namespace
+
+void StandIn::run() {
+  using Did = Messenger::Did;
+  auto& word = messenger_.summons();
+  auto& runner = messenger_.node().runner;
+  while (!dismissed_.load(std::memory_order_relaxed)) {
+    std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
+    for (int idle = 0; !rank_is_back(); ++idle) {
+      rung = word.load(std::memory_order_acquire);  // or else one more ring would end every nap at once
+      Did did = messenger_.stand_in([this] { return rank_is_back(); });
+      if (runner.poll()) did = Did::moved;
+      else if (did == Did::nothing_to_do && runner.busy()) did = Did::waits;
+      if (did == Did::nothing_to_do) break;
+      if (did == Did::moved) idle = 0;
+      else if (idle < yields) sched_yield();
+      else waiting::futex_wait(word, rung, idle < until_long_naps ? short_nap : long_nap);
+    }
+    waiting::futex_wait(word, rung, between_rings);
+  }
+}
+
+// False where no thread can be had.
+bool StandIn::start() {
+  if (started_.load(std::memory_order_acquire)) [[likely]]
+    return true;
+  const std::lock_guard lock(starting_);
+  if (started_.load(std::memory_order_relaxed)) return true;
+  auto body = [](void* self) -> void* {
+    static_cast<StandIn*>(self)->run();
+    return nullptr;
+  };
+  // Signals are for the program's own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const bool good = pthread_create(&thread, nullptr, body, this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (good) pthread_detach(thread);
+  started_.store(good, std::memory_order_release);  // pairs with the first load
+  return good;
+}
+
+bool StandIn::lend() {
+  if (dismissed_.load(std::memory_order_relaxed) || messenger_.members() < 2 || !start()) return false;
+  if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();
+  if (messenger_.node().progress.busy()) [[unlikely]] {
+    messenger_.summons().fetch_add(1, std::memory_order_release);  // pairs with run
+    waiting::futex_wake(messenger_.summons());
+  }
+  return true;
+}
+
+void StandIn::take_back() {
+  if (lent_.fetch_sub(1, std::memory_order_acq_rel) == 1) messenger_.take_back();
+}
+
+}  // namespace nearfield::messages
