@@ -65,6 +65,7 @@ class Floor {
   // What can do the operation with n bytes in a message, vector or block; nothing for derived types, and for calls that
   // find nothing.
   std::vector<Body> bodies(const std::string& op, std::size_t n) {
+    if (op == "scan" || op == "exscan") return {};  // there is none yet
     if (op == "barrier") return {{"flags", surrounded([this](double*, double*) { meet(); })}};
     std::vector<Body> found;
     if (Operation call = direct(op, n)) found.push_back({"direct", std::move(call)});

@@ -10,6 +10,7 @@
 #include "bench/messages.hpp"
 #include "bench/own_work.hpp"
 #include "bench/ranks.hpp"
+#include "engine/collectives/operations.hpp"
 
 namespace bench {
 
@@ -22,15 +23,11 @@ inline std::size_t blocks_in_buffer(const std::string& name) {
 
 inline Traffic traffic_of(const std::string& name, std::size_t bytes) {
   if (point_to_point(name)) return traffic_of_messages(name, bytes);
-  const std::size_t all = bytes * std::size_t(size), of_root = rank == 0 ? bytes : 0;
-  if (name == "barrier") return {0, 0};
-  if (name == "bcast") return {of_root, bytes - of_root};
-  if (name == "reduce") return {bytes, of_root};
-  if (name == "gather") return {bytes, rank == 0 ? all : 0};
-  if (name == "scatter") return {rank == 0 ? all : 0, bytes};
-  if (name == "allgather") return {bytes, all};
-  if (name == "reduce_scatter_block") return {all, bytes};
-  if (name.starts_with("alltoall")) return {all, all};
+  // Rank 0 is the root of what has one.
+  for (const auto& op : nearfield::collectives::table::rows) {
+    if (op.name != name) continue;
+    return {op.gives.blocks(rank, size, 0) * bytes, op.gets.blocks(rank, size, 0) * bytes};
+  }
   return {bytes, bytes};
 }
 
@@ -61,6 +58,8 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
     return surrounded([=](Doubles s, Doubles r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); });
   if (name == "reduce_scatter_block")
     return surrounded([=](Doubles s, Doubles r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); });
+  if (name == "scan") return surrounded([=](Doubles s, Doubles r) { MPI_Scan(s, r, count, type, MPI_SUM, comm); });
+  if (name == "exscan") return surrounded([=](Doubles s, Doubles r) { MPI_Exscan(s, r, count, type, MPI_SUM, comm); });
   if (name == "alltoallv" || name == "alltoallw") {
     std::vector<int> counts(std::size_t(size), count), places(std::size_t(size), 0);
     int bytes = 1;

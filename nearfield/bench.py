@@ -78,7 +78,7 @@ BUFFERS = ("used", "modified", "warm", "cold")
 WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
 # Peers remember how messages went best; only a new job begins afresh (bench/loops.hpp).
 JOBS_OF_LOOPS = 5
-COLLECTIVES = "barrier,bcast,reduce,allreduce,allgather,alltoall,alltoallv,alltoallw,gather,scatter,reduce_scatter_block"
+COLLECTIVES = "barrier,bcast,reduce,allreduce,allgather,alltoall,alltoallv,alltoallw,gather,scatter,reduce_scatter_block,scan,exscan"
 
 
 def run_bench(

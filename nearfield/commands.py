@@ -16,7 +16,9 @@ app = typer.Typer(
     add_completion=False,
     help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
 )
-OPERATIONS = "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block"
+OPERATIONS = (
+    "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block,scan,exscan"
+)
 MESSAGES = (
     "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray. "
     "As programs do: sendrecv, waitall, waits, anysource, testloop, halo, waitany, probe. "

@@ -196,7 +196,7 @@ Json algorithms() {
   for (std::size_t c = 0; c < collectives::collective_count; ++c) {
     Json& rows = all[collectives::name(collectives::Collective(c))] = Json::array();
     for (const auto& row : collectives::algorithms(collectives::Collective(c)))
-      rows.push_back({{"name", row.name}, {"about", row.about}});
+      rows.push_back({{"name", row.name}, {"about", row.about}, {"direct", row.reach != collectives::staged}});
   }
   return all;
 }

@@ -163,7 +163,9 @@ def main() -> int:
             own = own_names(ROOT / "mpi/functions.def")
             superfluous = sorted(own & set(re.findall(r"^F\((\w+)", file.read_text(), re.MULTILINE)))
             if superfluous:
-                print(f"{path} has {', '.join(superfluous)}, which Nearfield has a version of", file=sys.stderr)
+                print(
+                    f"{path} has {', '.join(superfluous)}, which Nearfield has a version of", file=sys.stderr
+                )
             wrong += len(missing) + len(superfluous)
         else:
             file.write_text(text)

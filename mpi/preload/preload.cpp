@@ -25,7 +25,7 @@
 #include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
 
-#define NAME(name)                                                                  \
+#define NAME(name)                                                               \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
   extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();

@@ -1,49 +1,14 @@
-"""Nearfield's collectives and their algorithms, as the tests force them (test_choosing.py holds them against the table)."""
+"""Nearfield's collectives and their algorithms, out of the library's own tables."""
 
-ORDERS = ["linear", "rotated", "xored", "grouped", "near-first"]
-ALGORITHMS = {
-    "barrier": ["slots"],
-    "bcast": ["line", "slots", "tree", "met", "pipeline", "direct", "direct-pull", "together"],
-    "reduce": ["line", "slots", "tree", "pipeline", "partitioned", "direct", "direct-blocks", "together"],
-    "allreduce": [
-        "slots",
-        "tree",
-        "oneshot",
-        "partitioned",
-        "direct",
-        "direct-blocks",
-        "direct-pull",
-        "together",
-    ],
-    "allgather": [
-        "slots",
-        "tree",
-        "rounds",
-        "pull-rotated",
-        "pull-near-first",
-        "push-rotated",
-        "push-near-first",
-        "tiled",
-        "together",
-    ],
-    "alltoall": [
-        "slots",
-        "rounds",
-        "together",
-        *(f"{direction}-{order}" for direction in ("pull", "push") for order in ORDERS),
-        "tiled",
-        "morton",
-        *(f"pull-{store}" for store in ("temporal", "streaming", "prefix", "distant", "fraction")),
-    ],
-    "gather": ["line", "slots", "tree", "pipeline", "direct", "together"],
-    "scatter": ["line", "slots", "tree", "pipeline", "direct", "together"],
-    "reduce_scatter_block": ["slots", "tree", "rounds", "direct"],
-}
+import json
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = json.loads(
+    subprocess.run([ROOT / "build/release/bin/nearfield-probe"], capture_output=True, text=True).stdout
+)["algorithms"]
+ALGORITHMS = {op: [row["name"] for row in rows] for op, rows in TABLE.items()}
 OPERATIONS = list(ALGORITHMS)
 # Those that load or store peers' buffers.
-DIRECT = {
-    name
-    for names in ALGORITHMS.values()
-    for name in names
-    if name in ("together", "tiled", "morton") or name.startswith(("direct", "pull-", "push-"))
-}
+DIRECT = {row["name"] for rows in TABLE.values() for row in rows if row["direct"]}

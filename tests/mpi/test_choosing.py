@@ -1,13 +1,10 @@
 """How algorithms are chosen under real hosts: by trials, by a file, by the model; and that results stay right meanwhile."""
 
-import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import ROOT, hosts, launch, python_of
-from tests.mpi.operations import ALGORITHMS
+from tests.mpi.jobs import hosts, launch, python_of
 
 BOTH = hosts("mpich", "openmpi")
 # Calls of a few cells, arguments changing, every result checked.
@@ -37,16 +34,6 @@ for n in (1, 500, 40000):
 if me == 0:
     print("used", *sorted(used), flush=True)
 """
-
-
-def test_the_tests_know_every_algorithm() -> None:
-    command = [str(ROOT / ".venv/bin/nearfield"), "info", "--json"]
-    found = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)[
-        "algorithms"
-    ]
-    assert {op: {row["name"] for row in rows} for op, rows in found.items()} == {
-        op: set(names) for op, names in ALGORITHMS.items()
-    }
 
 
 @pytest.mark.parametrize("heap", ["shared", "off"])
