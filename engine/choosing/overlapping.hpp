@@ -5,7 +5,7 @@
 
 namespace nearfield::choosing {
 
-class Overlapping : public team::Pending {
+class Overlapping final : public team::Pending {
  public:
   // What has been chosen for calls of each further track; a track without has it made. By whoever made the team.
   using Choosers = std::unique_ptr<Chooser>[team::further];

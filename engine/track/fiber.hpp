@@ -30,9 +30,9 @@ class Fiber {
   void* context_ = nullptr;
   bool ended_ = true;
   // What sanitizers know of both stacks.
-  void *own_shadow_ = nullptr, *other_shadow_ = nullptr;
-  const void* other_stack_ = nullptr;
-  std::size_t other_bytes_ = 0;
+  [[maybe_unused]] void *own_shadow_ = nullptr, *other_shadow_ = nullptr;
+  [[maybe_unused]] const void* other_stack_ = nullptr;
+  [[maybe_unused]] std::size_t other_bytes_ = 0;
 };
 
 }  // namespace nearfield::team

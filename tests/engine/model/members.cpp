@@ -72,7 +72,12 @@ void Members::renew() {
   messenger_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
-  for (auto& node : node_) node->drop_copy_buffers();
+  for (auto& node : node_) {
+    node->drop_copy_buffers();
+    // A run that was cut short has left bodies in the middle.
+    std::destroy_at(&node->runner);
+    std::construct_at(&node->runner);
+  }
   for (auto& node : node_) {
     // An older value must not be the right one of a run before.
     std::memset(node->segment().base() + 4096, 0, node->arena().reserved());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/collectives/pieces/rounds.hpp"
+#include "engine/track/tracks.hpp"
 #include "tests/engine/model/members.hpp"
 
 namespace nearfield::testing {
@@ -278,6 +279,32 @@ TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
   EXPECT_GOOD(explore_work(three, 1, {.preemptions = 2}));
   EXPECT_FOUND(explore_work(two, 1, {.mutation = {.blind_compares = true}}));
   EXPECT_FOUND(explore_work(two, 1, {.mutation = {.split_updates = true}}));
+}
+
+// ---------------------------------------------------------------- operations that may overlap others
+struct Meets final : team::Pending {
+  explicit Meets(int me) : me(me) {}
+  void run(Track& track) override { meet(track, me, 1); }
+  const int me;
+};
+// Issues as many, one in each further track, and looks until they are done; between them a meeting on the first track.
+void overlap(Track& track, int me, int count) {
+  team::Team& team = track.team();
+  Meets pending[] = {Meets(me), Meets(me)};
+  for (int i = 0; i < count; ++i) team.tracks().issue(pending[i]);
+  if (count > 1) meet(track, me, 1);
+  for (int i = 0; i < count; ++i)
+    while (!pending[i].complete())
+      if (!team.node().progress.poll()) processor::pause();
+  for (int i = 0; i < count; ++i) require(!pending[i].error(), "a body has failed");
+}
+
+TEST(Tracks, MeetWhateverElseGoesOn) {
+  Members two({.count = 2});
+  const Body one = [](Track& track, int me) { overlap(track, me, 1); };
+  EXPECT_GOOD(explore_team(two, one, {.preemptions = 2}));
+  EXPECT_GOOD(explore_team(two, [](Track& track, int me) { overlap(track, me, 2); }, {.preemptions = 1}));
+  EXPECT_FOUND(explore_team(two, one, {.preemptions = 2, .mutation = {.unordered = true}}));
 }
 
 // ---------------------------------------------------------------- memory of the language
