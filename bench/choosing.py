@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 from nearfield.bench import parse_ranks, parse_sizes
-from nearfield.commands import OPERATIONS
 from nearfield.hosts import find_hosts, launcher_environment
+from nearfield.operations import OPERATIONS
 from nearfield.tune import worker_command
 
 NOTE = re.compile(r"(\w+) of (\d+) bytes on (\d+) ranks: \S+ \(tried.*; (\d+) calls, ([\d.]+) us beyond")

@@ -15,6 +15,7 @@
 #include "bench/buffers.hpp"
 #include "bench/operations.hpp"
 #include "bench/ranks.hpp"
+#include "engine/collectives/operations.hpp"
 #include "tools/json.hpp"
 
 namespace bench {
@@ -26,7 +27,10 @@ struct Cell {
   std::string op, buffers;
   std::size_t bytes;
 
-  bool reduction() const { return op.find("reduce") != std::string::npos; }
+  bool reduction() const {
+    const auto found = nearfield::collectives::collective_named(op);
+    return found && nearfield::collectives::operation(*found).reduces();
+  }
   MPI_Datatype type() const { return !reduction() ? MPI_BYTE : bytes % 8 ? MPI_INT : MPI_DOUBLE; }
   int count() const { return int(!reduction() ? bytes : bytes / (bytes % 8 ? 4 : 8)); }
   std::size_t longest() const { return std::max<std::size_t>(bytes * blocks_in_buffer(op), 64); }

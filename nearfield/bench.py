@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
+from nearfield.summary import pairs
 
 Row = dict[str, Any]
 
@@ -237,14 +238,6 @@ def _merged(jobs: list[list[Row]]) -> list[Row]:
         calls = sum(row["iterations"] for row in found)
         merged.append(found[0] | at | {"median": statistics.median(times), "iterations": calls})
     return merged
-
-
-def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Rows of the same cell, plain and Nearfield."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol")
-    plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
-    cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
-    return [(plain[key], row) for key, row in cells if key in plain]
 
 
 def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_path: Path | None) -> None:

@@ -10,14 +10,12 @@ import typer
 
 from nearfield import __version__
 from nearfield.libraries import NotBuilt
+from nearfield.operations import OPERATIONS
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
-)
-OPERATIONS = (
-    "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block,scan,exscan"
 )
 MESSAGES = (
     "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray. "

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from nearfield.apps import compare_fft
 from nearfield.bench import parse_sizes, run_bench
-from nearfield.commands import OPERATIONS
 from nearfield.hosts import find_hosts
+from nearfield.operations import OPERATIONS
 from nearfield.summary import show_summary
 
 

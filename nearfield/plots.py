@@ -13,8 +13,8 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield import __version__  # noqa: E402
-from nearfield.bench import pairs  # noqa: E402
 from nearfield.machine import describe_machine  # noqa: E402
+from nearfield.summary import pairs  # noqa: E402
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em;

@@ -142,3 +142,11 @@ def _us(time: float | None) -> str:
     return (
         "-" if time is None else f"{time:.3f}" if time < 1 else f"{time:.2f}" if time < 100 else f"{time:.0f}"
     )
+
+
+def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Rows of the same cell, plain and Nearfield."""
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol")
+    plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
+    cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
+    return [(plain[key], row) for key, row in cells if key in plain]

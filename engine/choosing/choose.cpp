@@ -135,6 +135,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   for (const Row& row : rows)
     if (row.standing == rows[0].standing && row.standing > 0 &&
         (row.standing == 2 || row.cost <= tries.hopeless * rows[0].cost) && chosen.promising.size() < tries.most &&
+        (!row.algorithm->share || row.standing == 2 || shape.crowded()) &&
         (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
       chosen.promising.push_back(row.algorithm);
   chosen.forced = rows[0].standing == 2;

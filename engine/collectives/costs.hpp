@@ -142,7 +142,7 @@ inline double pipelined(const Shape& s, double bytes, double fill, double empty)
 // more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2 to 4
 // times at 8 ranks).
 inline double together(const Shape& s, double bytes, double whole) {
-  if (!s.crowded()) return 1e12 + whole;  // every member has a CPU: shares of their own are as good
+  if (!s.crowded()) return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
   return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
 }
 inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.bench import WITHOUT_SIZE, pairs, parse_sizes
-from nearfield.commands import OPERATIONS
-from nearfield.summary import cells_of
+from nearfield.bench import WITHOUT_SIZE, parse_sizes
+from nearfield.operations import OPERATIONS
+from nearfield.summary import cells_of, pairs
 from tests.mpi.jobs import ROOT, hosts
 
 COMMAND = str(ROOT / ".venv/bin/nearfield")

@@ -83,7 +83,7 @@ def test_a_file_decides(tmp_path: Path) -> None:
             '[[cell]]\nop = "alltoall"\nranks = 2\nbytes = 8\nalgorithm = "fast"\n',
             "not an algorithm of alltoall",
         ),
-        ('[[cell]]\nop = "scan"\nranks = 2\nbytes = 8\n', "not a collective"),
+        ('[[cell]]\nop = "scam"\nranks = 2\nbytes = 8\n', "not a collective"),
         ("ranks = \n", "line 1"),
         ("", "nearfield tune"),
         (None, "nearfield tune"),
