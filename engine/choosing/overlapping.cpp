@@ -38,11 +38,13 @@ void Overlapping::run(team::Track& track) {
   if (track.team().plan().check) collectives::compare_calls(track, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
   track.enter(collectives::pack(call_));
+  bool refused = false;
   try {
     if (!chooser.perform(track, call_)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
   } catch (const team::Refused&) {
-    run_by_pieces(track, call_);
+    refused = true;
   }
+  if (refused) run_by_pieces(track, call_);
 }
 
 }  // namespace nearfield::choosing

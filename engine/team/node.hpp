@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -54,6 +55,9 @@ class Node {
     std::size_t bytes = 0;
     void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
   } annex;
+
+  // What a word of TrackWords::doing tells, for reports; by whoever enters calls.
+  std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };
 
   // The other processes, and how their memory is got at.
   reach::Peers& reach() { return *reach_; }

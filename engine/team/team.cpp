@@ -52,7 +52,7 @@ bool Team::revoked() const {
 }
 
 void Team::break_off(const char* why, const std::string& doing) {
-  broken_off = true;
+  broken_off_.store(true, std::memory_order_relaxed);
   words(rank_).broken_off.store(1, std::memory_order_release);  // pairs with inspect
   throw Broken(std::string(why) + ", " + doing);
 }
@@ -61,7 +61,7 @@ void Team::inspect(const Track& track, bool (*lacking)(void*, int), void* contex
   if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
-    broken_off = true;
+    broken_off_.store(true, std::memory_order_relaxed);
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
                  " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " +
                  track.doing());

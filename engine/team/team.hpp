@@ -2,6 +2,7 @@
 //
 // words.hpp tells who writes which shared word. What is under way in a team is a track's (engine/track): this is who.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -89,7 +90,7 @@ class Team {
   bool exact_bcast = true;
 
   // After a member could not go on in the middle of a call: all calls end with an error, on all members.
-  bool broken_off = false;
+  bool broken_off() const { return broken_off_.load(std::memory_order_relaxed); }
   // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
   // next call. Throws Broken. `doing`: what we are in.
   [[noreturn]] void break_off(const char* why, const std::string& doing);
@@ -118,6 +119,7 @@ class Team {
   std::vector<MemberWords*> member_;
   std::vector<std::byte*> base_;  // segment of each member
   std::vector<Peer*> peer_;       // nullptr for ourselves
+  std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<Track> track_;
   std::unique_ptr<Tracks> tracks_;

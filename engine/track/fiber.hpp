@@ -5,7 +5,8 @@
 namespace nearfield::team {
 
 // One body at a time. Whoever starts or resumes it goes on when it has suspended or ended; that may be another thread
-// each time, but never two at once. A body must not keep the address of a thread's own variable while it is suspended.
+// each time, but never two at once. A body must not keep the address of a thread's own variable while it is suspended,
+// hence must not be suspended in a catch handler: what is being handled is the thread's.
 class Fiber {
  public:
   // Throws std::bad_alloc.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/collectives/call.hpp"
-
 namespace nearfield::team {
 
 // Adapts a wait to waiting::wait_slowly.
@@ -313,7 +311,7 @@ void Track::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports
 
-std::string Track::doing() const { return collectives::describe_call(mine_->doing.load(std::memory_order_relaxed)); }
+std::string Track::doing() const { return node_.describe(mine_->doing.load(std::memory_order_relaxed)); }
 
 void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
   team_.inspect(*this, lacking, context);
@@ -326,7 +324,7 @@ void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* co
     if (r == rank_ || !lacking(context, r)) continue;
     if (++named > 4) break;
     whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
-            "), " + collectives::describe_call(words_[r]->doing.load(std::memory_order_relaxed));
+            "), " + node_.describe(words_[r]->doing.load(std::memory_order_relaxed));
   }
   log_line(LogLevel::error, "rank %d of %d has waited %.0f s %s for %s%s", rank_, size_, double(elapsed) * 1e-9,
            doing().c_str(), whom.c_str(), named > 4 ? " and others" : "");

@@ -75,7 +75,7 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
                 } else if (!throws<team::Broken>([&] { chooser.perform(team.track(), barrier); })) {
                   return false;
                 }
-                return team.broken_off && std::chrono::steady_clock::now() - start < std::chrono::seconds(5);
+                return team.broken_off() && std::chrono::steady_clock::now() - start < std::chrono::seconds(5);
               }));
   }
 }

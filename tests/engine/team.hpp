@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +95,19 @@ inline int run_processes(int size, int seconds,
   }
   munmap(page, sizeof(Page));
   return failed;
+}
+
+// Whether one process may read another's memory here: emulators and some containers do not let it.
+inline bool cma_works() {
+  const std::uint64_t word = 1;
+  std::uint64_t seen = 0;
+  const pid_t parent = getpid(), child = fork();
+  if (child == 0) {
+    iovec here{&seen, sizeof seen}, there{const_cast<std::uint64_t*>(&word), sizeof word};
+    _exit(process_vm_readv(parent, &here, 1, &there, 1, 0) == ssize_t(sizeof seen) ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 // From here on the segment of this process gets no more memory: what is behind its descriptor cannot have any.

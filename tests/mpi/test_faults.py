@@ -182,6 +182,7 @@ WAITS = [
     "ssend",
     "test",
     "waitall",
+    "overlapping",
 ]
 
 
@@ -193,7 +194,7 @@ def test_revoking_ends_waits(host: str, wait: str) -> None:
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))
-@pytest.mark.parametrize("wait", ["barrier", "alltoallv", "recv", "waitall", "probe"])
+@pytest.mark.parametrize("wait", ["barrier", "alltoallv", "recv", "waitall", "probe", "overlapping"])
 def test_a_dead_rank_is_an_error_that_programs_survive(host: str, wait: str) -> None:
     program = [compile_c(host, "revokes.c"), "dead", wait]
     job = launch(host, 3, program, options=TOLERANT, timeout=30)

@@ -88,7 +88,7 @@ template <class HostCall>
 int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   try {
-    if (team.broken_off) [[unlikely]]
+    if (team.broken_off()) [[unlikely]]
       team.break_off("the communicator was given up when a rank could not go on", team.track().doing());
     if (team.plan().check) [[unlikely]]
       collectives::compare_calls(team.track(), call);

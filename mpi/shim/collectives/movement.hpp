@@ -57,7 +57,7 @@ bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void*
 // each other. Types that are not predefined are looked into by way of Packed.
 template <class N>
 bool nothing(const team::Team& team, N count, MPI_Datatype type) {
-  return count == 0 && !team.plan().check && !team.broken_off && find_type(type);
+  return count == 0 && !team.plan().check && !team.broken_off() && find_type(type);
 }
 
 // The root gives a block, all others get it.

@@ -23,28 +23,26 @@ class Started final : public Activity {
   std::unique_ptr<devices::Stage> operands, result;  // of buffers on a device; in place the first is both
   bool in_place = false;
 
+  // It cannot be taken back, since others are in it: what it needs then stays for good.
+  ~Started() override {
+    if (!issued_ || pending_->complete()) return;
+    static_cast<void>(pending_.release());
+    static_cast<void>(operands.release());
+    static_cast<void>(result.release());
+  }
   int begin() override {
-    try {
-      team_.tracks().issue(*pending_);
-    } catch (const std::bad_alloc&) {
-      try {
-        team_.break_off("out of memory", std::string("in ") + function_);
-      } catch (const team::Broken& broken) {
-        log_line(LogLevel::error, "%s: %s", function_, broken.what());
-        return MPI_ERR_NO_MEM;
-      }
-    }
+    team_.tracks().issue(*pending_);
+    issued_ = true;
     return MPI_SUCCESS;
   }
   bool completed() override { return pending_->complete() || (the_runner->poll(), pending_->complete()); }
   int outcome() override {
-    if (!pending_) return MPI_ERR_OTHER;
+    if (!pending_->complete()) return MPI_ERR_OTHER;  // given up by who waited for it
     if (!std::exchange(settled_, true)) code_ = settle();
     return code_;
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
-  // It cannot be taken back, since others are in it: what it needs stays for good.
-  void abandon() override { static_cast<void>(pending_.release()); }
+  void abandon() override {}  // goes on, and may be waited for again
   bool involves(int) const override { return false; }  // its body looks for dead members itself
 
  private:
@@ -67,19 +65,23 @@ class Started final : public Activity {
   team::Team& team_;
   const char* const function_;
   std::unique_ptr<choosing::Overlapping> pending_;
-  bool settled_ = false;
+  bool issued_ = false, settled_ = false;
   int code_ = MPI_SUCCESS;
 };
 
-int start(Communicator& state, MPI_Comm comm, std::unique_ptr<Started> started, Collective collective,
-          std::size_t bytes, MPI_Request* request) {
+// Issues what `make` makes. A rank that cannot is out of step with the others, which would wait for it.
+template <class Make>
+int start(team::Team& team, MPI_Comm comm, const char* function, Collective collective, std::size_t bytes,
+          MPI_Request* request, Make make) {
+  if (team.broken_off()) [[unlikely]]
+    team.break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
   if (stats_on) [[unlikely]] {
     Tally& t = tally(collective);
     t.calls.fetch_add(1, std::memory_order_relaxed);
     t.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
-  last_algorithm = state.team->broken_off ? "none" : "overlapping";
-  return report(comm, make_request(comm, std::move(started), false, request));
+  last_algorithm = "overlapping";
+  return with_memory(team, comm, function, [&] { return report(comm, make_request(comm, make(), false, request)); });
 }
 
 template <class HostCall>
@@ -95,8 +97,9 @@ int Ibarrier(MPI_Comm comm, MPI_Request* request) {
   const Admission admitted = admit(comm);
   if (!admitted.team || !request) return overlapping_host(Collective::barrier, admitted.reason, host_call);
   return guarded(comm, "MPI_Ibarrier", [&]() -> int {
-    auto started = std::make_unique<Started>(*admitted.communicator, Call{Collective::barrier}, "MPI_Ibarrier");
-    return start(*admitted.communicator, comm, std::move(started), Collective::barrier, 0, request);
+    return start(*admitted.team, comm, "MPI_Ibarrier", Collective::barrier, 0, request, [&] {
+      return std::make_unique<Started>(*admitted.communicator, Call{Collective::barrier}, "MPI_Ibarrier");
+    });
   });
 }
 
@@ -114,27 +117,29 @@ int iallreduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op 
   const bool in_place = send == MPI_IN_PLACE;
   if (call.bytes && (!recv || (!in_place && (!send || (host_rejects_aliases && send == recv)))))
     return overlapping_host(collective, Reason::argument, host_call);
-  if (call.bytes == 0 && !admitted.team->broken_off) {
+  if (call.bytes == 0 && !admitted.team->broken_off()) {
     *request = common_send();  // complete
     return MPI_SUCCESS;
   }
   call.send = in_place ? recv : send;
   call.recv = recv;
   return guarded(comm, "MPI_Iallreduce", [&]() -> int {
-    std::unique_ptr<devices::Stage> operands, result;
-    if (devices::possible()) [[unlikely]] {
-      layout::Data from{static_cast<std::byte*>(const_cast<void*>(call.send)), call.bytes, {}};
-      layout::Data to{static_cast<std::byte*>(call.recv), call.bytes, {}};
-      operands = devices::stage(from, true);
-      if (call.send != call.recv) result = devices::stage(to, false);
-      call.recv = call.send == call.recv ? from.address : to.address;
-      call.send = from.address;
-    }
-    auto started = std::make_unique<Started>(*admitted.communicator, call, "MPI_Iallreduce");
-    started->in_place = call.send == call.recv;
-    started->operands = std::move(operands);
-    started->result = std::move(result);
-    return start(*admitted.communicator, comm, std::move(started), collective, call.bytes, request);
+    return start(*admitted.team, comm, "MPI_Iallreduce", collective, call.bytes, request, [&] {
+      std::unique_ptr<devices::Stage> operands, result;
+      if (devices::possible()) [[unlikely]] {
+        layout::Data from{static_cast<std::byte*>(const_cast<void*>(call.send)), call.bytes, {}};
+        layout::Data to{static_cast<std::byte*>(call.recv), call.bytes, {}};
+        operands = devices::stage(from, true);
+        if (call.send != call.recv) result = devices::stage(to, false);
+        call.recv = call.send == call.recv ? from.address : to.address;
+        call.send = from.address;
+      }
+      auto started = std::make_unique<Started>(*admitted.communicator, call, "MPI_Iallreduce");
+      started->in_place = call.send == call.recv;
+      started->operands = std::move(operands);
+      started->result = std::move(result);
+      return started;
+    });
   });
 }
 

@@ -21,7 +21,7 @@ int refuse(team::Team& team, MPI_Comm comm, const Call& call, const char* functi
 
 // Whether there is nothing to reduce, by a good type and operator: all return at once.
 inline bool nothing(const team::Team& team, const Call& call) {
-  return call.bytes == 0 && !team.plan().check && !team.broken_off;
+  return call.bytes == 0 && !team.plan().check && !team.broken_off();
 }
 
 // Buffers that a host would complain about; where it does not, equal addresses mean in place.

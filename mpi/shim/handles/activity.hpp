@@ -19,7 +19,7 @@ class Activity {
   virtual int outcome() = 0;
   virtual void status(MPI_Status* status) const = 0;  // after outcome()
   virtual void cancel() {}
-  // Nothing of it is under way any more.
+  // Nothing of it is under way any more, or what is left goes on without it.
   virtual void abandon() = 0;
   // Whether that member of the messenger may have to do something for it, so that its death ends a wait.
   virtual bool involves(int member) const = 0;

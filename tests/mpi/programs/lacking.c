@@ -70,6 +70,18 @@ static void collectives(MPI_Comm comm, int count, int in_heap) {
   if (good("Allreduce", MPI_Allreduce(a, b, count, MPI_INT, MPI_SUM, comm)))
     check("Allreduce", b[0] == p * (p - 1) / 2 && b[count - 1] == b[0]);
   FILL;
+  if (good("Scan", MPI_Scan(a, b, count, MPI_INT, MPI_SUM, comm))) check("Scan", b[count - 1] == me * (me + 1) / 2);
+  FILL;
+  if (good("Exscan", MPI_Exscan(a, b, count, MPI_INT, MPI_SUM, comm)))
+    check("Exscan", me == 0 || b[count - 1] == me * (me - 1) / 2);
+  FILL;
+  MPI_Request sum = MPI_REQUEST_NULL, met = MPI_REQUEST_NULL;
+  const int summing = good("Iallreduce", MPI_Iallreduce(a, b, count, MPI_INT, MPI_SUM, comm, &sum));
+  good("Ibarrier", MPI_Ibarrier(comm, &met));
+  if (good("Wait for Iallreduce", MPI_Wait(&sum, MPI_STATUS_IGNORE)) && summing)
+    check("Iallreduce", b[0] == p * (p - 1) / 2 && b[count - 1] == b[0]);
+  good("Wait for Ibarrier", MPI_Wait(&met, MPI_STATUS_IGNORE));
+  FILL;
   if (good("Reduce_scatter_block", MPI_Reduce_scatter_block(a, b, count, MPI_INT, MPI_SUM, comm)))
     check("Reduce_scatter_block", b[count - 1] == p * (p - 1) / 2 + p * me);
   FILL;
