@@ -6,14 +6,21 @@
 #define TOML_ASSERT(condition) static_assert(true)
 #include <toml++/toml.h>
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include "engine/base/result.hpp"
 
 namespace nearfield {
 
 inline Result<toml::table> read_toml(const std::string& path) {
-  auto parsed = toml::parse_file(path);
+  // Not by parse_file: where it is given a name it allocates inside a function that must not throw.
+  std::ifstream file(path, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return system_error("reading " + path);
+  auto parsed = toml::parse(std::string_view(content));
   if (parsed) return std::move(parsed).table();
   std::ostringstream text;
   text << path;
