@@ -26,12 +26,15 @@ namespace nearfield::reach {
 struct ProcessHeader {
   std::uint64_t probe;              // owner, before the segment is passed on: by this it is known to be the owner's
   std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
+  // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Whoever
+  // has done what such a body awaits rings there (Track::ring_suspended).
+  alignas(128) std::atomic<std::uint64_t> asleep_on;
 
   // Contexts that processes have closed (messages/closing.cpp).
   static constexpr std::uint32_t most_closed = 448;
-  std::atomic<std::uint32_t> closed;            // owner: how many of the next; pairs with Messenger::look_for_closed
-  std::uint64_t closed_context[most_closed];    // owner, published by `closed`
-  std::atomic<std::uint32_t> closed_by_anyone;  // in the first member's: everybody adds one after its own `closed`
+  alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next; pairs with Messenger::look_for_closed
+  std::uint64_t closed_context[most_closed];       // owner, published by `closed`
+  std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
 };
 static_assert(sizeof(ProcessHeader) <= 4096);
 

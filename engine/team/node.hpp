@@ -71,7 +71,7 @@ class Node {
   Track* holders = nullptr;
 
   // Bodies of operations that may overlap others.
-  Runner runner;
+  Runner runner{segment_};
 
   // The wait policy, once it is known how many ranks of this node share our CPUs.
   // `one_group`: they let each other run by yielding.

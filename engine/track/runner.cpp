@@ -1,5 +1,7 @@
 #include "engine/track/runner.hpp"
 
+#include "engine/reach/peers.hpp"
+
 namespace nearfield::team {
 
 void Runner::start(Lane& lane) {
@@ -41,6 +43,19 @@ bool Runner::poll_all() {
     count_.store(lanes_.size(), std::memory_order_relaxed);
   }
   return moved_;
+}
+
+void Runner::asleep_on(Atomic<std::uint32_t>* word) {
+  std::uint64_t offset = 0;
+  if (word && busy() && segment_.contains(word, sizeof *word)) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);  // otherwise another thread runs them
+    if (lock) {
+      for (Lane* lane : lanes_) lane->tell_awaited();
+      offset = std::uint64_t(reinterpret_cast<std::byte*>(word) - segment_.base());
+    }
+  }
+  auto& header = *reinterpret_cast<reach::ProcessHeader*>(segment_.base());
+  header.asleep_on.store(offset, std::memory_order_release);  // pairs with Track::ring_suspended
 }
 
 }  // namespace nearfield::team

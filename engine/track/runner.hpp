@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/memory/segment.hpp"
 #include "engine/track/fiber.hpp"
 #include "engine/waiting/progress.hpp"
 
@@ -13,6 +14,7 @@ namespace nearfield::team {
 // Something whose body may be suspended.
 struct Lane {
   virtual void run() = 0;  // the body; must not throw
+  virtual void tell_awaited() = 0;
   Fiber* fiber = nullptr;  // while it is under way
 
  protected:
@@ -21,7 +23,7 @@ struct Lane {
 
 class Runner final : public waiting::Source {
  public:
-  Runner() = default;
+  explicit Runner(memory::Segment& segment) : segment_(segment) {}
   Runner(const Runner&) = delete;
 
   // Guards all lanes and what their bodies use, whichever thread runs them.
@@ -33,11 +35,13 @@ class Runner final : public waiting::Source {
   // ---- Source
   bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }
+  void asleep_on(Atomic<std::uint32_t>* word) override;
   // By bodies: what they were suspended for has come.
   void note_progress() { moved_ = true; }
 
  private:
   bool poll_all();
+  memory::Segment& segment_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // of lanes_; without the lock only whether there are any
   std::vector<Lane*> lanes_;

@@ -48,19 +48,22 @@ inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
 template <class Flag, class Lacking>
 [[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
   auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
-  if (fiber_) return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking);
+  if (fiber_)
+    return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking, awaited);
   WaitHost host(*this, awaited, lacks, &lacking);
   waiting::wait_slowly(node_.policy(), flag, host);
 }
 
-// Others go on with this thread until it is our turn again. What keeps them busy also looks after us, so that nobody
-// sleeps for long (Runner::busy).
-void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context) {
+// Others go on with this thread until it is our turn again. What keeps them busy also looks after us; should they
+// sleep, whoever has done what we await rings.
+void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
+                    Awaited awaited) {
   constexpr std::uint32_t looks = 1024;  // between two at the clock
+  awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
-    if (flag(flag_context)) return node_.runner.note_progress();
+    if (flag(flag_context)) break;
     if (i % looks != 0) continue;
     const std::uint64_t now = waiting::nanoseconds();
     if (start == 0) start = inspected = now;
@@ -68,6 +71,14 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
     inspected = now;
     inspect(now - start, lacking, context);
   }
+  node_.runner.note_progress();
+}
+
+// Published by Runner::asleep_on.
+void Track::tell_awaited() {
+  mine_->awaits.store(awaited_.whom, std::memory_order_relaxed);
+  mine_->awaits_what.store(std::uint32_t(awaited_.what), std::memory_order_relaxed);
+  mine_->awaits_value.store(awaited_.value, std::memory_order_relaxed);
 }
 
 void Track::wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
@@ -103,6 +114,8 @@ Track::~Track() {
 // ---------------------------------------------------------------- waking
 
 inline void Track::ring_bells(What what, std::uint64_t value) {
+  if (fiber_) [[unlikely]]
+    return ring_suspended(std::uint32_t(rank_ + 1), what, value);
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
     MemberWords& other = team_.words(r);
@@ -117,9 +130,29 @@ inline void Track::ring_bells(What what, std::uint64_t value) {
 }
 
 inline void Track::ring_everybody() {
+  if (fiber_) [[unlikely]]
+    return ring_suspended(everybody, What::gate, 0);
   if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
   gate_->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
   waiting::futex_wake(gate_->bell);
+}
+
+// Those whose body of this track is suspended until what we have done, and who sleep. As with bells, one that is missed
+// costs a short nap.
+void Track::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    const auto& header = *reinterpret_cast<const ProcessHeader*>(base_[r]);
+    const std::uint64_t where = header.asleep_on.load(std::memory_order_acquire);  // pairs with Runner::asleep_on
+    const TrackWords& other = *words_[r];
+    if (!where || other.awaits.load(std::memory_order_relaxed) != awaited) continue;
+    if (awaited != everybody && (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
+                                 other.awaits_value.load(std::memory_order_relaxed) > value))
+      continue;
+    auto& word = *reinterpret_cast<Atomic<std::uint32_t>*>(base_[r] + where);
+    word.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    waiting::futex_wake(word);
+  }
 }
 
 // ---------------------------------------------------------------- meetings

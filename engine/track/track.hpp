@@ -145,7 +145,8 @@ class Track {
   void place_gate(TrackGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
   void suspend_by(Fiber* fiber) { fiber_ = fiber; }
-  void join_tree();  // once the team's shape is known
+  void tell_awaited();  // by the suspended body, to whoever may ring
+  void join_tree();     // once the team's shape is known
 
   // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
@@ -181,6 +182,7 @@ class Track {
   };
   void ring_bells(What what, std::uint64_t value);  // of those who await that of us
   void ring_everybody();
+  void ring_suspended(std::uint32_t awaited, What what, std::uint64_t value);
   template <class Word>
   void meet_by(Word word, What what, std::uint64_t value);
   template <class Lacking>
@@ -195,7 +197,7 @@ class Track {
   void expose(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // at everybody's exposures; fills the pointers
   void settle();
-  void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context);
+  void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context, Awaited awaited);
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Team& team_;
@@ -204,6 +206,7 @@ class Track {
   const int rank_, size_;
   const unsigned number_;
   Fiber* fiber_ = nullptr;
+  Awaited awaited_{};  // by the body that is suspended
   bool stall_reported_ = false;
   TrackWords* mine_ = nullptr;
   TrackGate* gate_ = nullptr;

@@ -54,6 +54,7 @@ class Tracks {
   struct Further final : Lane {
     Further(Team& team, unsigned number) : track(team, number) {}
     void run() override;
+    void tell_awaited() override { track.tell_awaited(); }
     Track track;
     Tracks* tracks = nullptr;
     bool joined = false;

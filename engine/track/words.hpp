@@ -79,6 +79,9 @@ struct TrackWords {
   alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Track::meet_along_tree at the children
   // Owner: the call it is in (collectives::pack), 0 outside; reports only.
   alignas(line) Atomic<std::uint64_t> doing;
+  // Owner, published by ProcessHeader::asleep_on: what the body of a further track awaits, as MemberWords::awaits.
+  Atomic<std::uint32_t> awaits, awaits_what;
+  Atomic<std::uint64_t> awaits_value;
   reach::Settlement::Words settling;
   Line small[lines];
   Slot slot[slots];

@@ -76,7 +76,7 @@ void Members::renew() {
     node->drop_copy_buffers();
     // A run that was cut short has left bodies in the middle.
     std::destroy_at(&node->runner);
-    std::construct_at(&node->runner);
+    std::construct_at(&node->runner, node->segment());
   }
   for (auto& node : node_) {
     // An older value must not be the right one of a run before.
