@@ -1,5 +1,6 @@
 // Allgather.
 #include "engine/collectives/pieces/exchange.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
@@ -8,18 +9,15 @@ namespace {
 double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
+  const int p = track.size(), me = track.rank();
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(track.reserve_slot(seq), call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  put(out + track.rank() * call.bytes, call.send, call.bytes);
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  lengths.look_at_slots(seq);
-  orders::each_partner(Order::rotated, track.size(), track.size(), track.rank(), [&](int r) {
-    if (r != track.rank()) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
-  });
-  lengths.report();
+  all_by_slots(
+      track, call.send, call.bytes, [&](std::uint64_t) { put(out + me * call.bytes, call.send, call.bytes); },
+      [&](std::uint64_t seq) {
+        orders::each_partner(Order::rotated, p, p, me, [&](int r) {
+          if (r != me) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
+        });
+      });
 }
 
 void tree(Track& track, const Call& call) {

@@ -2,37 +2,23 @@
 // the same bits whatever the path.
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/partitioned.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
-  std::byte* mine = track.reserve_slot(seq);
-  stage(mine, call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  auto inputs = track.inputs();
-  for (int r = 0; r < track.size(); ++r) inputs[r] = track.slot(r, seq);
-  inputs[track.rank()] = call.send;
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  lengths.look_at_slots(seq);
-  void* out = call.recv;
-  call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
-  lengths.report();
+  all_by_slots(
+      track, call.send, call.bytes,
+      [&](std::uint64_t seq) { operands(track, call.send, [&](int r) { return track.slot(r, seq); }); },
+      [&](std::uint64_t) { combine(call, call.recv, track.inputs(), call.count); });
 }
 
 void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
-  if (reducing::associative(call.type)) {
-    fold_up<Slots>(track, up, root, call, call.count, call.recv);
-  } else {
-    gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs());
-    void* out = call.recv;
-    if (track.rank() == root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
-  }
+  reduce_up<Slots>(track, up, root, call, call.count, call.recv);
   pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes);
   track.have_met_slots(up);
 }
@@ -43,11 +29,8 @@ void oneshot(Track& track, const Call& call) {
       track, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
-        auto inputs = track.inputs();
-        for (int r = 0; r < track.size(); ++r) inputs[r] = track.buffer(r, tick);
-        inputs[track.rank()] = call.send;
-        void* out = call.recv;
-        call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+        const auto inputs = operands(track, call.send, [&](int r) { return track.buffer(r, tick); });
+        combine(call, call.recv, inputs, call.count);
       });
 }
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/collectives/pieces/exchange.hpp"
-#include "engine/collectives/pieces/rings.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -11,20 +11,16 @@ namespace {
 double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
   const int p = track.size(), me = track.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(track.reserve_slot(seq), in, call.bytes * p);
-  track.publish_slot(seq, call.bytes * p);
-  put(out + me * call.bytes, in + me * call.bytes, call.bytes);
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes * p);
-  lengths.look_at_slots(seq);
-  orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-    if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
-  });
-  lengths.report();
+  all_by_slots(
+      track, in, call.bytes * p, [&](std::uint64_t) { put(out + me * call.bytes, in + me * call.bytes, call.bytes); },
+      [&](std::uint64_t seq) {
+        orders::each_partner(Order::rotated, p, p, me, [&](int r) {
+          if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
+        });
+      });
 }
 
 // Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the

@@ -14,13 +14,12 @@ void small(Track& track, const Call& call) {
   const std::uint64_t seq = Ring::next(track);
   Lengths lengths(track, call.bytes);
   if (track.rank() == call.root) {
-    auto inputs = track.inputs();
-    for (int r = 0; r < track.size(); ++r) {
-      inputs[r] = r == call.root ? call.send : Ring::wait(track, r, seq);
-      if (r != call.root) lengths.look(r, Ring::bytes(track, r, seq));
-    }
-    void* out = call.recv;
-    call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+    const auto inputs = operands(track, call.send, [&](int r) {
+      const std::byte* const theirs = Ring::wait(track, r, seq);
+      lengths.look(r, Ring::bytes(track, r, seq));
+      return theirs;
+    });
+    combine(call, call.recv, inputs, call.count);
   } else {
     stage(Ring::reserve(track, seq), call.send, call.bytes);
     Ring::publish(track, seq, call.bytes);
@@ -30,14 +29,9 @@ void small(Track& track, const Call& call) {
 }
 
 void tree(Track& track, const Call& call) {
-  if (reducing::associative(call.type))
-    return rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-      fold_up<Ring>(track, seq, call.root, call, call.count, call.recv);
-    });
-  rooted_by_tree(track, branch_bytes(track.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs());
-    void* out = call.recv;
-    if (track.rank() == call.root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
+  const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(track.shape(), call.bytes);
+  rooted_by_tree(track, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
+    reduce_up<Ring>(track, seq, call.root, call, call.count, call.recv);
   });
 }
 

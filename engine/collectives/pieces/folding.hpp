@@ -1,12 +1,25 @@
-// Reductions whose result others get.
+// Pieces of reductions: whose operands, and what becomes of the result.
 #pragma once
 #include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
 
-// Combines `ins`, block by block in the first-level cache, and copies each block to all of `others`: they lie in lines
-// that other cores have read, and that a kernel's own stores would fetch first. `own`: where we keep the result,
-// nullptr: nowhere. `stage` copies. `ins` are advanced.
+// Operands of all members in rank order: ours lies at `own`, that of member r where theirs(r) says.
+template <class Theirs>
+std::span<const void*> operands(Track& track, const void* own, Theirs theirs) {
+  const auto inputs = track.inputs();
+  for (int r = 0; r < track.size(); ++r) inputs[r] = r == track.rank() ? own : theirs(r);
+  return inputs;
+}
+
+// Their `count` elements each, from left to right, into `out`.
+inline void combine(const Call& call, void* out, std::span<const void* const> operands, std::size_t count) {
+  call.fold(&out, 1, operands.data(), operands.size(), count);
+}
+
+// Combines `ins` for others, block by block in the first-level cache, and copies each block to all of `others`: they
+// lie in lines that other cores have read, and that a kernel's own stores would fetch first. `own`: where we keep the
+// result, nullptr: nowhere. `stage` copies. `ins` are advanced.
 template <class Stage>
 void fold_for_others(const Call& call, std::byte* own, std::span<void* const> others, std::span<const void*> ins,
                      std::size_t count, Stage stage) {
