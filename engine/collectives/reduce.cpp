@@ -1,7 +1,5 @@
 // Reduce. Operands are combined from left to right in rank order by every algorithm.
-//
-// pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
-//            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/partitioned.hpp"
 #include "engine/collectives/pieces/tree.hpp"
@@ -36,36 +34,23 @@ void tree(Track& track, const Call& call) {
 }
 
 void pipeline(Track& track, const Call& call) {
-  const int p = track.size();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
   const auto* in = static_cast<const std::byte*>(call.send);
-  auto inputs = track.inputs();
-  track.begin_rooted_rounds();
-  const std::uint64_t first = track.tick() + 1;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
-    const std::uint64_t tick = first + c;
-    if (track.rank() == call.root) {
-      for (int r = 0; r < p; ++r) {
-        if (r != call.root) track.wait_posted(r, tick);
-        inputs[r] = r == call.root ? in + at : track.buffer(r, tick);
-      }
-      void* out = static_cast<std::byte*>(call.recv) + at;
-      const std::uint64_t begun = track.begin_reading(tick);
-      call.fold(&out, 1, inputs.data(), p, bytes / element);
-      track.end_reading(tick, begun);
-      track.consume(tick);
-    } else {
-      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (c < team::buffers) track.wait_buffer_free(tick);
-      else track.wait_consumed(call.root, tick - team::buffers);
-      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::folded_by_readers, call.root), in + at, bytes);
-      track.post(tick);
-    }
-  }
-  track.advance(chunks);
-  if (track.rank() != call.root) track.consume(track.tick());
+  auto* out = static_cast<std::byte*>(call.recv);
+  rooted_by_chunks(
+      track, call, chunk_bytes(track, call.bytes),
+      [&](const Chunk& c) {
+        std::byte* const buffer = track.my_buffer(c.tick, c.bytes, Track::Passing::folded_by_readers, call.root);
+        stage_in(track, buffer, in + c.at, c.bytes);
+      },
+      [](const Chunk&) {},
+      [&](const Chunk& c) {
+        const auto inputs = operands(track, in + c.at, [&](int r) {
+          track.wait_posted(r, c.tick);
+          return track.buffer(r, c.tick);
+        });
+        return timed_reading(track, c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
+      });
 }
 
 void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, track.rank() == call.root); }
