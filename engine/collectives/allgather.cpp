@@ -83,10 +83,6 @@ template <Kind kind>
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size * s.size;
-  return together(s, n, alone(s) * copying(s, n, n));
-}
 
 constexpr Kind push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
 constexpr Algorithm rows[] = {
@@ -104,7 +100,7 @@ constexpr Algorithm rows[] = {
      "every rank stores, first within its L3", all_buffers},
     {"tiled", Collective::allgather, from_four, direct_cost<Kind{Order::tiled}>, direct<Kind{Order::tiled}>,
      "every rank makes the copies of a tile of the matrix", all_buffers},
-    {"together", Collective::allgather, always, together_cost, nullptr,
+    {"together", Collective::allgather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

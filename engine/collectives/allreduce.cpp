@@ -91,10 +91,6 @@ double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return exposing(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * (folding(s, n, 2 * n) + copying(s, n / 2, 2 * n)));
-}
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, fits_slot, slots_cost, slots,
@@ -111,7 +107,7 @@ constexpr Algorithm rows[] = {
      "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},
-    {"together", Collective::allreduce, always, together_cost, nullptr,
+    {"together", Collective::allreduce, always, together, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

@@ -101,10 +101,6 @@ template <Kind kind>
 double order_cost(const Shape& s, const Call& call) {
   return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size * s.size;
-  return together(s, n, alone(s) * copying(s, n, 2 * n));
-}
 
 template <Kind kind>
 bool worth(const Shape& s, const Call& call) {
@@ -116,7 +112,7 @@ constexpr Algorithm others[] = {
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
-    {"together", Collective::alltoall, always, together_cost, nullptr,
+    {"together", Collective::alltoall, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

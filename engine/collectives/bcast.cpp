@@ -113,10 +113,6 @@ double direct_cost(const Shape& s, const Call& call) {
 double direct_pull_cost(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * copying(s, n, n));
-}
 
 constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, small<Lines>,
@@ -130,7 +126,7 @@ constexpr Algorithm rows[] = {
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
      send_buffers},
-    {"together", Collective::bcast, always, together_cost, nullptr,
+    {"together", Collective::bcast, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -96,7 +96,7 @@ constexpr Algorithm rows[] = {
     {"pipeline", Collective::gather, always, blocks::pipeline, pipeline, "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
-    {"together", Collective::gather, always, blocks::together, nullptr,
+    {"together", Collective::gather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -94,10 +94,6 @@ double direct_cost(const Shape& s, const Call& call) {
          copying(s, in_bytes(call) / s.size / 2, 0);
 }
 double direct_blocks_cost(const Shape& s, const Call& call) { return 1.1 * direct_cost(s, call); }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * folding(s, n, n));
-}
 
 constexpr Algorithm rows[] = {
     {"line", Collective::reduce, fits_line, line_cost, small<Lines>,
@@ -113,7 +109,7 @@ constexpr Algorithm rows[] = {
      "between user buffers: reduce own share, store it to the root", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::reduce, always, direct_blocks_cost, direct_blocks,
      "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
-    {"together", Collective::reduce, always, together_cost, nullptr,
+    {"together", Collective::reduce, always, together, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

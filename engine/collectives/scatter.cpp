@@ -89,7 +89,7 @@ constexpr Algorithm rows[] = {
      "a piece of every block through the root's copy buffers"},
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
-    {"together", Collective::scatter, always, blocks::together, nullptr,
+    {"together", Collective::scatter, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
