@@ -25,7 +25,7 @@ void tree(Track& track, const Call& call) {
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Track& track, const Call& call) {
-  exchange_rounds(
+  all_by_rounds(
       track, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
@@ -46,7 +46,7 @@ void direct(Track& track, const Call& call) {
 }
 
 void direct_blocks(Track& track, const Call& call) {
-  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
+  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
   finish_direct(track);
 }
 

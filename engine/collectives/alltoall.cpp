@@ -33,7 +33,7 @@ void rounds(Track& track, const Call& call) {
   auto* out = static_cast<std::byte*>(call.recv);
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
@@ -54,18 +54,18 @@ void rounds(Track& track, const Call& call) {
   copying::fence();
 }
 
-// Two members exchange `bytes` bytes at a and b, by way of a block that stays in the first-level cache.
+// Swaps `bytes` bytes at a and b, by way of room that stays in the first-level cache.
 void swap(std::byte* a, std::byte* b, std::size_t bytes) {
-  alignas(64) std::byte block[4096];
-  for (std::size_t at = 0; at < bytes; at += sizeof block) {
-    const std::size_t n = std::min(sizeof block, bytes - at);
-    put(block, a + at, n);
+  alignas(64) std::byte room[4096];
+  for (std::size_t at = 0; at < bytes; at += sizeof room) {
+    const std::size_t n = std::min(sizeof room, bytes - at);
+    put(room, a + at, n);
     put(a + at, b + at, n);
-    put(b + at, block, n);
+    put(b + at, room, n);
   }
 }
 
-// The block that `from` has for `to`. In place, each member of a pair exchanges half of their two blocks.
+// The block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
 void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
   const std::size_t n = call.bytes;
   if (call.send != call.recv) {  // on all ranks alike, as MPI asks
@@ -77,10 +77,10 @@ void move(Track& track, const Call& call, int from, int to, copying::Stores stor
   }
 }
 
-template <Kind kind>
+template <Course course>
 void direct(Track& track, const Call& call) {
-  exchange_direct<kind>(track, working_set(track.shape(), call), call.bytes,
-                        [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+  exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
+                          [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
 void shares(Track& track, const Call& call, int first, int last) {
@@ -97,14 +97,14 @@ double rounds_cost(const Shape& s, const Call& call) {
   if (s.crowded()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
   return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
-template <Kind kind>
+template <Course course>
 double order_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
+  return exposing(s) + exchanging(s, course, in_bytes(call) * s.size, working_set(s, call));
 }
 
-template <Kind kind>
+template <Course course>
 bool worth(const Shape& s, const Call& call) {
-  return worth_trying(s, kind.hybrid, working_set(s, call));
+  return worth_trying(s, course.hybrid, working_set(s, call));
 }
 
 constexpr Algorithm others[] = {
@@ -122,8 +122,8 @@ constexpr Algorithm row() {
     return others[i];
   } else {
     constexpr Exchange e = exchanges[i - std::size(others)];
-    return {e.name,  Collective::alltoall, e.applies, order_cost<e.kind>, direct<e.kind>,
-            e.about, all_buffers,          nullptr,   worth<e.kind>};
+    return {e.name,  Collective::alltoall, e.applies, order_cost<e.course>, direct<e.course>,
+            e.about, all_buffers,          nullptr,   worth<e.course>};
   }
 }
 template <std::size_t... i>

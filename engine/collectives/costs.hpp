@@ -16,9 +16,9 @@ inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
-// A line between two members of a group of `span` ranks.
-inline double line_within(const Shape& s, int span) {
-  return s.machine.near > 0 && span <= s.group ? s.machine.near : s.machine.line;
+// A line between two of `members` neighbours.
+inline double line_within(const Shape& s, int members) {
+  return s.machine.near > 0 && members <= s.group ? s.machine.near : s.machine.line;
 }
 
 // A line of every other member, while those that follow are on their way.

@@ -68,7 +68,7 @@ void direct(Track& track, const Call& call) {
 
 void direct_blocks(Track& track, const Call& call) {
   const auto root = std::size_t(call.root);
-  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
+  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
   finish_direct(track);
 }
 

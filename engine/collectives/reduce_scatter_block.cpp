@@ -36,7 +36,7 @@ void rounds(Track& track, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, piece), Track::Passing::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {

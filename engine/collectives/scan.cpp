@@ -29,7 +29,7 @@ void rounds(Track& track, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, most), Track::Passing::folded_by_readers, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * most, length(k)); }, [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {

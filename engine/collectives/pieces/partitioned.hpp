@@ -54,11 +54,12 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
         return track.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
       });
       const std::uint64_t begun = track.begin_reading(a);
-      void* shared[1];
+      void* for_others[1];
       if (!alone)
-        shared[0] = track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
+        for_others[0] =
+            track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
       fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
-                      std::span<void* const>(shared, alone ? 0 : 1), inputs, own.size(),
+                      std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),
                       [&](void* to, const void* from, std::size_t bytes) { stage_in(track, to, from, bytes); });
       track.end_reading(a, begun);
     }
