@@ -204,7 +204,7 @@ TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
     use_ring(track, me, 1, 3, Collective::gather);
     use_ring(track, me, 0, 2);
   };
-  EXPECT_GOOD(explore_team(two, there_and_back, {.preemptions = 2}, before));
+  EXPECT_GOOD(explore_team(two, there_and_back, {.preemptions = 1}, before));
   EXPECT_GOOD(
       explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 2}, before));
 }
