@@ -22,6 +22,7 @@
 #include "bench/messages.hpp"
 #include "bench/ranks.hpp"
 #include "bench/rings.hpp"
+#include "engine/collectives/operations.hpp"
 
 namespace bench {
 
@@ -65,7 +66,6 @@ class Floor {
   // What can do the operation with n bytes in a message, vector or block; nothing for derived types, and for calls that
   // find nothing.
   std::vector<Body> bodies(const std::string& op, std::size_t n) {
-    if (op == "scan" || op == "exscan") return {};  // there is none yet
     if (op == "barrier") return {{"flags", surrounded([this](double*, double*) { meet(); })}};
     std::vector<Body> found;
     if (Operation call = direct(op, n)) found.push_back({"direct", std::move(call)});
@@ -147,13 +147,15 @@ class Floor {
   }
 
   Call direct_of_all(const std::string& op, std::size_t n, bool push) {
-    if (op.find("reduce") != std::string::npos && ints_) return {};
+    const auto collective = nearfield::collectives::collective_named(op);
+    if (ints_ && collective && nearfield::collectives::operation(*collective).reduces()) return {};
     const auto me = std::size_t(rank), p = std::size_t(size);
     std::function<void()> work;
     const std::size_t d = n / 8, begin = me * d / p, end = (me + 1) * d / p;
     if (op == "allreduce") work = [=, this] { reduce({0, p}, begin, end, 0); };
     if (op == "reduce") work = [=, this] { reduce({0, 1}, begin, end, 0); };
     if (op == "reduce_scatter_block") work = [=, this] { reduce({me, me + 1}, 0, d, me * n); };
+    if (op == "scan" || op == "exscan") work = [=, this] { sum_prefixes(op == "exscan", begin, end); };
     if (op == "bcast")
       work = [=, this] {
         const std::size_t mine = n - n / p / 64 * 64;  // the root copies the rest to everybody
@@ -203,7 +205,28 @@ class Floor {
     }
   }
 
+  // Doubles [begin, end) of the results of all ranks, each from that of the rank before: of all send arrays up to a
+  // rank's own, or of those before it.
+  void sum_prefixes(bool without_own, std::size_t begin, std::size_t end) {
+    constexpr std::size_t block = 512;
+    const auto first = std::size_t(without_own), p = std::size_t(size);
+    if (first >= p) return;
+    for (std::size_t i = begin; i < end; i += block) {
+      const std::size_t m = std::min(end - i, block);
+      const auto at = [&](std::byte* array) { return reinterpret_cast<double*>(array) + i; };
+      std::memcpy(at(recv_[first]), at(send_[0]), m * 8);
+      for (std::size_t r = first + 1; r < p; ++r) bench::add(at(recv_[r]), at(recv_[r - 1]), at(send_[r - first]), m);
+    }
+  }
+
   // ---------------------------------------------------------------- aged
+
+  // The ranks before this one, the nearest first.
+  static std::vector<int> before() {
+    std::vector<int> found;
+    for (int r = rank - 1; r >= 0; --r) found.push_back(r);
+    return found;
+  }
 
   using Bytes = std::byte*;
   static Bytes as_bytes(double* at) { return reinterpret_cast<Bytes>(at); }
@@ -260,10 +283,11 @@ class Floor {
     };
   }
 
-  // The first of the others' pieces is added to the own one, the rest to that.
+  // The first of the others' pieces is added to the own one (nullptr: is copied), the rest to that.
   template <class T>
   auto summed(Bytes own, Bytes to, int first) {
     return [=](int peer, std::size_t offset, const std::byte* at, std::size_t m) {
+      if (!own && peer == first) return (void)std::memcpy(to + offset, at, m);
       const Bytes before = peer == first ? own : to;
       bench::add(reinterpret_cast<T*>(to + offset), reinterpret_cast<const T*>(before + offset),
                  reinterpret_cast<const T*>(at), m / sizeof(T));
@@ -313,6 +337,12 @@ class Floor {
     if (op == "reduce_scatter_block")
       return [=, this](double* s, double* r) {
         sum(to_each, n, chunks, blocks(as_bytes(s), n), as_bytes(s) + me * n, as_bytes(r));
+      };
+    if (op == "scan" || op == "exscan")
+      return [=, this, before = before(), own = op == "scan"](double* s, double* r) {
+        if (own && !rank) std::memcpy(r, s, n);
+        sum({rank < size - 1, false, before, all_}, n, chunks, one(as_bytes(s)), own ? as_bytes(s) : nullptr,
+            as_bytes(r));
       };
     if (op == "bcast")
       return [=, this](double* s, double*) {

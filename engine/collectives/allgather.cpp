@@ -1,5 +1,6 @@
 // Allgather.
 #include "engine/collectives/pieces/exchange.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
@@ -8,18 +9,15 @@ namespace {
 double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
+  const int p = track.size(), me = track.rank();
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(track.reserve_slot(seq), call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  put(out + track.rank() * call.bytes, call.send, call.bytes);
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  lengths.look_at_slots(seq);
-  orders::each_partner(Order::rotated, track.size(), track.size(), track.rank(), [&](int r) {
-    if (r != track.rank()) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
-  });
-  lengths.report();
+  all_by_slots(
+      track, call.send, call.bytes, [&](std::uint64_t) { put(out + me * call.bytes, call.send, call.bytes); },
+      [&](std::uint64_t seq) {
+        orders::each_partner(Order::rotated, p, p, me, [&](int r) {
+          if (r != me) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
+        });
+      });
 }
 
 void tree(Track& track, const Call& call) {
@@ -40,7 +38,7 @@ void rounds(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, chunk), Track::Passing::copied, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
@@ -58,10 +56,10 @@ void move(Track& track, const Call& call, int from, int to, copying::Stores stor
 }
 
 // A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
-template <Kind kind>
+template <Course course>
 void direct(Track& track, const Call& call) {
-  exchange_direct<kind>(track, working_set(track.shape(), call), call.bytes,
-                        [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+  exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
+                          [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
 void shares(Track& track, const Call& call, int first, int last) {
@@ -81,32 +79,28 @@ double rounds_cost(const Shape& s, const Call& call) {
   if (s.crowded()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
   return rounds_of(s, n) + filling(s, n, all) + emptying(s, n * (s.size - 1), all) + keeping(s, n, all);
 }
-template <Kind kind>
+template <Course course>
 double direct_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
-}
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size * s.size;
-  return together(s, n, alone(s) * copying(s, n, n));
+  return exposing(s) + exchanging(s, course, in_bytes(call) * s.size, working_set(s, call));
 }
 
-constexpr Kind push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
+constexpr Course push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
      "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"pull-rotated", Collective::allgather, always, direct_cost<Kind{}>, direct<Kind{}>,
+    {"pull-rotated", Collective::allgather, always, direct_cost<Course{}>, direct<Course{}>,
      "between user buffers: every rank fetches, rotated", send_buffers},
-    {"pull-near-first", Collective::allgather, several_caches, direct_cost<Kind{Order::near_first}>,
-     direct<Kind{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
+    {"pull-near-first", Collective::allgather, several_caches, direct_cost<Course{Order::near_first}>,
+     direct<Course{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
     {"push-rotated", Collective::allgather, always, direct_cost<push>, direct<push>,
      "every rank stores its block to the others, rotated", all_buffers},
     {"push-near-first", Collective::allgather, several_caches, direct_cost<push_near>, direct<push_near>,
      "every rank stores, first within its L3", all_buffers},
-    {"tiled", Collective::allgather, from_four, direct_cost<Kind{Order::tiled}>, direct<Kind{Order::tiled}>,
+    {"tiled", Collective::allgather, from_four, direct_cost<Course{Order::tiled}>, direct<Course{Order::tiled}>,
      "every rank makes the copies of a tile of the matrix", all_buffers},
-    {"together", Collective::allgather, always, together_cost, nullptr,
+    {"together", Collective::allgather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

@@ -2,52 +2,35 @@
 // the same bits whatever the path.
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/partitioned.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
-  std::byte* mine = track.reserve_slot(seq);
-  stage(mine, call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  auto inputs = track.inputs();
-  for (int r = 0; r < track.size(); ++r) inputs[r] = track.slot(r, seq);
-  inputs[track.rank()] = call.send;
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  lengths.look_at_slots(seq);
-  void* out = call.recv;
-  call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
-  lengths.report();
+  all_by_slots(
+      track, call.send, call.bytes,
+      [&](std::uint64_t seq) { operands(track, call.send, [&](int r) { return track.slot(r, seq); }); },
+      [&](std::uint64_t) { combine(call, call.recv, track.inputs(), call.count); });
 }
 
 void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
-  if (reducing::associative(call.type)) {
-    fold_up<Slots>(track, up, root, call, call.count, call.recv);
-  } else {
-    gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs());
-    void* out = call.recv;
-    if (track.rank() == root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
-  }
+  reduce_up<Slots>(track, up, root, call, call.count, call.recv);
   pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes);
   track.have_met_slots(up);
 }
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Track& track, const Call& call) {
-  exchange_rounds(
+  all_by_rounds(
       track, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
-        auto inputs = track.inputs();
-        for (int r = 0; r < track.size(); ++r) inputs[r] = track.buffer(r, tick);
-        inputs[track.rank()] = call.send;
-        void* out = call.recv;
-        call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+        const auto inputs = operands(track, call.send, [&](int r) { return track.buffer(r, tick); });
+        combine(call, call.recv, inputs, call.count);
       });
 }
 
@@ -63,7 +46,7 @@ void direct(Track& track, const Call& call) {
 }
 
 void direct_blocks(Track& track, const Call& call) {
-  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
+  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
   finish_direct(track);
 }
 
@@ -108,10 +91,6 @@ double direct_pull_cost(const Shape& s, const Call& call) {
   const double all = 2 * in_bytes(call) * s.size;
   return exposing(s) + meeting(s) + folding(s, in_bytes(call), all) + copying(s, in_bytes(call), all);
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * (folding(s, n, 2 * n) + copying(s, n / 2, 2 * n)));
-}
 
 constexpr Algorithm rows[] = {
     {"slots", Collective::allreduce, fits_slot, slots_cost, slots,
@@ -128,7 +107,7 @@ constexpr Algorithm rows[] = {
      "the same by blocks, copied to everybody by lines that are not fetched first", all_buffers},
     {"direct-pull", Collective::allreduce, always, direct_pull_cost, direct_pull,
      "between user buffers: reduce own share, fetch the others'", all_buffers},
-    {"together", Collective::allreduce, always, together_cost, nullptr,
+    {"together", Collective::allreduce, always, together, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

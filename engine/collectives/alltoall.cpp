@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "engine/collectives/pieces/exchange.hpp"
-#include "engine/collectives/pieces/rings.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 
 namespace nearfield::collectives {
 namespace {
@@ -11,20 +11,16 @@ namespace {
 double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
   const int p = track.size(), me = track.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  stage(track.reserve_slot(seq), in, call.bytes * p);
-  track.publish_slot(seq, call.bytes * p);
-  put(out + me * call.bytes, in + me * call.bytes, call.bytes);
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes * p);
-  lengths.look_at_slots(seq);
-  orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-    if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
-  });
-  lengths.report();
+  all_by_slots(
+      track, in, call.bytes * p, [&](std::uint64_t) { put(out + me * call.bytes, in + me * call.bytes, call.bytes); },
+      [&](std::uint64_t seq) {
+        orders::each_partner(Order::rotated, p, p, me, [&](int r) {
+          if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
+        });
+      });
 }
 
 // Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
@@ -37,7 +33,7 @@ void rounds(Track& track, const Call& call) {
   auto* out = static_cast<std::byte*>(call.recv);
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
@@ -58,18 +54,18 @@ void rounds(Track& track, const Call& call) {
   copying::fence();
 }
 
-// Two members exchange `bytes` bytes at a and b, by way of a block that stays in the first-level cache.
+// Swaps `bytes` bytes at a and b, by way of room that stays in the first-level cache.
 void swap(std::byte* a, std::byte* b, std::size_t bytes) {
-  alignas(64) std::byte block[4096];
-  for (std::size_t at = 0; at < bytes; at += sizeof block) {
-    const std::size_t n = std::min(sizeof block, bytes - at);
-    put(block, a + at, n);
+  alignas(64) std::byte room[4096];
+  for (std::size_t at = 0; at < bytes; at += sizeof room) {
+    const std::size_t n = std::min(sizeof room, bytes - at);
+    put(room, a + at, n);
     put(a + at, b + at, n);
-    put(b + at, block, n);
+    put(b + at, room, n);
   }
 }
 
-// The block that `from` has for `to`. In place, each member of a pair exchanges half of their two blocks.
+// The block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
 void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
   const std::size_t n = call.bytes;
   if (call.send != call.recv) {  // on all ranks alike, as MPI asks
@@ -81,10 +77,10 @@ void move(Track& track, const Call& call, int from, int to, copying::Stores stor
   }
 }
 
-template <Kind kind>
+template <Course course>
 void direct(Track& track, const Call& call) {
-  exchange_direct<kind>(track, working_set(track.shape(), call), call.bytes,
-                        [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+  exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
+                          [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
 }
 
 void shares(Track& track, const Call& call, int first, int last) {
@@ -101,18 +97,14 @@ double rounds_cost(const Shape& s, const Call& call) {
   if (s.crowded()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
   return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
-template <Kind kind>
+template <Course course>
 double order_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, kind, in_bytes(call) * s.size, working_set(s, call));
-}
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size * s.size;
-  return together(s, n, alone(s) * copying(s, n, 2 * n));
+  return exposing(s) + exchanging(s, course, in_bytes(call) * s.size, working_set(s, call));
 }
 
-template <Kind kind>
+template <Course course>
 bool worth(const Shape& s, const Call& call) {
-  return worth_trying(s, kind.hybrid, working_set(s, call));
+  return worth_trying(s, course.hybrid, working_set(s, call));
 }
 
 constexpr Algorithm others[] = {
@@ -120,7 +112,7 @@ constexpr Algorithm others[] = {
      "all blocks in every rank's slot, up to 4 KiB a rank"},
     {"rounds", Collective::alltoall, buffer_has_places, rounds_cost, rounds,
      "pieces of every block through copy buffers, rotated"},
-    {"together", Collective::alltoall, always, together_cost, nullptr,
+    {"together", Collective::alltoall, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 
@@ -130,8 +122,8 @@ constexpr Algorithm row() {
     return others[i];
   } else {
     constexpr Exchange e = exchanges[i - std::size(others)];
-    return {e.name,  Collective::alltoall, e.applies, order_cost<e.kind>, direct<e.kind>,
-            e.about, all_buffers,          nullptr,   worth<e.kind>};
+    return {e.name,  Collective::alltoall, e.applies, order_cost<e.course>, direct<e.course>,
+            e.about, all_buffers,          nullptr,   worth<e.course>};
   }
 }
 template <std::size_t... i>

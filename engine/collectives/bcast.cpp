@@ -1,7 +1,5 @@
 // Bcast.
-//
-// pipeline:  root    copy in chunk c -> buffer, post(c) ............ wait until everybody consumed c - 4
-//            others  wait posted(c), copy out, consume(c)
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
@@ -52,30 +50,15 @@ void met(Track& track, const Call& call) {
 }
 
 void pipeline(Track& track, const Call& call) {
-  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
   const auto stores = stores_for(track.shape(), double(call.bytes) * (track.size() + 1));
-  track.begin_rooted_rounds();
-  const std::uint64_t first = track.tick() + 1;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
-    const std::uint64_t tick = first + c;
-    if (track.rank() == call.root) {
-      track.wait_buffer_free(tick);
-      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::copied),
-               static_cast<const std::byte*>(call.send) + at, bytes);
-      track.post(tick);
-    } else {
-      track.wait_posted(call.root, tick);
-      const std::uint64_t begun = track.begin_reading(tick, call.root);
-      put_from(track, call.root, tick, static_cast<std::byte*>(call.recv) + at, track.buffer(call.root, tick), bytes,
-               stores);
-      track.end_reading(tick, begun);
-      track.consume(tick);
-    }
-  }
-  copying::fence();
-  track.advance(chunks);
-  if (track.rank() == call.root) track.consume(track.tick());
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  rooted_by_chunks(
+      track, call, chunk_bytes(track, call.bytes),
+      [&](const Chunk& c) {
+        stage_in(track, track.my_buffer(c.tick, c.bytes, Track::Passing::copied), in + c.at, c.bytes);
+      },
+      [](const Chunk&) {}, [&](const Chunk& c) { return read_chunk(track, call.root, c, 0, out + c.at, stores); });
 }
 
 // Root and receivers share the work: every receiver copies all but 1/p of the data, the root copies the rest to each.
@@ -130,10 +113,6 @@ double direct_cost(const Shape& s, const Call& call) {
 double direct_pull_cost(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call), in_bytes(call) * s.size);
 }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * copying(s, n, n));
-}
 
 constexpr Algorithm rows[] = {
     {"line", Collective::bcast, fits_line, line_cost, small<Lines>,
@@ -147,7 +126,7 @@ constexpr Algorithm rows[] = {
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",
      send_buffers},
-    {"together", Collective::bcast, always, together_cost, nullptr,
+    {"together", Collective::bcast, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

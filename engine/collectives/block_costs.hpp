@@ -26,9 +26,5 @@ inline double pipeline(const Shape& s, const Call& call) {
 inline double direct(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);
 }
-inline double together(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return collectives::together(s, n, alone(s) * copying(s, n, 2 * n));
-}
 
 }  // namespace nearfield::collectives::blocks

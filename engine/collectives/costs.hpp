@@ -16,9 +16,9 @@ inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
-// A line between two members of a group of `span` ranks.
-inline double line_within(const Shape& s, int span) {
-  return s.machine.near > 0 && span <= s.group ? s.machine.near : s.machine.line;
+// A line between two of `members` neighbours.
+inline double line_within(const Shape& s, int members) {
+  return s.machine.near > 0 && members <= s.group ? s.machine.near : s.machine.line;
 }
 
 // A line of every other member, while those that follow are on their way.
@@ -138,16 +138,25 @@ inline double pipelined(const Shape& s, double bytes, double fill, double empty)
   return chunks * line_within(s, s.size) + std::max(fill, empty) + std::min(fill, empty) / chunks;
 }
 
-// Work that whoever runs does for all: one crossing, then `whole`, the time that one CPU would need for all of it;
-// more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2 to 4
-// times at 8 ranks).
-inline double together(const Shape& s, double bytes, double whole) {
-  if (!s.crowded()) return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
-  return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (bytes > (128 << 10) ? s.machine.cpus : 1);
-}
+inline double in_bytes(const Call& call) { return double(call.bytes); }
 inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU
 
-inline double in_bytes(const Call& call) { return double(call.bytes); }
+// Work that whoever runs does for all, the rows `together`: one crossing, then the time that one CPU would need for the
+// whole; more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2
+// to 4 times at 8 ranks). How much it is, operations.def tells: all that is given or got, whichever is more.
+inline double together(const Shape& s, const Call& call) {
+  const Operation& op = operation(call.collective);
+  const auto all_of = [&](const Side& side) {
+    return in_bytes(call) * double(side.each(s.size)) * (side.who == Who::root ? 1 : s.size);
+  };
+  const double given = all_of(op.gives), got = all_of(op.gets), most = std::max(given, got);
+  const double touched = given == got ? 2 * most : most;  // where one side is less, it hardly counts
+  const double copied = !op.reduces() ? most : given == got ? most / 2 : 0;
+  const double folded = op.reduces() ? most : 0;
+  const double whole = alone(s) * (folding(s, folded, touched) + copying(s, copied, touched));
+  if (!s.crowded()) return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
+  return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (most > (128 << 10) ? s.machine.cpus : 1);
+}
 
 // ---- conditions
 inline bool always(const Shape&, const Call&) { return true; }

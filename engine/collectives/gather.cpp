@@ -1,8 +1,6 @@
 // Gather.
-//
-// pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
-//            root     for each sender: wait posted(c), copy out; then consume(c)
 #include "engine/collectives/block_costs.hpp"
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
@@ -41,39 +39,24 @@ void tree(Track& track, const Call& call) {
 }
 
 void pipeline(Track& track, const Call& call) {
-  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
   const int p = track.size();
   const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  track.begin_rooted_rounds();
-  const std::uint64_t first = track.tick() + 1;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
-    const std::uint64_t tick = first + c;
-    if (track.rank() == call.root) {
-      put(out + call.root * call.bytes + at, in + at, bytes, stores);
-      std::uint64_t took = 0;
-      for (int i = 1; i < p; ++i) {
-        const int r = (call.root + i) % p;
-        track.wait_posted(r, tick);
-        const std::uint64_t begun = track.begin_reading(tick, r);
-        put_from(track, r, tick, out + r * call.bytes + at, track.buffer(r, tick), bytes, stores);
-        if (begun) took += processor::ticks() - begun;
-      }
-      track.tell_reading(tick, took);
-      track.consume(tick);
-    } else {
-      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (c < team::buffers) track.wait_buffer_free(tick);
-      else track.wait_consumed(call.root, tick - team::buffers);
-      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::copied, call.root), in + at, bytes);
-      track.post(tick);
-    }
-  }
-  copying::fence();
-  track.advance(chunks);
-  if (track.rank() != call.root) track.consume(track.tick());
+  rooted_by_chunks(
+      track, call, chunk_bytes(track, call.bytes),
+      [&](const Chunk& c) {
+        stage_in(track, track.my_buffer(c.tick, c.bytes, Track::Passing::copied, call.root), in + c.at, c.bytes);
+      },
+      [&](const Chunk& c) { put(out + call.root * call.bytes + c.at, in + c.at, c.bytes, stores); },
+      [&](const Chunk& c) {
+        std::uint64_t took = 0;
+        for (int i = 1; i < p; ++i) {
+          const int r = (call.root + i) % p;
+          took += read_chunk(track, r, c, 0, out + r * call.bytes + c.at, stores);
+        }
+        return took;
+      });
 }
 
 // Root and senders share the work: the root fetches a part of each block where it has no copy of its
@@ -113,7 +96,7 @@ constexpr Algorithm rows[] = {
     {"pipeline", Collective::gather, always, blocks::pipeline, pipeline, "chunks through the senders' copy buffers"},
     {"direct", Collective::gather, always, blocks::direct, direct,
      "between user buffers: root and senders share the copies", all_buffers, nullptr, nullptr, 0.3},
-    {"together", Collective::gather, always, blocks::together, nullptr,
+    {"together", Collective::gather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

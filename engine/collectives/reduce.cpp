@@ -1,7 +1,5 @@
 // Reduce. Operands are combined from left to right in rank order by every algorithm.
-//
-// pipeline:  senders  wait until the root consumed c - 4, copy in chunk c, post(c)
-//            root     wait for everybody's posted(c), reduce all inputs into the result, consume(c)
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/partitioned.hpp"
 #include "engine/collectives/pieces/tree.hpp"
@@ -14,13 +12,12 @@ void small(Track& track, const Call& call) {
   const std::uint64_t seq = Ring::next(track);
   Lengths lengths(track, call.bytes);
   if (track.rank() == call.root) {
-    auto inputs = track.inputs();
-    for (int r = 0; r < track.size(); ++r) {
-      inputs[r] = r == call.root ? call.send : Ring::wait(track, r, seq);
-      if (r != call.root) lengths.look(r, Ring::bytes(track, r, seq));
-    }
-    void* out = call.recv;
-    call.fold(&out, 1, inputs.data(), inputs.size(), call.count);
+    const auto inputs = operands(track, call.send, [&](int r) {
+      const std::byte* const theirs = Ring::wait(track, r, seq);
+      lengths.look(r, Ring::bytes(track, r, seq));
+      return theirs;
+    });
+    combine(call, call.recv, inputs, call.count);
   } else {
     stage(Ring::reserve(track, seq), call.send, call.bytes);
     Ring::publish(track, seq, call.bytes);
@@ -30,48 +27,30 @@ void small(Track& track, const Call& call) {
 }
 
 void tree(Track& track, const Call& call) {
-  if (reducing::associative(call.type))
-    return rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-      fold_up<Ring>(track, seq, call.root, call, call.count, call.recv);
-    });
-  rooted_by_tree(track, branch_bytes(track.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs());
-    void* out = call.recv;
-    if (track.rank() == call.root) call.fold(&out, 1, track.inputs().data(), track.inputs().size(), call.count);
+  const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(track.shape(), call.bytes);
+  rooted_by_tree(track, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
+    reduce_up<Ring>(track, seq, call.root, call, call.count, call.recv);
   });
 }
 
 void pipeline(Track& track, const Call& call) {
-  const int p = track.size();
   const std::size_t element = call.bytes / call.count;
-  const std::size_t chunk = chunk_bytes(track, call.bytes), chunks = divide_up(call.bytes, chunk);
   const auto* in = static_cast<const std::byte*>(call.send);
-  auto inputs = track.inputs();
-  track.begin_rooted_rounds();
-  const std::uint64_t first = track.tick() + 1;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t at = c * chunk, bytes = std::min(chunk, call.bytes - at);
-    const std::uint64_t tick = first + c;
-    if (track.rank() == call.root) {
-      for (int r = 0; r < p; ++r) {
-        if (r != call.root) track.wait_posted(r, tick);
-        inputs[r] = r == call.root ? in + at : track.buffer(r, tick);
-      }
-      void* out = static_cast<std::byte*>(call.recv) + at;
-      const std::uint64_t begun = track.begin_reading(tick);
-      call.fold(&out, 1, inputs.data(), p, bytes / element);
-      track.end_reading(tick, begun);
-      track.consume(tick);
-    } else {
-      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (c < team::buffers) track.wait_buffer_free(tick);
-      else track.wait_consumed(call.root, tick - team::buffers);
-      stage_in(track, track.my_buffer(tick, bytes, Track::Passing::folded_by_readers, call.root), in + at, bytes);
-      track.post(tick);
-    }
-  }
-  track.advance(chunks);
-  if (track.rank() != call.root) track.consume(track.tick());
+  auto* out = static_cast<std::byte*>(call.recv);
+  rooted_by_chunks(
+      track, call, chunk_bytes(track, call.bytes),
+      [&](const Chunk& c) {
+        std::byte* const buffer = track.my_buffer(c.tick, c.bytes, Track::Passing::folded_by_readers, call.root);
+        stage_in(track, buffer, in + c.at, c.bytes);
+      },
+      [](const Chunk&) {},
+      [&](const Chunk& c) {
+        const auto inputs = operands(track, in + c.at, [&](int r) {
+          track.wait_posted(r, c.tick);
+          return track.buffer(r, c.tick);
+        });
+        return timed_reading(track, c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
+      });
 }
 
 void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, track.rank() == call.root); }
@@ -89,7 +68,7 @@ void direct(Track& track, const Call& call) {
 
 void direct_blocks(Track& track, const Call& call) {
   const auto root = std::size_t(call.root);
-  reduce_direct<Outputs::blocks>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
+  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
   finish_direct(track);
 }
 
@@ -115,10 +94,6 @@ double direct_cost(const Shape& s, const Call& call) {
          copying(s, in_bytes(call) / s.size / 2, 0);
 }
 double direct_blocks_cost(const Shape& s, const Call& call) { return 1.1 * direct_cost(s, call); }
-double together_cost(const Shape& s, const Call& call) {
-  const double n = in_bytes(call) * s.size;
-  return together(s, n, alone(s) * folding(s, n, n));
-}
 
 constexpr Algorithm rows[] = {
     {"line", Collective::reduce, fits_line, line_cost, small<Lines>,
@@ -134,7 +109,7 @@ constexpr Algorithm rows[] = {
      "between user buffers: reduce own share, store it to the root", all_buffers, nullptr, nullptr, 2},
     {"direct-blocks", Collective::reduce, always, direct_blocks_cost, direct_blocks,
      "the same by blocks, copied to the root by lines that are not fetched first", all_buffers},
-    {"together", Collective::reduce, always, together_cost, nullptr,
+    {"together", Collective::reduce, always, together, nullptr,
      "between user buffers: whoever runs does the shares of all", all_buffers, shares},
 };
 

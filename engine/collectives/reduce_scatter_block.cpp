@@ -1,5 +1,6 @@
 // Reduce_scatter_block. Operands are combined from left to right in rank order by every algorithm.
 #include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 #include "engine/memory/temporaries.hpp"
 
@@ -7,19 +8,12 @@ namespace nearfield::collectives {
 namespace {
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
-  const int p = track.size(), me = track.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
-  stage(track.reserve_slot(seq), in, call.bytes * p);
-  track.publish_slot(seq, call.bytes * p);
-  auto inputs = track.inputs();
-  for (int r = 0; r < p; ++r) inputs[r] = (r == me ? in : track.slot(r, seq)) + me * call.bytes;
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes * p);
-  lengths.look_at_slots(seq);
-  void* out = call.recv;
-  call.fold(&out, 1, inputs.data(), p, call.count);
-  lengths.report();
+  const std::size_t at = track.rank() * call.bytes;
+  all_by_slots(
+      track, in, call.bytes * track.size(),
+      [&](std::uint64_t seq) { operands(track, in + at, [&](int r) { return track.slot(r, seq) + at; }); },
+      [&](std::uint64_t) { combine(call, call.recv, track.inputs(), call.count); });
 }
 
 // The first member reduces all blocks into the slot from which they travel down again.
@@ -27,13 +21,8 @@ void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
   const auto p = std::size_t(track.size());
-  void* all = track.rank() == root ? track.reserve_slot(down) : nullptr;
-  if (reducing::associative(call.type)) {
-    fold_up<Slots>(track, up, root, call, call.count * p, all);
-  } else {
-    gather_up<Slots>(track, up, root, call.send, call.bytes * p, track.inputs());
-    if (track.rank() == root) call.fold(&all, 1, track.inputs().data(), p, call.count * p);
-  }
+  void* const all = track.rank() == root ? track.reserve_slot(down) : nullptr;
+  reduce_up<Slots>(track, up, root, call, call.count * p, all);
   scatter_down<Slots>(track, down, root, all, call.recv, call.bytes);
   track.have_met_slots(up);
 }
@@ -46,9 +35,8 @@ void rounds(Track& track, const Call& call) {
   const std::size_t piece = round_bytes(track, call.bytes, p - 1), place = place_bytes(track, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  auto inputs = track.inputs();
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, piece), Track::Passing::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
@@ -59,11 +47,9 @@ void rounds(Track& track, const Call& call) {
       },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
-        for (int r = 0; r < p; ++r)
-          inputs[r] =
-              r == me ? in + me * call.bytes + k * piece : track.buffer(r, tick) + ((me + p - r) % p - 1) * place;
-        void* to = out + k * piece;
-        call.fold(&to, 1, inputs.data(), p, length(k) / element);
+        const auto inputs = operands(track, in + me * call.bytes + k * piece,
+                                     [&](int r) { return track.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
+        combine(call, out + k * piece, inputs, length(k) / element);
       });
 }
 
@@ -74,16 +60,14 @@ void direct(Track& track, const Call& call) {
   auto inputs = track.inputs();
   for (int r = 0; r < p; ++r) inputs[r] = track.send_of(r) + me * call.bytes;
   if (call.send != call.recv) {
-    void* out = call.recv;
-    call.fold(&out, 1, inputs.data(), p, call.count);
+    combine(call, call.recv, inputs, call.count);
     return finish_direct(track);
   }
   const memory::Temporary temporary(call.bytes);
   if (!temporary.data()) throw std::bad_alloc();
-  void* out = temporary.data();
-  call.fold(&out, 1, inputs.data(), p, call.count);
+  combine(call, temporary.data(), inputs, call.count);
   finish_direct(track);
-  put(call.recv, out, call.bytes);
+  put(call.recv, temporary.data(), call.bytes);
 }
 
 // ---- estimates (costs.hpp)

@@ -2,31 +2,25 @@
 //
 // Lengths that fit a slot are published, and everybody combines what it needs; longer ones go through rounds of copy
 // buffers in the same way. (A chain of partial results would do 1/p of the arithmetic, but p steps one after another.)
-#include "engine/collectives/pieces/rings.hpp"
+#include "engine/collectives/pieces/folding.hpp"
+#include "engine/collectives/pieces/slots.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-// `inputs`: a vector of each member.
-void combine(const Track& track, const Call& call, void* out, std::span<const void*> inputs, std::size_t count) {
+// Of the operands of all members those that are ours to combine.
+void combine_own(const Track& track, const Call& call, void* out, std::span<const void*> all, std::size_t count) {
   const bool includes_own = operation(call.collective).combines == Combines::up_to_own;
-  const auto operands = std::size_t(track.rank()) + includes_own;
-  if (operands == 1) put(out, inputs[0], count * (call.bytes / call.count));
-  else if (operands > 1) call.fold(&out, 1, inputs.data(), operands, count);
+  const auto ours = all.first(std::size_t(track.rank()) + includes_own);
+  if (ours.size() == 1) put(out, ours[0], count * (call.bytes / call.count));
+  else if (ours.size() > 1) combine(call, out, ours, count);
 }
 
 void slots(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
-  stage(track.reserve_slot(seq), call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  auto inputs = track.inputs();
-  for (int r = 0; r < track.size(); ++r) inputs[r] = track.slot(r, seq);
-  inputs[track.rank()] = call.send;
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  lengths.look_at_slots(seq);
-  combine(track, call, call.recv, inputs, call.count);
-  lengths.report();
+  all_by_slots(
+      track, call.send, call.bytes,
+      [&](std::uint64_t seq) { operands(track, call.send, [&](int r) { return track.slot(r, seq); }); },
+      [&](std::uint64_t) { combine_own(track, call, call.recv, track.inputs(), call.count); });
 }
 
 void rounds(Track& track, const Call& call) {
@@ -35,14 +29,12 @@ void rounds(Track& track, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
-  exchange_rounds(
+  all_by_rounds(
       track, divide_up(call.bytes, most), Track::Passing::folded_by_readers, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * most, length(k)); }, [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
-        auto inputs = track.inputs();
-        for (int r = 0; r < track.size(); ++r) inputs[r] = track.buffer(r, tick);
-        inputs[track.rank()] = in + k * most;
-        combine(track, call, out + k * most, inputs, length(k) / element);
+        const auto inputs = operands(track, in + k * most, [&](int r) { return track.buffer(r, tick); });
+        combine_own(track, call, out + k * most, inputs, length(k) / element);
       });
 }
 

@@ -1,8 +1,6 @@
 // Scatter.
-//
-// pipeline:  root    wait until everybody consumed c - 4, copy in a piece for each rank, post(c)
-//            others  wait posted(c), copy out their piece, consume(c)
 #include "engine/collectives/block_costs.hpp"
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
@@ -36,36 +34,21 @@ void tree(Track& track, const Call& call) {
 void pipeline(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
   const std::size_t piece = std::min(round_bytes(track, call.bytes, p - 1), chunk_bytes(track, call.bytes));
-  const std::size_t place = place_bytes(track, piece, p - 1), chunks = divide_up(call.bytes, piece);
+  const std::size_t place = place_bytes(track, piece, p - 1);
   const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  track.begin_rooted_rounds();
-  const std::uint64_t first = track.tick() + 1;
-  for (std::size_t c = 0; c < chunks; ++c) {
-    const std::size_t at = c * piece, bytes = std::min(piece, call.bytes - at);
-    const std::uint64_t tick = first + c;
-    if (me == call.root) {
-      track.wait_buffer_free(tick);
-      std::byte* const buffer = track.my_buffer(tick, (p - 1) * place, Track::Passing::copied);
-      for (int i = 1; i < p; ++i) {
-        const int to = (me + i) % p;
-        stage_in(track, buffer + (i - 1) * place, in + to * call.bytes + at, bytes);
-      }
-      track.post(tick);
-      put(out + at, in + me * call.bytes + at, bytes, stores);
-    } else {
-      track.wait_posted(call.root, tick);
-      const std::uint64_t begun = track.begin_reading(tick, call.root);
-      put_from(track, call.root, tick, out + at, track.buffer(call.root, tick) + ((me + p - call.root) % p - 1) * place,
-               bytes, stores);
-      track.end_reading(tick, begun);
-      track.consume(tick);
-    }
-  }
-  copying::fence();
-  track.advance(chunks);
-  if (me == call.root) track.consume(track.tick());
+  rooted_by_chunks(
+      track, call, piece,
+      [&](const Chunk& c) {
+        std::byte* const buffer = track.my_buffer(c.tick, (p - 1) * place, Track::Passing::copied);
+        for (int i = 1; i < p; ++i)
+          stage_in(track, buffer + (i - 1) * place, in + (me + i) % p * call.bytes + c.at, c.bytes);
+      },
+      [&](const Chunk& c) { put(out + c.at, in + me * call.bytes + c.at, c.bytes, stores); },
+      [&](const Chunk& c) {
+        return read_chunk(track, call.root, c, ((me + p - call.root) % p - 1) * place, out + c.at, stores);
+      });
 }
 
 // Root and receivers share the work: the root stores a part of each block where it has no copy of
@@ -106,7 +89,7 @@ constexpr Algorithm rows[] = {
      "a piece of every block through the root's copy buffers"},
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
-    {"together", Collective::scatter, always, blocks::together, nullptr,
+    {"together", Collective::scatter, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };
 

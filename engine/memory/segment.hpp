@@ -2,7 +2,7 @@
 //
 // A segment is a sealed memfd. Its owner creates it sparse and large, so that it never has to move or grow, and
 // reserves space in it before use, so that a full machine is an Error here and not a SIGBUS somewhere else. Peers get
-// the descriptor over a socket (exchange.hpp) and map all of it. It has no name; the kernel frees it with the last
+// the descriptor over a socket (reach/mailbox.hpp) and map all of it. It has no name; the kernel frees it with the last
 // process that maps it, however that process ends.
 #pragma once
 #include <sys/types.h>

@@ -56,22 +56,12 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
 constinit const Way cma_way = {
     .name = "cma",
     .title = "CMA",
-    .part_of = nullptr,
     .about = "process_vm_readv and process_vm_writev, one copy by system call",
     .costs = {.access = 0.065, .call = 1200, .attach = 0, .page = 0},
-    .standing = false,
     .open = open,
     .meet = meet,
-    .place = nullptr,
-    .gives = nullptr,
-    .offer = nullptr,
-    .descriptor = nullptr,
-    .take = nullptr,
-    .attach = nullptr,
     .read = read,
     .write = write,
-    .part = nullptr,
-    .close = nullptr,
 };
 
 }  // namespace nearfield::reach

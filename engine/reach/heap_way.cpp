@@ -100,18 +100,13 @@ constinit const Way heap_way = {
     .part_of = "mapped",
     .about = "the bytes lie in the shared heap, which peers map when they first need it",
     .costs = {.access = 0.1, .call = 0, .attach = 50'000, .page = 250},
-    .standing = false,
     .open = open,
     .meet = meet,
     .place = place,
-    .gives = nullptr,
     .offer = offer,
     .descriptor = descriptor,
     .take = take,
     .attach = attach,
-    .read = nullptr,
-    .write = nullptr,
-    .part = nullptr,
     .close = close,
 };
 

@@ -23,22 +23,13 @@ Attached attach(Peers&, Peer& peer, const Region&) {
 constinit const Way segment_way = {
     .name = "mapped",
     .title = "a segment",
-    .part_of = nullptr,
     .about = "the bytes lie in memory that the peer has mapped",
     .costs = {.access = 0.1, .call = 0, .attach = 0, .page = 250},
     .standing = true,
     .open = open,
     .meet = meet,
     .place = place,
-    .gives = nullptr,
-    .offer = nullptr,
-    .descriptor = nullptr,
-    .take = nullptr,
     .attach = attach,
-    .read = nullptr,
-    .write = nullptr,
-    .part = nullptr,
-    .close = nullptr,
 };
 
 }  // namespace nearfield::reach

@@ -48,15 +48,15 @@ struct Attached {
   std::string why = {};                   // no
 };
 
-// Functions that a way has no use for are nullptr. All but `place`, `gives`, `read` and `write` are called under
-// Peers::mutex. Errors say what was tried.
+// A row names what its way has. All functions but `place`, `gives`, `read` and `write` are called under Peers::mutex.
+// Errors say what was tried.
 struct Way {
-  const char* name;     // NEARFIELD_REACH=^name leaves it out
-  const char* title;    // in reports
-  const char* part_of;  // and so does ^that; nullptr: none
+  const char* name;               // NEARFIELD_REACH=^name leaves it out
+  const char* title;              // in reports
+  const char* part_of = nullptr;  // and so does ^that
   const char* about;
   Costs costs;
-  bool standing;  // peers have attached it before they ask: its place needs no agreement
+  bool standing = false;  // peers have attached it before they ask: its place needs no agreement
 
   // Probe. Once per process: what peers are told of it. An Error: the way is out.
   Result<std::uint64_t> (*open)(Peers& self);
@@ -65,29 +65,30 @@ struct Way {
 
   // Describe. Where peers find `bytes` > 0 at `address`; out of reach: not by this way. Where a fork must know what
   // peers are using, the noticeboard tells it already. `way`: this row.
-  Place (*place)(const Peers& self, std::size_t way, const void* address, std::size_t bytes);
+  Place (*place)(const Peers& self, std::size_t way, const void* address, std::size_t bytes) = nullptr;
 
   // Whether the kernel lets others have it: asked about regions that nobody has attached, before peers are told.
-  bool (*gives)(const Peers& self, const Region& region);
+  bool (*gives)(const Peers& self, const Region& region) = nullptr;
 
   // Attach. Passes the peer what it needs for that region of ours; whether it has it now. False: again; an Error: it
   // has been told that it will not get it.
-  Result<bool> (*offer)(Peers& self, Peer& peer, const Region& region);
+  Result<bool> (*offer)(Peers& self, Peer& peer, const Region& region) = nullptr;
   // A descriptor of memory of ours of that generation, which the caller closes, -1: it is gone. For peers to whom no
   // letter comes.
-  int (*descriptor)(const Peers& self, std::uint64_t generation);
+  int (*descriptor)(const Peers& self, std::uint64_t generation) = nullptr;
   // What the peer has passed; nullptr: that generation is gone.
-  void (*take)(Peers& self, Peer& peer, std::uint64_t generation, std::shared_ptr<memory::PeerSegment> mapped);
-  Attached (*attach)(Peers& self, Peer& peer, const Region& region);
+  void (*take)(Peers& self, Peer& peer, std::uint64_t generation,
+               std::shared_ptr<memory::PeerSegment> mapped) = nullptr;
+  Attached (*attach)(Peers& self, Peer& peer, const Region& region) = nullptr;
 
   // Instead of loads and stores of what is attached: whole transfers of any length.
-  Result<void> (*read)(const Peer& peer, void* to, std::uint64_t address, std::size_t bytes);
-  Result<void> (*write)(const Peer& peer, const void* from, std::uint64_t address, std::size_t bytes);
+  Result<void> (*read)(const Peer& peer, void* to, std::uint64_t address, std::size_t bytes) = nullptr;
+  Result<void> (*write)(const Peer& peer, const void* from, std::uint64_t address, std::size_t bytes) = nullptr;
 
   // Detach. The peer has gone: what is held of it is given up, as far as nobody uses it.
-  void (*part)(Peers& self, Peer& peer);
+  void (*part)(Peers& self, Peer& peer) = nullptr;
   // Revoke. The process leaves, or has nothing that peers may reach any more.
-  void (*close)(Peers& self);
+  void (*close)(Peers& self) = nullptr;
 
   // Nanoseconds that `bytes` take, once they are attached.
   double time(double bytes) const { return costs.call + costs.access * bytes; }

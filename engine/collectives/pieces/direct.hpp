@@ -27,17 +27,17 @@ inline void finish_direct(Track& track, int root) {
   }
 }
 
-// Shares of a vector: whole lines, so that no two members write one line (of aligned buffers).
+// Shares of a vector: whole cache lines, so that no two members write one (of aligned buffers).
 inline Range line_share(std::size_t total, std::size_t unit, std::size_t parts, std::size_t index) {
-  constexpr std::size_t line = 64;
-  const std::size_t together = unit < line ? line / unit : 1;  // elements to a line
+  constexpr std::size_t cache_line = 64;
+  const std::size_t together = unit < cache_line ? cache_line / unit : 1;  // elements to each
   const Range lines = share(divide_up(total, together), parts, index);
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
-// How a kernel's results get into buffers of others: straight out of registers, or in blocks (folding.hpp), which is
+// How a kernel's results get into buffers of others: straight out of registers, or in pieces (folding.hpp), which is
 // better where the others have read what lies there.
-enum class Outputs { registers, blocks };
+enum class Outputs { registers, pieces };
 
 // The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
 template <Outputs by = Outputs::registers>
@@ -51,7 +51,7 @@ void reduce_direct(Track& track, const Call& call, int first, int last, Range to
   auto outputs = track.outputs();
   for (std::size_t r = 0; r < p; ++r) inputs[r] = track.send_of(int(r)) + part.begin * element;
   for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = track.recv_of(int(r)) + part.begin * element;
-  if constexpr (by == Outputs::blocks)
+  if constexpr (by == Outputs::pieces)
     fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
 }

@@ -5,7 +5,7 @@
 //
 //   fit        temporal while all members' data fit the last-level caches, else streaming
 //   temporal, streaming   always
-//   prefix     of each block the part that fits the member's share of its cache is temporal
+//   prefix     of each block the part that fits what a member has of its cache is temporal
 //   distant    streaming where source and destination do not share a last-level cache
 //   fraction   half of the lines are streamed
 #pragma once
@@ -19,7 +19,7 @@ using orders::Order;
 
 enum class Hybrid : std::uint8_t { fit, temporal, streaming, prefix, distant, fraction };
 
-struct Kind {
+struct Course {
   Order order = Order::rotated;
   Direction direction = Direction::pull;
   Hybrid hybrid = Hybrid::fit;
@@ -48,13 +48,13 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
 }
 
 // Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
-template <Kind kind, class Move>
+template <Course course, class Move>
 void exchange_direct(Track& track, double working_set, std::size_t block, Move move) {
   const Shape& s = track.shape();
   const int group = s.group_size();
-  const Blend stores = blend(s, kind.hybrid, working_set, block);
+  const Blend stores = blend(s, course.hybrid, working_set, block);
   constexpr int split = 4;  // groups where the machine has none
-  orders::each_copy(kind.order, kind.direction, track.size(), group < s.size ? group : std::min(split, s.size),
+  orders::each_copy(course.order, course.direction, track.size(), group < s.size ? group : std::min(split, s.size),
                     track.rank(), [&](int source, int destination) {
                       move(source, destination, source / group == destination / group ? stores.near : stores.far);
                     });
@@ -76,11 +76,11 @@ void exchange_shares(Track& track, double working_set, std::size_t block, int fi
 // differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one member's
 // lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back (push, and
 // the orders by place).
-inline double exchanging(const Shape& s, Kind kind, double bytes, double working_set) {
+inline double exchanging(const Shape& s, Course course, double bytes, double working_set) {
   const bool several = s.group_size() < s.size;
   const double busy = std::min(s.size, 50);
   double factor = 1;
-  switch (kind.order) {
+  switch (course.order) {
     case Order::linear: factor = several ? 1 + 0.06 * busy : 1.02 + 0.002 * busy; break;
     case Order::xored: factor = 1.01; break;
     case Order::grouped: factor = several ? 0.97 : 1.02; break;
@@ -89,9 +89,9 @@ inline double exchanging(const Shape& s, Kind kind, double bytes, double working
     case Order::morton: factor = several ? 3.5 : 1.03; break;
     default: break;
   }
-  if (kind.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
+  if (course.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
   const double out = spilled(s, working_set);
-  switch (kind.hybrid) {
+  switch (course.hybrid) {
     case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;
     case Hybrid::streaming: factor += 0.05 + 2 * (1 - out); break;
     case Hybrid::prefix:
@@ -126,7 +126,7 @@ inline bool streamable_far(const Shape& s, const Call& call) { return streamable
 // The rows of alltoall that are exchanges, and what the simulator runs. The first is the plainest.
 struct Exchange {
   const char* name;
-  Kind kind;
+  Course course;
   bool (*applies)(const Shape&, const Call&);
   const char* about;
 };

@@ -41,7 +41,6 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
   };
   track.begin_rounds();
   const std::uint64_t first = track.tick() + 1;
-  auto inputs = track.inputs();
   const bool rooted = operation(call.collective).rooted(), alone = rooted && wants_result;
   stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
@@ -51,16 +50,16 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
     track.meet(a);
     if (own.size()) {
       // What others stage leaves their own share out.
-      for (int r = 0; r < p; ++r)
-        inputs[r] = r == me
-                        ? in + at + own.begin * element
-                        : track.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+      const auto inputs = operands(track, in + at + own.begin * element, [&](int r) {
+        return track.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+      });
       const std::uint64_t begun = track.begin_reading(a);
-      void* shared[1];
+      void* for_others[1];
       if (!alone)
-        shared[0] = track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
+        for_others[0] =
+            track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
       fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
-                      std::span<void* const>(shared, alone ? 0 : 1), inputs, own.size(),
+                      std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),
                       [&](void* to, const void* from, std::size_t bytes) { stage_in(track, to, from, bytes); });
       track.end_reading(a, begun);
     }

@@ -91,8 +91,8 @@ inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
 // stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what needs no one else; read(k, tick)
 // may read everybody's buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void exchange_rounds(Track& track, std::size_t rounds, Track::Passing passing, Bytes bytes, Stage stage, Keep keep,
-                     Read read) {
+void all_by_rounds(Track& track, std::size_t rounds, Track::Passing passing, Bytes bytes, Stage stage, Keep keep,
+                   Read read) {
   track.begin_rounds();
   const std::uint64_t first = track.tick() + 1;
   auto tell = [&](std::size_t k) {

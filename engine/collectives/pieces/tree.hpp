@@ -6,6 +6,7 @@
 // Operands that could be combined in another order with other results travel side by side, and are combined by who
 // needs them from left to right in rank order: as by every other algorithm. Integers are combined on the way.
 #pragma once
+#include "engine/collectives/pieces/folding.hpp"
 #include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
@@ -45,8 +46,16 @@ void fold_up(Track& track, std::uint64_t seq, int root, const Call& call, std::s
   if (me != root) out = Ring::reserve(track, seq);
   track.tree().each_part(me, root,
                          [&](int part) { inputs[n++] = part == me ? call.send : Ring::wait(track, part, seq); });
-  call.fold(&out, 1, inputs.data(), n, count);
+  combine(call, out, inputs.first(n), count);
   if (me != root) Ring::publish(track, seq, call.bytes / call.count * count);
+}
+
+// The same of any operator and type.
+template <class Ring>
+void reduce_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
+  if (reducing::associative(call.type)) return fold_up<Ring>(track, seq, root, call, count, out);
+  gather_up<Ring>(track, seq, root, call.send, call.bytes / call.count * count, track.inputs());
+  if (track.rank() == root) combine(call, out, track.inputs(), count);
 }
 
 // Everybody gets the root's `bytes`.

@@ -4,13 +4,15 @@
 
 #include <vector>
 
-#include "engine/collectives/pieces/rounds.hpp"
+#include "engine/collectives/pieces/chunks.hpp"
 #include "engine/track/tracks.hpp"
 #include "tests/engine/model/members.hpp"
 
 namespace nearfield::testing {
 namespace {
 
+using collectives::Chunk;
+using collectives::Collective;
 using team::Track;
 
 // Explores `body(track, member)`; `before` is done first, without exploring.
@@ -136,8 +138,11 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
 }
 
 // ---------------------------------------------------------------- rings of copy buffers
-// Everybody stages and reads (root -1), or chunks go from a root to all.
-void use_ring(Track& track, int me, int root, unsigned rounds, bool waits = true) {
+// Everybody stages and reads (root -1), or chunks go from a root to all, or from all to the root.
+void use_ring(Track& track, int me, int root, unsigned rounds, Collective collective = Collective::bcast) {
+  auto must_be = [&](int member, std::uint64_t tick) {
+    require(get(track.buffer(member, tick)) == tick, "a buffer of another round");
+  };
   if (root < 0) {
     track.begin_rounds();  // the first call takes a tick
     const std::uint64_t first = track.tick() + 1;
@@ -145,14 +150,31 @@ void use_ring(Track& track, int me, int root, unsigned rounds, bool waits = true
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
     auto keep = [](std::size_t) {};
     auto read = [&](std::size_t, std::uint64_t tick) {
-      for (int r = 0; r < track.size(); ++r) require(get(track.buffer(r, tick)) == tick, "a buffer of another round");
+      for (int r = 0; r < track.size(); ++r) must_be(r, tick);
     };
-    return collectives::exchange_rounds(track, rounds, Track::Passing::copied, bytes, stage, keep, read);
+    return collectives::all_by_rounds(track, rounds, Track::Passing::copied, bytes, stage, keep, read);
   }
+  constexpr std::size_t length = sizeof(std::uint64_t);
+  const int reader = collective == Collective::bcast ? -1 : root;
+  auto write = [&](const Chunk& c) { put(track.my_buffer(c.tick, length, Track::Passing::copied, reader), c.tick); };
+  auto keep = [](const Chunk&) {};
+  auto read = [&](const Chunk& c) {
+    for (int r = 0; r < track.size(); ++r) {
+      if (r == me || (reader < 0 && r != root)) continue;
+      track.wait_posted(r, c.tick);
+      must_be(r, c.tick);
+    }
+    return std::uint64_t{0};
+  };
+  const collectives::Call call{.collective = collective, .bytes = rounds * length, .root = root};
+  collectives::rooted_by_chunks(track, call, length, write, keep, read);
+}
+
+// From a root that does not wait until its buffers have been read.
+void overrun_ring(Track& track, int me, int root, unsigned rounds) {
   track.begin_rooted_rounds();
   for (std::uint64_t tick = track.tick() + 1; tick <= track.tick() + rounds; ++tick) {
     if (root == me) {
-      if (waits) track.wait_buffer_free(tick);
       put(track.my_buffer(tick, sizeof tick, Track::Passing::copied), tick);
       track.post(tick);
     } else {
@@ -175,13 +197,21 @@ TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
     EXPECT_GOOD(explore_team(two, body, {.preemptions = 2}, before)) << ::testing::PrintToString(roots);
   }
   EXPECT_GOOD(explore_team(two, [](Track& track, int me) { use_ring(track, me, 0, 5); }, {.preemptions = 4}, before));
+  const Body to_root = [](Track& track, int me) { use_ring(track, me, 0, 5, Collective::gather); };
+  EXPECT_GOOD(explore_team(two, to_root, {.preemptions = 2}, before));
+  const Body there_and_back = [](Track& track, int me) {
+    use_ring(track, me, 0, 3, Collective::gather);
+    use_ring(track, me, 1, 3, Collective::gather);
+    use_ring(track, me, 0, 2);
+  };
+  EXPECT_GOOD(explore_team(two, there_and_back, {.preemptions = 1}, before));
   EXPECT_GOOD(
       explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 2}, before));
 }
 
 TEST(Ring, TheModelNotices) {
   Members two({.count = 2});
-  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { use_ring(track, me, 0, 6, false); }));
+  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { overrun_ring(track, me, 0, 6); }));
   const Body body = [](Track& track, int me) { use_ring(track, me, -1, 2); };
   EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}));
 }
