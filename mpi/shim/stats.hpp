@@ -18,7 +18,6 @@ struct Tally {
 
 extern bool stats_on;
 Tally& tally(collectives::Collective collective);
-extern Tally alltoallv_tally, alltoallw_tally;
 
 // What served this thread's last collective: an algorithm's name, "messages" or "host".
 extern thread_local const char* last_algorithm;
