@@ -89,6 +89,40 @@ void free_request(UserRequest* request) {
   request->next_free = std::exchange(table.free, request);
 }
 
+MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->active = true;
+  return handle_of(user);
+}
+
+int begin(UserRequest& user) {
+  const int code = user.activity->begin();
+  user.active = code == MPI_SUCCESS;
+  return code;
+}
+
+int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->persistent = persistent;
+  if (!persistent) {
+    int code = MPI_ERR_NO_MEM;
+    try {
+      code = begin(*user);
+    } catch (...) {
+      free_request(user);
+      throw;
+    }
+    if (code != MPI_SUCCESS) {
+      free_request(user);
+      return code;
+    }
+  }
+  *request = handle_of(user);
+  return MPI_SUCCESS;
+}
+
 void free_later(UserRequest* request) {
   if (request->complete()) return free_request(request);
   const Lock lock;

@@ -42,7 +42,13 @@ struct alignas(64) UserRequest {
 };
 
 UserRequest* new_request(MPI_Comm comm);
-MPI_Request common_send();                // complete, for everybody
+MPI_Request common_send();  // complete, for everybody
+// A request for what its maker starts.
+MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity);
+// A request that stands for `activity`, and begins it unless it is persistent. An error class.
+int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
+// Starts what a request stands for. Its error class; other than MPI_SUCCESS, it has not begun.
+int begin(UserRequest& user);
 void free_request(UserRequest* request);  // at once
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);

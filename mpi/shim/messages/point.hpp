@@ -93,15 +93,6 @@ int send_buffered(Communicator& c, const messages::Envelope& envelope, int membe
 bool buffered_are_pending();
 void forget_buffer(MPI_Comm comm);  // the communicator goes
 
-// Starts what a request stands for.
-inline int begin(UserRequest& user) {
-  const int code = user.activity->begin();
-  user.active = code == MPI_SUCCESS;
-  return code;
-}
-// A request that stands for `activity`, and begins it unless it is persistent. An error class.
-int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
-
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program
 // has used requests of the host's or while there are windows, else at one of sixteen. A while is counted in looks, not

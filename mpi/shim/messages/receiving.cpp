@@ -177,14 +177,6 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
-// A request for what its maker starts.
-MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
-  UserRequest* const user = new_request(comm);
-  user->activity = std::move(activity);
-  user->active = true;
-  return handle_of(user);
-}
-
 template <class N, class HostCall>
 int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
                     MPI_Status* status, MPI_Request* request, HostCall host_call) {

@@ -98,27 +98,6 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 
 }  // namespace
 
-int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
-  UserRequest* const user = new_request(comm);
-  user->activity = std::move(activity);
-  user->persistent = persistent;
-  if (!persistent) {
-    int code = MPI_ERR_NO_MEM;
-    try {
-      code = begin(*user);
-    } catch (...) {
-      free_request(user);
-      throw;
-    }
-    if (code != MPI_SUCCESS) {
-      free_request(user);
-      return code;
-    }
-  }
-  *request = handle_of(user);
-  return MPI_SUCCESS;
-}
-
 #define NEARFIELD_SEND(Name, mode)                                                                             \
   int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                              \
     return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });  \
