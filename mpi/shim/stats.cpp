@@ -22,8 +22,8 @@ HostCalls* first_calls;  // by name, from the last on that was entered
 std::mutex entering;
 
 bool is_collective(std::string_view name) {
-  for (const std::string_view one : {"MPI_Allgatherv", "MPI_Gatherv", "MPI_Scatterv", "MPI_Reduce_scatter", "MPI_Scan",
-                                     "MPI_Exscan", "MPI_Neighbor_"})
+  for (const std::string_view one :
+       {"MPI_Allgatherv", "MPI_Gatherv", "MPI_Scatterv", "MPI_Reduce_scatter", "MPI_Neighbor_"})
     if (name.starts_with(one)) return true;
   return false;
 }
