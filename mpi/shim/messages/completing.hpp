@@ -57,6 +57,15 @@ class Outcomes {
   bool bad_ = false;
 };
 
+// A call that looks once: `look(code)` is true when it has completed something, or when there is nothing to complete.
+template <class Look>
+int look_once(Look look) {
+  int code = MPI_SUCCESS;
+  poll_ours();
+  if (!look(code)) look_elsewhere();
+  return code;
+}
+
 // mixed.cpp
 int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses);
 int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);

@@ -281,12 +281,8 @@ int waitany_mixed(int count, MPI_Request* requests, int* index, MPI_Status* stat
 
 int testany_mixed(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   return with_both(count, requests, "MPI_Testany", [&](Mixed& mixed) -> int {
-    poll_ours();
-    int code = MPI_SUCCESS;
     *index = MPI_UNDEFINED;
-    *flag = test_any(mixed, requests, index, status, code, true);
-    if (!*flag) look_elsewhere();
-    return code;
+    return look_once([&](int& code) { return *flag = test_any(mixed, requests, index, status, code, true); });
   });
 }
 
@@ -303,10 +299,7 @@ int waitsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI
 
 int testsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Testsome", [&](Mixed& mixed) -> int {
-    poll_ours();
-    int code = MPI_SUCCESS;
-    if (!test_some(mixed, requests, out, indices, statuses, code)) look_elsewhere();
-    return code;
+    return look_once([&](int& code) { return test_some(mixed, requests, out, indices, statuses, code); });
   });
 }
 
