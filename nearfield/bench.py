@@ -215,8 +215,7 @@ def _stop(job: subprocess.Popen) -> None:
 @functools.cache
 def host_version(host: Host) -> str:
     """The host's own word for its version, one line."""
-    flag = "-V" if host.name == "impi" else "--version"
-    command = [str(host.mpiexec), flag]
+    command = [str(host.mpiexec), host.asks_version]
     try:
         text = subprocess.run(
             command, env=launcher_environment(host, False), capture_output=True, text=True, timeout=10
