@@ -1,3 +1,5 @@
+// The table of statistics: a row for every operation, then for every function that the host serves always, then
+// messages. Rows without calls are left out. Tests read its columns.
 #include "mpi/shim/stats.hpp"
 
 #include <unistd.h>

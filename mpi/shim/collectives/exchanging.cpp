@@ -45,7 +45,7 @@ struct Parts {
     return type != host.type_null && host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS;
   }
   MPI_Datatype type_of(int partner) const { return types ? types[partner] : type; }
-  void* place_of(int partner) const {
+  void* address_of(int partner) const {
     return static_cast<std::byte*>(buffer) + MPI_Aint(displacements[partner]) * (types ? 1 : extent);
   }
 };
@@ -63,7 +63,7 @@ struct Part {
     if (parts.counts[partner] < 0) return false;
     count = std::size_t(parts.counts[partner]);
     if (count == 0) return true;
-    TypedData typed(parts.place_of(partner), parts.counts[partner], parts.type_of(partner));
+    TypedData typed(parts.address_of(partner), parts.counts[partner], parts.type_of(partner));
     if (!typed.good) return false;
     data = typed.data;
     layout = std::move(typed.layout);
@@ -71,7 +71,7 @@ struct Part {
       stage = devices::stage(data, sends);
       return true;
     }
-    packed = std::make_unique<Packed>(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
+    packed = std::make_unique<Packed>(parts.address_of(partner), parts.counts[partner], parts.type_of(partner), comm);
     data = packed->data();
     return !sends || packed->pack_all() == MPI_SUCCESS;
   }
@@ -206,13 +206,13 @@ int without_large(const char* function, const void* s, const MPI_Count* ns, cons
     return result;
   };
   const bool in_place = s == MPI_IN_PLACE;
-  const auto counts = narrowed(in_place ? nullptr : ns), places = narrowed(in_place ? nullptr : ds);
-  const auto wanted = narrowed(nr), where = narrowed(dr);
+  const auto counts = narrowed(in_place ? nullptr : ns), sent_from = narrowed(in_place ? nullptr : ds);
+  const auto wanted = narrowed(nr), received_at = narrowed(dr);
   if (!fits)
     return raise(c, function, "this MPI library has no large-count form, and a count or displacement exceeds an int");
   if constexpr (std::is_same_v<Types, MPI_Datatype>)
-    return host.Alltoallv(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
-  else return host.Alltoallw(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
+    return host.Alltoallv(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
+  else return host.Alltoallw(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
 }
 
 void* in(const void* buffer) { return const_cast<void*>(buffer); }

@@ -1,3 +1,4 @@
+// How elements get into the packed copy and out of it: by their layout, by a device's run-time, or by the host.
 #include "mpi/shim/handles/packing.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
 // calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else. So do
-// messages of types that take too many runs to describe.
+// messages of types that take too many runs to describe. A Packed belongs to one call; buffer and type outlive it.
 #pragma once
 #include <optional>
 

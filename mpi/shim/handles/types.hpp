@@ -1,4 +1,5 @@
-// From the host's datatypes and operators to the engine's.
+// From the host's predefined datatypes and operators to the engine's. Any thread may look, once bind_types() has
+// returned. A type's size is equal on all ranks, so what is carried follows from it (law 1 of docs/architecture.md).
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -1,6 +1,10 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
 // of the host's alone are handed on; mixed.cpp has the others. Whoever waits here keeps both sides going (law 3 of
 // docs/architecture.md).
+//
+//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by a stand-in
+//                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
+//                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/messages/completing.hpp"
 #include "engine/waiting/wait.hpp"
 
@@ -57,8 +61,8 @@ int wait_for_host(bool something, Wait wait, Test test) {
 }
 
 // A call on an array goes by whose requests it holds. Null handles belong to either.
-template <class Host, class Both, class Ours>
-int by_owner(int count, const MPI_Request* requests, Host of_host, Both of_both, Ours of_ours) {
+template <class OfHost, class OfBoth, class OfOurs>
+int by_owner(int count, const MPI_Request* requests, OfHost of_host, OfBoth of_both, OfOurs of_ours) {
   if (count <= 0 || !requests || !any_ever()) return of_host();
   int ours = 0, null = 0;
   const MPI_Request none = host.request_null;

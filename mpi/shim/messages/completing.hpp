@@ -1,4 +1,6 @@
-// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share.
+// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. A request
+// is completed by one thread at a time, as MPI asks of the program. Errors of several are reported once, by the handler
+// of the first.
 #pragma once
 #include <utility>
 

@@ -1,5 +1,6 @@
 // Wait and Test of arrays that mix our requests with the host's: the host sees a copy of its own part (law 2 of
-// docs/architecture.md), and both sides progress (law 3). Called by completing.cpp.
+// docs/architecture.md), and both sides progress (law 3). Called by completing.cpp. Arrays of up to 64 requests need no
+// memory; longer ones get it before anything is completed, so that a lack of it changes nothing.
 #include <memory>
 #include <span>
 

@@ -1,6 +1,7 @@
 // Receives, probes, and combined sends and receives. What is received or probed from anybody is ours or the host's by
 // its communicator alone (channel), so no call looks at both. Handles of matched messages never reach the host if they
-// are ours, as those of requests (law 2 of docs/architecture.md).
+// are ours, as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone
+// when they are received.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -220,7 +221,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
 
 // Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
-int exchange(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
              MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
@@ -429,24 +430,24 @@ int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* 
 
 int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
              int rtag, MPI_Comm c, MPI_Status* status) {
-  return exchange("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
+  return sendrecv("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
                   [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
 }
 int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
                int source, int rtag, MPI_Comm c, MPI_Status* status) {
-  return exchange("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
+  return sendrecv("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
     return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
                  status);
   });
 }
 int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                      MPI_Status* status) {
-  return exchange("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
+  return sendrecv("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
                   [&] { return host.Sendrecv_replace(b, n, t, dest, stag, source, rtag, c, status); });
 }
 int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                        MPI_Status* status) {
-  return exchange("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
+  return sendrecv("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
     return large(host.Sendrecv_replace_c, host.Sendrecv_replace, "MPI_Sendrecv_replace_c", c, b, n, t, dest, stag,
                  source, rtag, c, status);
   });
@@ -454,14 +455,14 @@ int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag,
 
 int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
               int rtag, MPI_Comm c, MPI_Request* request) {
-  return exchange(
+  return sendrecv(
       "MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false, [&] {
         return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, request);
       });
 }
 int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
                 MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
-  return exchange("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
+  return sendrecv("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
                   false, [&] {
                     return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
                                  tr, source, rtag, c, request);
@@ -469,14 +470,14 @@ int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag
 }
 int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                       MPI_Request* request) {
-  return exchange(
+  return sendrecv(
       "MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request, true, [&] {
         return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag, c, request);
       });
 }
 int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                         MPI_Request* request) {
-  return exchange("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+  return sendrecv("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
                   true, [&] {
                     return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
                                  t, dest, stag, source, rtag, c, request);

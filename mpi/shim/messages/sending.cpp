@@ -1,5 +1,6 @@
 // Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
-// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp).
+// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
+// of a thread's sends is that of its calls: each is given to the messenger before the next begins.
 #include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {
