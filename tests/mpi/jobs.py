@@ -48,9 +48,9 @@ class Completed:
 
 
 def hosts(*names: str) -> list:
-    """Parameters for pytest: the named hosts; absent ones are skipped, or fail where CI needs them."""
+    """Parameters for pytest: the named hosts, or all; absent ones are skipped, or fail where CI needs them."""
     parameters = []
-    for name in names:
+    for name in names or HOSTS:
         absent = not HOSTS[name].mpiexec.exists()
         if absent and os.environ.get("CI") == "true" and name in NEEDED_IN_CI:
             raise RuntimeError(f"{name} is not installed; run scripts/setup.sh")
