@@ -102,25 +102,6 @@ bool read_contents(MPI_Datatype type, Contents& c) {
 
 bool flatten(MPI_Datatype type, Builder& out);
 
-// Lends a committed type of the same layout: what a type was constructed from need not be committed, and hosts abort
-// when they are asked to pack such a type.
-class Committed {
- public:
-  explicit Committed(MPI_Datatype type) {
-    good_ = host.Type_contiguous(1, type, &type_) == MPI_SUCCESS && host.Type_commit(&type_) == MPI_SUCCESS;
-  }
-  ~Committed() {
-    if (good_) host.Type_free(&type_);
-  }
-  Committed(const Committed&) = delete;
-  bool good() const { return good_; }
-  MPI_Datatype type() const { return type_; }
-
- private:
-  MPI_Datatype type_;
-  bool good_;
-};
-
 // The host itself tells where every packed byte comes from: it packs numbers that name their own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
   const Committed committed(type);

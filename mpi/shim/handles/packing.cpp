@@ -83,6 +83,18 @@ int Packed::unpack_bytes(std::size_t bytes) {
   return unpack(whole, 1);
 }
 
+void Packed::keep_type() {
+  struct Kept {
+    Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
+    const std::shared_ptr<const TypeLayout> layout;
+    const Committed type;
+  };
+  if (!layout_ || layout_->described) return;
+  const auto kept = std::make_shared<const Kept>(layout_, type_);
+  if (kept->type.good()) type_ = kept->type.type();
+  layout_ = {kept, kept->layout.get()};  // holds both
+}
+
 std::byte* Packed::room() {
   if (dense_) return static_cast<std::byte*>(buffer_);
   if (!temporary_) temporary_.emplace(bytes_);

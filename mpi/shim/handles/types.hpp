@@ -24,4 +24,24 @@ const TypeInfo* find_type(MPI_Datatype type);
 
 std::optional<reducing::Op> find_op(MPI_Op op);
 
+// A committed type of ours with the layout of another: what that was constructed from need not be committed, and hosts
+// abort when they are asked to pack such a type; and the program may free it at any time. No callback of the program's
+// is called, as MPI_Type_dup would.
+class Committed {
+ public:
+  explicit Committed(MPI_Datatype type) {
+    good_ = host.Type_contiguous(1, type, &type_) == MPI_SUCCESS && host.Type_commit(&type_) == MPI_SUCCESS;
+  }
+  ~Committed() {
+    if (good_) host.Type_free(&type_);
+  }
+  Committed(const Committed&) = delete;
+  bool good() const { return good_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  MPI_Datatype type_;
+  bool good_;
+};
+
 }  // namespace nearfield::mpi

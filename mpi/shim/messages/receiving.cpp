@@ -81,6 +81,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     auto message = std::make_unique<Message>(comm);
     if (typed.packs() && source != MPI_PROC_NULL) {
       message->packed = std::make_unique<Packed>(buffer, count, type, comm);
+      message->packed->keep_type();
       typed.data = message->packed->data();
     }
     message->nowhere = source == MPI_PROC_NULL;
@@ -196,6 +197,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     if (request) {
       auto message = std::make_unique<Message>(matched.comm);
       Message& m = *message;
+      if (packed) packed->keep_type();
       m.packed = std::move(packed);
       m.receive_stage = std::move(stage);
       m.layout = std::move(typed.layout);
@@ -263,6 +265,7 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       m.layout = std::move(in.layout);
       m.other_layout = std::move(out.layout);
       m.copy = std::move(kept);
+      if (packed_in) packed_in->keep_type();
       m.packed = std::move(packed_in);
       m.other_packed = std::move(packed_out);
       m.send_stage = std::move(send_stage);

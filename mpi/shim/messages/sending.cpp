@@ -81,6 +81,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     auto message = std::make_unique<Message>(comm);
     if (typed.packs() && dest != MPI_PROC_NULL) {
       message->packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      message->packed->keep_type();
       typed.data = message->packed->data();
     }
     message->mode = mode;
