@@ -32,14 +32,11 @@ int finish_slowly(MPI_Request* request, MPI_Status* status) {
 
 namespace {
 
-// One look of the host's at its own requests.
-template <class Test>
-int test_host(Test test) {
-  if (the_runner) {
-    note_host_request();
-    poll_ours();
-  }
-  return test();
+// Before a look of the host's at its own requests.
+void look_after_ours() {
+  if (!the_runner) return;
+  note_host_request();
+  poll_ours();
 }
 
 // Only the host's requests: `wait`, or `test(flag)` until it sets the flag. Our messages move meanwhile: by this thread
@@ -149,7 +146,8 @@ int Wait(MPI_Request* request, MPI_Status* status) {
 
 int Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (!request || !is_own(*request)) {
-    return test_host([&] { return host.Test(request, flag, status); });
+    look_after_ours();
+    return host.Test(request, flag, status);
   }
   UserRequest& user = *own(*request);
   if (!user.complete()) {
@@ -270,7 +268,7 @@ bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Sta
 
 int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   return by_owner(
-      count, requests, [&] { return test_host([&] { return host.Testall(count, requests, flag, statuses); }); },
+      count, requests, [&] { return look_after_ours(), host.Testall(count, requests, flag, statuses); },
       [&] { return testall_mixed(count, requests, flag, statuses); },
       [&] { return test_all(count, requests, flag, statuses); });
 }
@@ -292,7 +290,7 @@ int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
 
 int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   return by_owner(
-      count, requests, [&] { return test_host([&] { return host.Testany(count, requests, index, flag, status); }); },
+      count, requests, [&] { return look_after_ours(), host.Testany(count, requests, index, flag, status); },
       [&] { return testany_mixed(count, requests, index, flag, status); },
       [&] { return look_once([&](int& code) { return *flag = test_any(count, requests, index, status, code); }); });
 }
@@ -318,8 +316,7 @@ int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Statu
 
 int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
   return by_owner(
-      count, requests,
-      [&] { return test_host([&] { return host.Testsome(count, requests, out, indices, statuses); }); },
+      count, requests, [&] { return look_after_ours(), host.Testsome(count, requests, out, indices, statuses); },
       [&] { return testsome_mixed(count, requests, out, indices, statuses); },
       [&] { return look_once([&](int& code) { return test_some(count, requests, out, indices, statuses, code); }); });
 }
