@@ -32,6 +32,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
+from nearfield.operations import OPERATIONS
 from nearfield.summary import pairs
 
 Row = dict[str, Any]
@@ -79,7 +80,8 @@ BUFFERS = ("used", "modified", "warm", "cold")
 WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
 # Peers remember how messages went best; only a new job begins afresh (bench/loops.hpp).
 JOBS_OF_LOOPS = 5
-COLLECTIVES = "barrier,bcast,reduce,allreduce,allgather,alltoall,alltoallv,alltoallw,gather,scatter,reduce_scatter_block,scan,exscan"
+# Those with algorithms, and those that are made of messages.
+COLLECTIVES = frozenset(OPERATIONS.split(",")) | {"alltoallv", "alltoallw"}
 
 
 def run_bench(
@@ -134,7 +136,7 @@ def run_bench(
                 progress.update(task, completed=before + len(seen), description=text)
 
             words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
-            again = JOBS_OF_LOOPS if loop and op not in COLLECTIVES.split(",") else 1
+            again = JOBS_OF_LOOPS if loop and op not in COLLECTIVES else 1
             found = [
                 _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, words, way, arrived)
                 for _ in range(again)
@@ -213,8 +215,7 @@ def _stop(job: subprocess.Popen) -> None:
 @functools.cache
 def host_version(host: Host) -> str:
     """The host's own word for its version, one line."""
-    flag = "-V" if host.name == "impi" else "--version"
-    command = [str(host.mpiexec), flag]
+    command = [str(host.mpiexec), host.asks_version]
     try:
         text = subprocess.run(
             command, env=launcher_environment(host, False), capture_output=True, text=True, timeout=10

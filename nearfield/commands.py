@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from nearfield import __version__
+from nearfield.hosts import HOSTS, host_names
 from nearfield.libraries import NotBuilt
 from nearfield.operations import OPERATIONS
 
@@ -58,9 +59,7 @@ def bench(
     sizes: Annotated[
         str, typer.Option(help="Bytes of a rank's vector or block: 8:4M (powers of two), or a list.")
     ] = "8:4M",
-    hosts: Annotated[
-        str, typer.Option(help="mpich, openmpi, intel, debian-mpich, debian-openmpi.")
-    ] = "mpich",
+    hosts: Annotated[str, typer.Option(help=f"Some of {', '.join(HOSTS)}; intel is impi.")] = "mpich",
     buffers: Annotated[
         str,
         typer.Option(
@@ -93,7 +92,6 @@ def bench(
 ) -> None:
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
     from nearfield.bench import parse_ranks, parse_sizes, run_bench, save
-    from nearfield.hosts import host_names
     from nearfield.model import add_predictions
     from nearfield.summary import show_summary
 

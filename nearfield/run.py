@@ -16,7 +16,7 @@ Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its M
   --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
   --heap WHICH      shared: large allocations of the program lie where peers
                     reach them (the default); off: the C library's own heap
-  --host NAME       put an installed host's launcher and library first: mpich, openmpi or impi
+  --host NAME       put an installed host's launcher and library first; `nearfield info` lists them
 """
 
 

@@ -1,5 +1,6 @@
 // Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp, law 3 of
-// docs/architecture.md), and counted.
+// docs/architecture.md), and counted. A HostCall is alive exactly while the host is called; calls of several threads
+// may be at the same time, and one inside of another.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/stand_in.hpp"

@@ -1,3 +1,5 @@
+// Looks up the host's functions, under the lock that preload binds its slots by. Some may be missing: those of a newer
+// standard or of one family are null then; for any other the host serves every call.
 #include "mpi/shim/host.hpp"
 
 #include <dlfcn.h>

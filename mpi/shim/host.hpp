@@ -1,4 +1,5 @@
-// The host MPI: its functions, called only through this table of its own addresses, and its predefined objects.
+// The host MPI: its functions, called only through this table of its own addresses, and its predefined objects. The
+// table is filled before the first call of the program gets here, and only read afterwards.
 //
 // Open MPI's predefined handles are addresses of data symbols. The shim must not refer to them by name, since the
 // host may be loaded privately (mpi4py does); its macros are redirected to a run-time look-up here.

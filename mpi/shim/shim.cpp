@@ -1,5 +1,12 @@
-// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI,
-// memory, and the run-time switch.
+// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI, memory,
+// and the run-time switch.
+//
+//   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
+//   any call       Entry: what a function throws ends as an error here, since the frames above are C's
+//   MPI_Finalize   host.Finalize, which lets attributes of MPI_COMM_SELF go: the program's callbacks, which may still
+//                    communicate, then ours: end_of_program. Statistics, what has been sent arrives, the node leaves;
+//                    from here on a stand-in serves others, since the host may still wait for them
+//                  dismisses the stand-in; the segment stays until the process goes
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,12 +82,14 @@ bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
 // since nobody receives it) is left to a stand-in while the host waits for the others.
 void finish_messages() {
   if (!the_messenger) return;
-  auto pending = [] { return the_messenger->sends_pending() || freed_are_pending() || buffered_are_pending(); };
-  if (!pending()) return;
+  auto outstanding = [] {
+    return the_messenger->sends_pending() || freed_are_outstanding() || buffered_are_outstanding();
+  };
+  if (!outstanding()) return;
   const std::uint64_t limit = waiting::nanoseconds() + 1'000'000'000;
   try {
-    the_messenger->wait_until([&] { return !pending() || waiting::nanoseconds() > limit; }, [](int) { return true; },
-                              nullptr, "finishing its messages");
+    the_messenger->wait_until([&] { return !outstanding() || waiting::nanoseconds() > limit; },
+                              [](int) { return true; }, nullptr, "finishing its messages");
   } catch (const team::Broken& broken) {
     log_line(LogLevel::warn, "MPI_Finalize: %s", broken.what());
   }

@@ -1,6 +1,7 @@
 // Around a call of the host that may block: a thread stands in for the rank meanwhile, so that messages of ours go on
 // (engine/messages/stand_in.hpp, law 3 of docs/architecture.md). Whatever gives a call of the program to the host does
-// it inside of one: here are those of messages and collectives, in blocking.hpp all others.
+// it inside of one: here are those of messages and collectives, in blocking.hpp all others. They nest, and several
+// threads may have one each: the rank is back when all have ended.
 #pragma once
 #include "engine/messages/stand_in.hpp"
 

@@ -1,5 +1,6 @@
 // Statistics per operation, kept when NEARFIELD_STATS is on, printed at MPI_Finalize: what we carried, what the host
-// did, and why it was the host (law 5 of docs/architecture.md). Threads count at the same time, in no order.
+// did, and why it was the host (law 5 of docs/architecture.md). Threads count at the same time, in no order; whoever
+// counts looks at stats_on first, which never changes once MPI is up.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,6 @@ struct Tally {
 
 extern bool stats_on;
 Tally& tally(collectives::Collective collective);
-extern Tally alltoallv_tally, alltoallw_tally;
 
 // What served this thread's last collective: an algorithm's name, "messages" or "host".
 extern thread_local const char* last_algorithm;

@@ -12,7 +12,7 @@ import pytest
 from nearfield.bench import WITHOUT_SIZE, parse_sizes
 from nearfield.operations import OPERATIONS
 from nearfield.summary import cells_of, pairs
-from tests.mpi.jobs import ROOT, hosts
+from tests.mpi.jobs import HOSTS, ROOT, hosts, python_of
 
 COMMAND = str(ROOT / ".venv/bin/nearfield")
 
@@ -26,11 +26,10 @@ def nearfield(*arguments: str, **env: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_run_reaches_the_ranks(host: str) -> None:
-    python = ROOT / (".hosts/openmpi" if host == "openmpi" else ".venv") / "bin/python"
     script = "import sys; from mpi4py import MPI; MPI.COMM_WORLD.Barrier(); sys.stdout.write(f'sum {MPI.COMM_WORLD.allreduce(1)}\\n')"
-    options = ["--oversubscribe"] if host == "openmpi" else []
+    options = HOSTS[host].options
     done = nearfield(
-        "run", "--stats", "--host", host, "mpiexec", *options, "-n", "2", str(python), "-c", script
+        "run", "--stats", "--host", host, "mpiexec", *options, "-n", "2", python_of(host), "-c", script
     )
     assert done.stdout.count("sum 2") == 2, done.stderr
     assert "barrier" in done.stderr

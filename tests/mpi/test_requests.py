@@ -4,7 +4,7 @@ import pytest
 
 from tests.mpi.jobs import SANITIZED, compile_c, hosts, launch
 
-ALL = hosts("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
+ALL = hosts()
 
 
 def good(host: str, ranks: int, scenario: str, nearfield: bool = True) -> None:

@@ -51,7 +51,14 @@ def call(op: str, n: int) -> None:
         out = array(n * P, ME + 1)
         COMM.Alltoall(out, all_)
         assert (all_ == ranks).all()
+    elif op == "scan":
+        COMM.Scan(one, all_[:n])
+        assert (all_[:n] == (ME + 1) * (ME + 2) / 2).all()
+    elif op == "exscan":
+        COMM.Exscan(one, all_[:n])
+        assert (all_[:n] == (ME * (ME + 1) / 2 if ME else -1)).all()
     else:
+        assert op == "reduce_scatter_block", f"no call for {op}"
         all_[:] = ME + 1
         COMM.Reduce_scatter_block(all_, one)
         assert (one == sums).all()

@@ -226,6 +226,7 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
             target = MPI.IN_PLACE if in_place and me == root else recv.spec(count)
             comm.Scatter(send.spec(count) if me == root else None, target, root)
         else:
+            assert name == "reduce_scatter_block", f"no call for {name}"
             if in_place:
                 recv.put(values)
             comm.Reduce_scatter_block(

@@ -13,6 +13,8 @@
 namespace nearfield::mpi {
 namespace {
 
+using collectives::Collective;
+
 // One side of the exchange: for each partner so many elements of a type, displaced from the buffer.
 template <class Count, class Displacement>
 struct Parts {
@@ -43,7 +45,7 @@ struct Parts {
     return type != host.type_null && host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS;
   }
   MPI_Datatype type_of(int partner) const { return types ? types[partner] : type; }
-  void* place_of(int partner) const {
+  void* address_of(int partner) const {
     return static_cast<std::byte*>(buffer) + MPI_Aint(displacements[partner]) * (types ? 1 : extent);
   }
 };
@@ -61,7 +63,7 @@ struct Part {
     if (parts.counts[partner] < 0) return false;
     count = std::size_t(parts.counts[partner]);
     if (count == 0) return true;
-    TypedData typed(parts.place_of(partner), parts.counts[partner], parts.type_of(partner));
+    TypedData typed(parts.address_of(partner), parts.counts[partner], parts.type_of(partner));
     if (!typed.good) return false;
     data = typed.data;
     layout = std::move(typed.layout);
@@ -69,7 +71,7 @@ struct Part {
       stage = devices::stage(data, sends);
       return true;
     }
-    packed = std::make_unique<Packed>(parts.place_of(partner), parts.counts[partner], parts.type_of(partner), comm);
+    packed = std::make_unique<Packed>(parts.address_of(partner), parts.counts[partner], parts.type_of(partner), comm);
     data = packed->data();
     return !sends || packed->pack_all() == MPI_SUCCESS;
   }
@@ -148,40 +150,33 @@ bool aliased(const P& send, const P& recv) {
 
 template <class P, class HostCall>
 int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call) {
-  Tally& tally = recv.types ? alltoallw_tally : alltoallv_tally;
+  const Collective collective = recv.types ? Collective::alltoallw : Collective::alltoallv;
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
-  auto count = [&](std::uint64_t bytes, std::optional<Reason> why) {
-    if (!start) [[likely]]
-      return;
-    tally.calls.fetch_add(1, std::memory_order_relaxed);
-    tally.bytes.fetch_add(bytes, std::memory_order_relaxed);
-    tally.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-    if (why) tally.host[std::size_t(*why)].fetch_add(1, std::memory_order_relaxed);
+  auto count = [&](std::uint64_t bytes) {
+    Tally& t = tally(collective);
+    t.calls.fetch_add(1, std::memory_order_relaxed);
+    t.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
   };
   const bool in_place = send.buffer == MPI_IN_PLACE;
   Communicator* const c = channel(comm);
-  auto to_the_host = [&](Reason why) {
-    last_algorithm = "host";
-    const StandIn stand_in;
-    const int code = host_call();
-    count(0, why);
-    return code;
-  };
   if (!c || c->inter) {
     const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
-    return to_the_host(state && !state->messages_on ? Reason::off : Reason::communicator);
+    return to_host(collective, state && !state->messages_on ? Reason::off : Reason::communicator, host_call);
   }
-  if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare())) return to_the_host(Reason::argument);
+  if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare()))
+    return to_host(collective, Reason::argument, host_call);
   if (recv.empty(c->size) && (in_place || send.empty(c->size))) {
     last_algorithm = "messages";
-    count(0, std::nullopt);
+    if (stats_on) [[unlikely]]
+      count(0);
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
     std::optional<Exchange> ready;
     try {
       ready.emplace(*c);
-      if (!ready->describe(send, recv, in_place)) return to_the_host(Reason::argument);
+      if (!ready->describe(send, recv, in_place)) return to_host(collective, Reason::argument, host_call);
       if (in_place) ready->copy_aside();
       ready->prepare();
     } catch (const std::bad_alloc&) {
@@ -191,7 +186,8 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     const int code = report(comm, ready->run());
     if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
     last_algorithm = "messages";
-    count(ready->bytes(), std::nullopt);
+    if (stats_on) [[unlikely]]
+      count(ready->bytes());
     return code;
   });
 }
@@ -210,13 +206,13 @@ int without_large(const char* function, const void* s, const MPI_Count* ns, cons
     return result;
   };
   const bool in_place = s == MPI_IN_PLACE;
-  const auto counts = narrowed(in_place ? nullptr : ns), places = narrowed(in_place ? nullptr : ds);
-  const auto wanted = narrowed(nr), where = narrowed(dr);
+  const auto counts = narrowed(in_place ? nullptr : ns), sent_from = narrowed(in_place ? nullptr : ds);
+  const auto wanted = narrowed(nr), received_at = narrowed(dr);
   if (!fits)
     return raise(c, function, "this MPI library has no large-count form, and a count or displacement exceeds an int");
   if constexpr (std::is_same_v<Types, MPI_Datatype>)
-    return host.Alltoallv(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
-  else return host.Alltoallw(s, counts.data(), places.data(), ts, r, wanted.data(), where.data(), tr, c);
+    return host.Alltoallv(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
+  else return host.Alltoallw(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
 }
 
 void* in(const void* buffer) { return const_cast<void*>(buffer); }

@@ -1,4 +1,5 @@
-// The collectives, int and large-count forms: of each row of mpi/functions.def, its class's body.
+// The collectives, int and large-count forms: of each row of mpi/functions.def, what its class of parameters asks for
+// (movement.hpp, reductions.hpp).
 #include "mpi/shim/collectives/movement.hpp"
 #include "mpi/shim/collectives/reductions.hpp"
 

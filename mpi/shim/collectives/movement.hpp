@@ -1,5 +1,6 @@
-// Bodies of the collectives that move data, one for each class of parameters (mpi/functions.def): arguments in, engine
-// calls out. They serve the int and the large-count forms alike.
+// The collectives that move data, one function for each class of parameters (mpi/functions.def): arguments in, engine
+// calls out. They serve the int and the large-count forms alike. Layouts are a rank's own business; what the engine
+// gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/architecture.md).
 #pragma once
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
@@ -13,14 +14,14 @@ using collectives::Collective;
 
 // What a rank reads (send) or writes (recv): elements [first, first + count) of its data, `displacement` bytes from
 // the start of the packed data. The same data on both sides: in place.
-struct Side {
+struct Elements {
   Packed* data = nullptr;
   std::size_t first = 0, count = 0, displacement = 0;
 };
 
 // Runs a call whose buffers may be of derived types: packs, carries, unpacks.
 template <class HostCall>
-int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* function, Side send, Side recv,
+int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* function, Elements send, Elements recv,
                  HostCall host_call) {
   for (Packed* const data : {send.data, recv.data}) {
     if (!data) continue;
@@ -73,7 +74,7 @@ int one_buffer(const char* function, HostCall host_call, void* buffer, N count, 
     Packed data(buffer, count, type, comm);
     Call call{collective, data.bytes()};
     call.root = root;
-    const Side side{&data, 0, std::size_t(count)};
+    const Elements side{&data, 0, std::size_t(count)};
     return team.rank() == root ? carry_packed(team, comm, call, function, side, {}, host_call)
                                : carry_packed(team, comm, call, function, {}, side, host_call);
   });
@@ -93,9 +94,9 @@ int blocks(const char* function, HostCall host_call, const void* send, N send_co
     const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count), given = gives_blocks ? p : 1;
     Packed out(recv, all_of(recv_count, p), recv_type, comm);
     Call call{collective, out.bytes() / p};
-    const Side all{&out, 0, each * p};
+    const Elements all{&out, 0, each * p};
     if (send == MPI_IN_PLACE) {
-      const Side own = gives_blocks ? all : Side{&out, me * each, each, me * call.bytes};
+      const Elements own = gives_blocks ? all : Elements{&out, me * each, each, me * call.bytes};
       return carry_packed(team, comm, call, function, own, all, host_call);
     }
     Packed in(const_cast<void*>(send), all_of(send_count, given), send_type, comm);
@@ -129,26 +130,27 @@ int rooted_blocks(const char* function, HostCall host_call, const void* send, N 
       Packed data(one, one_count, one_type, comm);
       Call call{collective, data.bytes()};
       call.root = root;
-      const Side side{&data, 0, std::size_t(one_count)};
-      return carry_packed(team, comm, call, function, gathers ? side : Side{}, gathers ? Side{} : side, host_call);
+      const Elements side{&data, 0, std::size_t(one_count)};
+      return carry_packed(team, comm, call, function, gathers ? side : Elements{}, gathers ? Elements{} : side,
+                          host_call);
     }
     if (nothing(team, many_count, many_type) && (in_place || nothing(team, one_count, one_type))) return MPI_SUCCESS;
     const std::size_t p = team.size(), each = std::size_t(many_count);
     Packed blocks(many, all_of(many_count, p), many_type, comm);
     Call call{collective, blocks.bytes() / p};
     call.root = root;
-    const Side all{&blocks, 0, each * p};
+    const Elements all{&blocks, 0, each * p};
     if (in_place) {
       // The root's own block stays where it is; nothing of a send buffer is written.
-      const Side own{&blocks, gathers ? root * each : 0, gathers ? each : 0, root * call.bytes};
+      const Elements own{&blocks, gathers ? root * each : 0, gathers ? each : 0, root * call.bytes};
       return carry_packed(team, comm, call, function, gathers ? own : all, gathers ? all : own, host_call);
     }
     Packed data(one, one_count, one_type, comm);
-    const void* const place = offset_by(many, root * call.bytes);
+    const void* const own = offset_by(many, root * call.bytes);
     if (data.error() || blocks.error() || data.bytes() != call.bytes ||
-        aliased(gathers ? one : place, send_count, send_type, gathers ? place : one, recv_count, recv_type))
+        aliased(gathers ? one : own, send_count, send_type, gathers ? own : one, recv_count, recv_type))
       return to_host(collective, Reason::argument, host_call);
-    const Side side{&data, 0, std::size_t(one_count)};
+    const Elements side{&data, 0, std::size_t(one_count)};
     return carry_packed(team, comm, call, function, gathers ? side : all, gathers ? all : side, host_call);
   });
 }

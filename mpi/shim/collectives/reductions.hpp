@@ -1,4 +1,4 @@
-// Bodies of the collectives that reduce, one for each class of parameters (mpi/functions.def). Type and operator must
+// The collectives that reduce, one function for each class of parameters (mpi/functions.def). Type and operator must
 // be the same on all ranks, so that unknown ones (derived types, user-defined operators) can go to the host.
 #pragma once
 #include "mpi/shim/collectives/carry.hpp"
@@ -32,8 +32,8 @@ inline bool wrong_buffers(const void* send, const void* recv) {
 // Operands and result may lie on a device. In place they are one buffer, which is longer than the result where that is
 // a block of it.
 template <class HostCall>
-int carry_staged(team::Team& team, MPI_Comm comm, Call call, std::size_t send_bytes, std::size_t recv_bytes,
-                 const char* function, HostCall host_call) {
+int carry_reduction(team::Team& team, MPI_Comm comm, Call call, std::size_t send_bytes, std::size_t recv_bytes,
+                    const char* function, HostCall host_call) {
   if (!devices::possible()) [[likely]]
     return carry(team, comm, call, function, host_call);
   return guarded(comm, function, [&]() -> int {
@@ -68,7 +68,7 @@ int rooted_reduction(const char* function, HostCall host_call, const void* send,
   if (nothing(team, call)) return MPI_SUCCESS;
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry_staged(team, comm, call, call.bytes, is_root ? call.bytes : 0, function, host_call);
+  return carry_reduction(team, comm, call, call.bytes, is_root ? call.bytes : 0, function, host_call);
 }
 
 // Members that get nothing (the first of an exclusive scan) need no room for it.
@@ -88,8 +88,8 @@ int reduction(const char* function, HostCall host_call, const void* send, void* 
   if (nothing(team, call)) return MPI_SUCCESS;
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry_staged(team, comm, call, operation.gives.each(team.size()) * call.bytes, gets ? call.bytes : 0, function,
-                      host_call);
+  return carry_reduction(team, comm, call, operation.gives.each(team.size()) * call.bytes, gets ? call.bytes : 0,
+                         function, host_call);
 }
 
 }  // namespace nearfield::mpi

@@ -1,3 +1,14 @@
+// The process's part: when it begins and ends, its node, its messenger, and what each communicator has of them.
+//
+//   before ----> starting ----> before ----> running ----> finished      phase
+//      MPI_Init is     host.Init     start_node    end_of_program
+//      entered         has returned       \-> unavailable: the host serves every call
+//
+// While it is starting, calls that the host makes of itself are the host's. A rank that cannot take part stays in the
+// calls by which teams come into being, so that all of them turn to the host (law 7 of docs/architecture.md).
+//
+// Threads: start_mutex for the beginning, first_use for a communicator's first state; the state of a communicator
+// changes afterwards only in calls that MPI lets one thread make at a time.
 #include "mpi/shim/communicators/communicator.hpp"
 
 #include <sched.h>
@@ -128,13 +139,13 @@ class HostBootstrap : public team::Bootstrap {
 // Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
 // so.
 bool within_world(MPI_Comm comm, int size) {
-  std::vector<int> ranks(size), places(size);
+  std::vector<int> ranks(size), in_world(size);
   for (int r = 0; r < size; ++r) ranks[r] = r;
   MPI_Group group;
   if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
-  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), places.data());
+  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), in_world.data());
   host.Group_free(&group);
-  return code == MPI_SUCCESS && std::ranges::none_of(places, [](int place) { return place == MPI_UNDEFINED; });
+  return code == MPI_SUCCESS && std::ranges::none_of(in_world, [](int rank) { return rank == MPI_UNDEFINED; });
 }
 
 // Local: finds out what there is to know of a communicator that we have not seen being made.
@@ -329,8 +340,8 @@ void start_node(int thread_level, bool collectively) {
   unused_tag = tags ? *upper_bound : 32767;
   bind_types();
   bind_layouts();
-  find_status_shape();
-  find_fortran_window();
+  find_status_fields();
+  find_fortran_number();
   largest_tag = unused_tag;
   stats_on = the_node && settings.stats != Reporting::none;
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the

@@ -1,5 +1,6 @@
 // Constructors of communicators: the host makes them, we give the child its context (communicator.hpp), from what all
-// its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing.
+// its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing. MPI lets one thread at a time
+// make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
 #include <mutex>
 
 #include "mpi/shim/blocking.hpp"

@@ -1,3 +1,5 @@
+// What launchers tell of a job, and who of it is missing (presence.hpp). Called while MPI starts, by one thread: before
+// and after the host's MPI_Init, and from the wait for the first meeting.
 #include "mpi/shim/communicators/presence.hpp"
 
 #include <dirent.h>
@@ -36,14 +38,14 @@ std::string variable(const char* name) {
 
 Job find_job() {
   Job job;
-  const std::string space = variable("PMIX_NAMESPACE"), channel = variable("PMI_FD"), port = variable("PMI_PORT");
+  const std::string space = variable("PMIX_NAMESPACE"), descriptor = variable("PMI_FD"), port = variable("PMI_PORT");
   if (!space.empty()) {
     job.identity = "pmix " + space;
-  } else if (!channel.empty()) {
+  } else if (!descriptor.empty()) {
     // One end of a pair of sockets that this node's proxy has made.
     ucred maker{};
     socklen_t length = sizeof maker;
-    if (getsockopt(std::atoi(channel.c_str()), SOL_SOCKET, SO_PEERCRED, &maker, &length)) return job;
+    if (getsockopt(std::atoi(descriptor.c_str()), SOL_SOCKET, SO_PEERCRED, &maker, &length)) return job;
     job.launcher = maker.pid;
     job.identity = "pmi " + std::to_string(maker.pid) + " " + variable("PMI_JOBID") + " " + variable("SLURM_JOB_ID") +
                    "." + variable("SLURM_STEP_ID");

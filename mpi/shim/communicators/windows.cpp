@@ -1,5 +1,5 @@
 // Windows are the host's; we only count them: while there are some, ranks that wait in our calls look after the host in
-// every round (law 3 of docs/architecture.md).
+// every round (law 3 of docs/architecture.md). The count is a hint to threads that wait; nothing is ordered by it.
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"

@@ -1,3 +1,5 @@
+// Run-times of accelerators: found when they are loaded, bound once, asked what a pointer is, made to copy
+// (devices.hpp). Any thread may call; the first to notice a new library looks, others go on with what is known.
 #include "mpi/shim/handles/devices.hpp"
 
 #include <dlfcn.h>
@@ -171,7 +173,7 @@ bool is_device(const void* address) {
 }
 
 bool is_device(const layout::Data& data) {
-  constexpr std::uint64_t looked_at = 64;  // members of a structure that points here and there
+  constexpr std::uint64_t looked_at = 64;  // runs, of a structure that points here and there
   if (data.dense()) return is_device(data.address);
   for (std::uint64_t i = 0; i < std::min(data.view.run_count, looked_at); ++i)
     if (is_device(data.address + data.view.runs[i].offset)) return true;

@@ -1,9 +1,9 @@
 // Memory of accelerators, which GPU-aware hosts accept in every call and no CPU instruction can read.
 //
 // Only the rank itself knows what its pointers are, so such a call cannot go to the host: its partner may hold the data
-// in ordinary memory and take part here. Device memory is copied to or from a buffer of the host's by the run-time that
-// it belongs to (CUDA or HIP, found where it is loaded, never linked), and the call goes on with that buffer. Memory
-// that the CPU can access (managed, pinned) is used as it is.
+// in ordinary memory and take part here. Device memory is copied to or from a buffer in ordinary memory by the run-time
+// that it belongs to (CUDA or HIP, found where it is loaded, never linked), and the call goes on with that buffer.
+// Memory that the CPU can access (managed, pinned) is used as it is.
 //
 // A run-time may be loaded at any time, as a rule long after MPI_Init. What the loader has added is seen by one load:
 // `newest` is the last entry of its list of libraries, kept from being unloaded, and something follows it.

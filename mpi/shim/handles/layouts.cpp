@@ -1,3 +1,6 @@
+// Flattening: a type's constructor, read back from the host, becomes runs of bytes; what that cannot describe (of a
+// newer standard, or with gaps inside of a predefined type) is found out by packing. Types that take too many runs, or
+// more memory than there is, stay undescribed: the host packs their data. Made under one lock, then never changed.
 #include "mpi/shim/handles/layouts.hpp"
 
 #include <cstring>
@@ -99,37 +102,18 @@ bool read_contents(MPI_Datatype type, Contents& c) {
 
 bool flatten(MPI_Datatype type, Builder& out);
 
-// Lends a committed type of the same layout: what a type was constructed from need not be committed, and hosts abort
-// when they are asked to pack such a type.
-class Committed {
- public:
-  explicit Committed(MPI_Datatype type) {
-    good_ = host.Type_contiguous(1, type, &type_) == MPI_SUCCESS && host.Type_commit(&type_) == MPI_SUCCESS;
-  }
-  ~Committed() {
-    if (good_) host.Type_free(&type_);
-  }
-  Committed(const Committed&) = delete;
-  bool good() const { return good_; }
-  MPI_Datatype type() const { return type_; }
-
- private:
-  MPI_Datatype type_;
-  bool good_;
-};
-
 // The host itself tells where every packed byte comes from: it packs numbers that name their own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
   const Committed committed(type);
   if (!committed.good()) return false;
-  MPI_Aint low = 0, span = 0;
+  MPI_Aint low = 0, extent = 0;
   MPI_Count size = 0;
-  if (host.Type_get_true_extent(type, &low, &span) != MPI_SUCCESS || host.Type_size_x(type, &size) != MPI_SUCCESS)
+  if (host.Type_get_true_extent(type, &low, &extent) != MPI_SUCCESS || host.Type_size_x(type, &size) != MPI_SUCCESS)
     return false;
   if (size == 0) return true;
-  if (span <= 0 || span > 1 << 28 || size > 1 << 28) return false;
-  const auto bytes = std::size_t(size), reach = std::size_t(span);
-  std::vector<unsigned char> image(reach), packed(bytes);
+  if (extent <= 0 || extent > 1 << 28 || size > 1 << 28) return false;
+  const auto bytes = std::size_t(size), covered = std::size_t(extent);
+  std::vector<unsigned char> image(covered), packed(bytes);
   std::vector<std::uint32_t> from(bytes);
   for (int digit = 0; digit < 4; ++digit) {
     for (std::size_t at = 0; at < image.size(); ++at) image[at] = std::uint8_t(at >> (8 * digit));
@@ -167,7 +151,6 @@ struct Child {
   std::int64_t extent = 0;
   bool good = false;
   explicit Child(MPI_Datatype type) {
-    Contents envelope;
     MPI_Aint low = 0, length = 0;
     good = host.Type_get_extent(type, &low, &length) == MPI_SUCCESS && flatten(type, builder);
     extent = length;
@@ -206,7 +189,7 @@ bool flatten_darray(const Contents& c, const Child& child, Builder& out) {
   const MPI_Count *sizes = &c.numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
                   *processes = arguments + dimensions;
   const bool by_rows = c.numbers[3 + 4 * dimensions] == MPI_ORDER_C;
-  std::vector<MPI_Count> mine(dimensions);  // our place in the grid, which is by rows in either order of the array
+  std::vector<MPI_Count> mine(dimensions);  // our coordinates in the grid: it is by rows in either order of the array
   MPI_Count rank = c.numbers[1];
   for (std::size_t d = dimensions; d-- > 0; rank /= processes[d]) mine[d] = rank % processes[d];
   Builder inner = child.builder;

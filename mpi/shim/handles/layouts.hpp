@@ -1,5 +1,10 @@
 // From the host's datatypes to layouts (engine/layout). Every derived type is flattened once, at its first message, and
-// kept as an attribute of the type.
+// kept as an attribute of the type; a cache per thread saves the look-up.
+//
+//   a thread that looks                            the type goes (forget_type)
+//   loads the epoch (acquire)                      raises the epoch (acquire and release)
+//   same type, same epoch: what the cache holds    deletes what the attribute holds
+//   else the attribute, or makes it; caches both   layouts in use stay: they are shared
 #pragma once
 #include <memory>
 

@@ -1,3 +1,4 @@
+// How elements get into the packed copy and out of it: by their layout, by a device's run-time, or by the host.
 #include "mpi/shim/handles/packing.hpp"
 
 #include <algorithm>
@@ -80,6 +81,18 @@ int Packed::unpack_bytes(std::size_t bytes) {
   if (const int code = pack(whole, 1); code != MPI_SUCCESS) return code;
   std::memcpy(last, got.data(), rest);
   return unpack(whole, 1);
+}
+
+void Packed::keep_type() {
+  struct Kept {
+    Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
+    const std::shared_ptr<const TypeLayout> layout;
+    const Committed type;
+  };
+  if (!layout_ || layout_->described) return;
+  const auto kept = std::make_shared<const Kept>(layout_, type_);
+  if (kept->type.good()) type_ = kept->type.type();
+  layout_ = {kept, kept->layout.get()};  // holds both
 }
 
 std::byte* Packed::room() {

@@ -1,6 +1,6 @@
 // Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
 // calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else. So do
-// messages of types that take too many runs to describe.
+// messages of types that take too many runs to describe. A Packed belongs to one call or one request.
 #pragma once
 #include <optional>
 
@@ -47,6 +47,8 @@ class Packed {
 
   // Room for all bytes: the buffer itself where it is dense. nullptr without memory.
   std::byte* room();
+  // For a request, which goes on when the program has freed the type.
+  void keep_type();
   // Elements [first, first + count) from the user's buffer into room(), and back. An MPI error code.
   int pack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(true, first, count); }
   int unpack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(false, first, count); }

@@ -1,3 +1,5 @@
+// The table of requests: chunks, a list of those that are free, and those that the program has freed while something
+// was under way; what begins and ends them, and what they leave in statuses.
 #include "mpi/shim/handles/requests.hpp"
 
 #include <algorithm>
@@ -38,7 +40,7 @@ struct Lock {
 #ifdef NEARFIELD_HOST_OMPI
     if (table.fortran_offset >= 0) {
       const int number = -2 - int(made[i].index);
-      std::memcpy(made[i].window + 1 + table.fortran_offset, &number, sizeof number);
+      std::memcpy(made[i].fortran + 1 + table.fortran_offset, &number, sizeof number);
     }
 #endif
     made[i].next_free = std::exchange(table.free, &made[i]);
@@ -89,6 +91,40 @@ void free_request(UserRequest* request) {
   request->next_free = std::exchange(table.free, request);
 }
 
+MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->active = true;
+  return handle_of(user);
+}
+
+int begin(UserRequest& user) {
+  const int code = user.activity->begin();
+  user.active = code == MPI_SUCCESS;
+  return code;
+}
+
+int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
+  UserRequest* const user = new_request(comm);
+  user->activity = std::move(activity);
+  user->persistent = persistent;
+  if (!persistent) {
+    int code = MPI_ERR_NO_MEM;
+    try {
+      code = begin(*user);
+    } catch (...) {
+      free_request(user);
+      throw;
+    }
+    if (code != MPI_SUCCESS) {
+      free_request(user);
+      return code;
+    }
+  }
+  *request = handle_of(user);
+  return MPI_SUCCESS;
+}
+
 void free_later(UserRequest* request) {
   if (request->complete()) return free_request(request);
   const Lock lock;
@@ -114,7 +150,7 @@ void sweep_freed() {
   for (UserRequest* const request : done) free_request(request);
 }
 
-bool freed_are_pending() {
+bool freed_are_outstanding() {
   if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
   const Lock lock;
   for (const UserRequest* const request : table.freed)
@@ -125,7 +161,7 @@ bool freed_are_pending() {
 
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from
 // two requests of the host and the numbers that it tells for them.
-void find_fortran_window() {
+void find_fortran_number() {
 #ifdef NEARFIELD_HOST_OMPI
   MPI_Request two[2];
   char byte = 0;
@@ -134,7 +170,7 @@ void find_fortran_window() {
     if (host.Recv_init(&byte, 1, host.byte, 0, 0, host.self, &two[k]) != MPI_SUCCESS || !host.request_to_int) return;
     numbers[k] = host.request_to_int(two[k]);
   }
-  for (int offset = 0; offset + 8 < int(sizeof UserRequest::window); offset += 4) {
+  for (int offset = 0; offset + 8 < int(sizeof UserRequest::fortran); offset += 4) {
     int seen[2];
     for (int k = 0; k < 2; ++k) std::memcpy(&seen[k], reinterpret_cast<const char*>(two[k]) + offset, sizeof(int));
     if (seen[0] == numbers[0] && seen[1] == numbers[1]) {

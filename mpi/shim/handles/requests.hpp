@@ -1,7 +1,13 @@
-// Requests and message handles of ours, in the shape that each host's handles have, and the statuses they leave.
+// Requests of ours, in the form that each host's handles have, and the statuses they leave.
 //
 // MPICH's family has integer handles: ours are of a kind that it never makes. Elsewhere handles are pointers: ours
 // have the lowest bit set. The host never sees one of ours (law 2 of docs/architecture.md).
+//
+//   new_request -> active -> complete -> finish (completing.hpp) -> free_request, or at rest if it is persistent
+//                     \-> MPI_Request_free: free_later -> complete -> swept by a later new_request
+//
+// Requests lie in chunks that are never freed, so a handle can be looked into at any time. One request is one thread's
+// at a time, as MPI asks of the program; making and freeing them is everybody's, under a lock if there are threads.
 #pragma once
 #include <memory>
 
@@ -19,7 +25,7 @@ enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 // (a test of such a request takes 10 ns).
 struct alignas(64) UserRequest {
 #ifdef NEARFIELD_HOST_OMPI
-  unsigned char window[256] = {};  // what the Fortran glue reads behind a handle
+  unsigned char fortran[256] = {};  // what the Fortran glue reads behind a handle
 #endif
   std::uint32_t index = 0;  // in the table of requests; also its number in Fortran, shifted
   bool persistent = false;
@@ -42,14 +48,20 @@ struct alignas(64) UserRequest {
 };
 
 UserRequest* new_request(MPI_Comm comm);
-MPI_Request common_send();                // complete, for everybody
+MPI_Request common_send();  // complete, for everybody
+// A request for what its maker starts.
+MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity);
+// A request that stands for `activity`, and begins it unless it is persistent. An error class.
+int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
+// Starts what a request stands for. Its error class; other than MPI_SUCCESS, it has not begun.
+int begin(UserRequest& user);
 void free_request(UserRequest* request);  // at once
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);
 void sweep_freed();
-bool freed_are_pending();
+bool freed_are_outstanding();
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
-void find_fortran_window();                    // Open MPI: where its glue reads a request's number
+void find_fortran_number();                    // Open MPI: where its glue reads a request's number
 
 inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
 extern std::atomic<UserRequest*> request_chunks[most_request_chunks];

@@ -1,10 +1,12 @@
+// Finding out where a host keeps what in a status, by writing it both ways and comparing (statuses.hpp). Done once,
+// before the first message; only read afterwards.
 #include "mpi/shim/handles/statuses.hpp"
 
 #include <initializer_list>
 
 namespace nearfield::mpi {
 
-StatusShape status_shape;
+StatusFields status_fields;
 
 void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled) {
   host.Status_set_elements_x(status, host.byte, MPI_Count(bytes));
@@ -17,7 +19,7 @@ void set_empty_status(MPI_Status* status) {
   status->MPI_ERROR = MPI_SUCCESS;
 }
 
-void find_status_shape() {
+void find_status_fields() {
   auto by_host = [](unsigned char fill, std::uint64_t bytes, bool cancelled) {
     MPI_Status status;
     std::memset(&status, fill, sizeof status);
@@ -26,12 +28,12 @@ void find_status_shape() {
   };
   auto same = [](const MPI_Status& a, const MPI_Status& b) { return !std::memcmp(&a, &b, sizeof a); };
   // Whatever was in a status before: we leave in it what the host does.
-  auto fits = [&](StatusShape shape) {
+  auto fits = [&](StatusFields fields) {
     for (const unsigned char fill : {0x00, 0xa5, 0xff})
-      for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0x12345678}, shape.most}) {
+      for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0x12345678}, fields.most}) {
         MPI_Status ours;
         std::memset(&ours, fill, sizeof ours);
-        shape.set(&ours, bytes);
+        fields.set(&ours, bytes);
         if (!same(ours, by_host(fill, bytes, false))) return false;
       }
     return true;
@@ -39,8 +41,8 @@ void find_status_shape() {
   constexpr int last = int(sizeof(MPI_Status));
   for (int count_at = 0; count_at + 8 <= last; count_at += 4)
     for (int cancelled_at = 0; cancelled_at + 4 <= last; cancelled_at += 4)
-      if (const StatusShape shape{count_at, cancelled_at, 0x7fffffff}; fits(shape)) {
-        status_shape = shape;
+      if (const StatusFields fields{count_at, cancelled_at, 0x7fffffff}; fits(fields)) {
+        status_fields = fields;
         return;
       }
 }

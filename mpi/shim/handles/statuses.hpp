@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi {
 
-struct StatusShape {
+struct StatusFields {
   int count_at = 0, cancelled_at = 0;  // offsets; the mark may be part of the count's word
   std::uint64_t most = 0;              // bytes; beyond it the host is asked. 0: always
 
@@ -22,8 +22,8 @@ struct StatusShape {
     std::memcpy(at + count_at, &bytes, sizeof bytes);
   }
 };
-extern StatusShape status_shape;
-void find_status_shape();  // once the host is up
+extern StatusFields status_fields;
+void find_status_fields();  // once the host is up
 
 void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled);
 
@@ -31,8 +31,8 @@ inline void set_status(MPI_Status* status, int source, int tag, std::uint64_t by
   if (status == MPI_STATUS_IGNORE) return;
   status->MPI_SOURCE = source;
   status->MPI_TAG = tag;
-  if (bytes < status_shape.most && !cancelled) [[likely]]
-    status_shape.set(status, bytes);
+  if (bytes < status_fields.most && !cancelled) [[likely]]
+    status_fields.set(status, bytes);
   else set_count_slowly(status, bytes, cancelled);
 }
 inline void set_nowhere_status(MPI_Status* status) { set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false); }

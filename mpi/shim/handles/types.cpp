@@ -1,3 +1,5 @@
+// Tables from handles to types and operators. What a host lacks is a null handle and left out; what it has in another
+// size than the engine is moved, not reduced.
 #include "mpi/shim/handles/types.hpp"
 
 #include <complex>
@@ -10,18 +12,18 @@ using reducing::Op;
 using reducing::Type;
 
 // Open addressing, filled at start and read-only afterwards. Keys are handles, which fit an integer in every ABI.
-template <class Key, class Value, std::size_t slots>
+template <class Key, class Value, std::size_t capacity>
 class HandleTable {
  public:
   void add(Key key, const Value& value) {
-    for (std::size_t at = hash(key);; at = (at + 1) % slots) {
+    for (std::size_t at = hash(key);; at = (at + 1) % capacity) {
       if (entries_[at].used && entries_[at].key != key) continue;
       if (!entries_[at].used) entries_[at] = {key, true, value};
       return;
     }
   }
   const Value* find(Key key) const {
-    for (std::size_t at = hash(key); entries_[at].used; at = (at + 1) % slots)
+    for (std::size_t at = hash(key); entries_[at].used; at = (at + 1) % capacity)
       if (entries_[at].key == key) return &entries_[at].value;
     return nullptr;
   }
@@ -35,9 +37,9 @@ class HandleTable {
   static std::size_t hash(Key key) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, &key, sizeof key);
-    return (bits * 0x9e3779b97f4a7c15u) >> 32 & (slots - 1);
+    return (bits * 0x9e3779b97f4a7c15u) >> 32 & (capacity - 1);
   }
-  Entry entries_[slots] = {};
+  Entry entries_[capacity] = {};
 };
 
 HandleTable<MPI_Datatype, TypeInfo, 512> types;

@@ -1,4 +1,5 @@
-// From the host's datatypes and operators to the engine's.
+// From the host's predefined datatypes and operators to the engine's. Any thread may look, once bind_types() has
+// returned. A type's size is equal on all ranks, so what is carried follows from it (law 1 of docs/architecture.md).
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -22,5 +23,25 @@ void bind_types();
 const TypeInfo* find_type(MPI_Datatype type);
 
 std::optional<reducing::Op> find_op(MPI_Op op);
+
+// A committed type of ours with the layout of another: what that was constructed from need not be committed, and hosts
+// abort when they are asked to pack such a type; and the program may free it at any time. No callback of the program's
+// is called, as MPI_Type_dup would.
+class Committed {
+ public:
+  explicit Committed(MPI_Datatype type) {
+    good_ = host.Type_contiguous(1, type, &type_) == MPI_SUCCESS && host.Type_commit(&type_) == MPI_SUCCESS;
+  }
+  ~Committed() {
+    if (good_) host.Type_free(&type_);
+  }
+  Committed(const Committed&) = delete;
+  bool good() const { return good_; }
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  MPI_Datatype type_;
+  bool good_;
+};
 
 }  // namespace nearfield::mpi

@@ -1,3 +1,5 @@
+// What such a message does at each start, and what it does with what has come: once, by whoever asks first for its
+// outcome.
 #include "mpi/shim/messages/activity.hpp"
 
 #include <algorithm>
@@ -13,7 +15,7 @@ void Message::keep() {
 }
 
 int Message::begin() {
-  settled_ = false;
+  landed_ = false;
   if (nowhere) return MPI_SUCCESS;
   if (packed && request.is_send)
     if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
@@ -33,14 +35,14 @@ int Message::begin() {
 
 int Message::outcome() {
   if (nowhere) return MPI_SUCCESS;
-  if (!std::exchange(settled_, true)) {
-    landed_ = MPI_SUCCESS;
+  if (!std::exchange(landed_, true)) {
+    landing_ = MPI_SUCCESS;
     if (receive_stage) store(*receive_stage, request);
     if (packed && !request.is_send)
-      landed_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
+      landing_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
   }
   const int trouble = mpi::outcome(request);
-  return trouble == MPI_SUCCESS ? landed_ : trouble;
+  return trouble == MPI_SUCCESS ? landing_ : trouble;
 }
 
 void Message::status(MPI_Status* status) const {

@@ -1,5 +1,6 @@
 // Messages behind requests that are not plain: persistent ones, to or from nobody, of data that is not dense, on
-// devices, and combined sends and receives.
+// devices, and combined sends and receives. What they need (layouts, stages, packed copies) lives as long as their
+// request. A Message is one thread's at a time, as its request; what moves it is under the messenger's lock.
 #pragma once
 #include "mpi/shim/messages/point.hpp"
 
@@ -33,8 +34,8 @@ class Message final : public Activity {
 
  private:
   const MPI_Comm comm_;
-  bool settled_ = false;
-  int landed_ = MPI_SUCCESS;
+  bool landed_ = false;        // what this start has brought is where the program looks for it ...
+  int landing_ = MPI_SUCCESS;  // ... or the class of what went wrong with that
   messages::Envelope envelope_{};
   int member_ = -1;
   layout::Data data_;

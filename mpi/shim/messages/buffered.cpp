@@ -1,5 +1,5 @@
 // Buffered sends as MPI names them: memory attached to the process or to a communicator, detaching, flushing, errors.
-// What is copied, counted and waited for is in engine/messages/buffered.hpp.
+// What is copied, counted and waited for, and its locks, are in engine/messages/buffered.hpp.
 //
 // The host keeps the attached memory, too, for the messages that it carries: each call is made there as well.
 #include "engine/messages/buffered.hpp"
@@ -36,7 +36,7 @@ int send_buffered(Communicator& c, const messages::Envelope& envelope, int membe
   }
 }
 
-bool buffered_are_pending() { return buffered.any_outgoing(); }
+bool buffered_are_outstanding() { return buffered.any_outgoing(); }
 
 void forget_buffer(MPI_Comm comm) { buffered.forget(key_of(comm)); }
 

@@ -1,6 +1,10 @@
 // Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
 // of the host's alone are handed on; mixed.cpp has the others. Whoever waits here keeps both sides going (law 3 of
 // docs/architecture.md).
+//
+//   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by a stand-in
+//                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
+//                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/messages/completing.hpp"
 #include "engine/waiting/wait.hpp"
 
@@ -28,7 +32,7 @@ int finish_slowly(MPI_Request* request, MPI_Status* status) {
 
 namespace {
 
-// Before a look at the host's requests.
+// Before a look of the host's at its own requests.
 void look_after_ours() {
   if (!the_runner) return;
   note_host_request();
@@ -53,17 +57,18 @@ int wait_for_host(bool something, Wait wait, Test test) {
   return wait();
 }
 
-// Whose requests an array holds. Null handles belong to either.
-enum class Whose { hosts, ours, both };
-Whose whose(int count, const MPI_Request* requests) {
-  if (count <= 0 || !requests || !any_ever()) return Whose::hosts;
+// A call on an array goes by whose requests it holds. Null handles belong to either.
+template <class OfHost, class OfBoth, class OfOurs>
+int by_owner(int count, const MPI_Request* requests, OfHost of_host, OfBoth of_both, OfOurs of_ours) {
+  if (count <= 0 || !requests || !any_ever()) return of_host();
   int ours = 0, null = 0;
   const MPI_Request none = host.request_null;
   for (int i = 0; i < count; ++i) {
     ours += is_own(requests[i]);
     null += requests[i] == none;
   }
-  return ours == 0 ? Whose::hosts : ours + null == count ? Whose::ours : Whose::both;
+  if (ours == 0) return of_host();
+  return ours + null == count ? of_ours() : of_both();
 }
 
 bool is_complete(MPI_Request request) { return request == host.request_null || own(request)->complete(); }
@@ -96,22 +101,26 @@ void wait_one(UserRequest& user) {
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
 
-// Until `look()`, which is true once requests have been completed.
+// Until `look(code)`, which is true once requests have been completed; then with what code.
 template <class Look>
-void wait_for_some(int count, const MPI_Request* requests, Look look, const char* doing) {
-  if (look()) return;
-  for (int i = wait_policy().crowded ? 1 : 200; i > 0; --i) {
-    poll_ours();
-    if (look()) return;
-    processor::await_loads();
-  }
-  bool there = false;
-  auto involves = [&](int member) {
-    for (int i = 0; i < count && !there; ++i)
-      if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
-    return false;
-  };
-  wait_ours([&] { return there || (there = look()); }, involves, nullptr, doing);
+int wait_for_some(int count, MPI_Request* requests, const char* function, const char* doing, Look look) {
+  return with_ours(count, requests, function, [&]() -> int {
+    int code = MPI_SUCCESS;
+    if (look(code)) return code;
+    for (int i = wait_policy().crowded ? 1 : 200; i > 0; --i) {
+      poll_ours();
+      if (look(code)) return code;
+      processor::await_loads();
+    }
+    bool there = false;
+    auto involves = [&](int member) {
+      for (int i = 0; i < count && !there; ++i)
+        if (!is_complete(requests[i]) && own(requests[i])->involves(member)) return true;
+      return false;
+    };
+    wait_ours([&] { return there || (there = look(code)); }, involves, nullptr, doing);
+    return code;
+  });
 }
 
 }  // namespace
@@ -169,30 +178,30 @@ void finish_next(MPI_Request* request, Outcomes& outcomes) {
 }  // namespace
 
 int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  switch (whose(count, requests)) {
-    case Whose::hosts:
-      return wait_for_host(
-          count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
-          [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
-    case Whose::both: return waitall_mixed(count, requests, statuses);
-    case Whose::ours: break;
-  }
-  return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
-    Outcomes outcomes(statuses);
-    for (int i = 0; i < count; ++i) {
-      if (requests[i] != host.request_null) wait_one(*own(requests[i]));
-      finish_next(&requests[i], outcomes);
-    }
-    return outcomes.report();
-  });
+  return by_owner(
+      count, requests,
+      [&] {
+        return wait_for_host(
+            count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
+            [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
+      },
+      [&] { return waitall_mixed(count, requests, statuses); },
+      [&] {
+        return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
+          Outcomes outcomes(statuses);
+          for (int i = 0; i < count; ++i) {
+            if (requests[i] != host.request_null) wait_one(*own(requests[i]));
+            finish_next(&requests[i], outcomes);
+          }
+          return outcomes.report();
+        });
+      });
 }
 
-int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
-  switch (whose(count, requests)) {
-    case Whose::hosts: look_after_ours(); return host.Testall(count, requests, flag, statuses);
-    case Whose::both: return testall_mixed(count, requests, flag, statuses);
-    case Whose::ours: break;
-  }
+namespace {
+
+// All, or none.
+int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   int next = 0;
   auto all = [&] {
     while (next < count && is_complete(requests[next])) ++next;
@@ -212,8 +221,6 @@ int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   return outcomes.report();
 }
 
-namespace {
-
 // One look at all: *index is the one that is complete. False: none is, yet.
 bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, int& code) {
   bool active = false;
@@ -229,48 +236,11 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
       return true;
     }
   }
-  if (active) return false;
   *index = MPI_UNDEFINED;
+  if (active) return false;
   set_empty_status(status);
   return true;
 }
-
-}  // namespace
-
-int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
-  switch (whose(count, requests)) {
-    case Whose::hosts:
-      return wait_for_host(
-          count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
-          [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
-    case Whose::both: return waitany_mixed(count, requests, index, status);
-    case Whose::ours: break;
-  }
-  return with_ours(count, requests, "MPI_Waitany", [&]() -> int {
-    int code = MPI_SUCCESS;
-    wait_for_some(
-        count, requests, [&] { return test_any(count, requests, index, status, code); },
-        "waiting for any of several requests");
-    return code;
-  });
-}
-
-int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
-  switch (whose(count, requests)) {
-    case Whose::hosts: look_after_ours(); return host.Testany(count, requests, index, flag, status);
-    case Whose::both: return testany_mixed(count, requests, index, flag, status);
-    case Whose::ours: break;
-  }
-  int code = MPI_SUCCESS;
-  poll_ours();
-  *flag = test_any(count, requests, index, status, code);
-  if (*flag) return code;
-  *index = MPI_UNDEFINED;
-  look_elsewhere();
-  return MPI_SUCCESS;
-}
-
-namespace {
 
 // All that are complete. False: none is, yet.
 bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
@@ -296,38 +266,59 @@ bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Sta
 
 }  // namespace
 
+int Testall(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
+  return by_owner(
+      count, requests, [&] { return look_after_ours(), host.Testall(count, requests, flag, statuses); },
+      [&] { return testall_mixed(count, requests, flag, statuses); },
+      [&] { return test_all(count, requests, flag, statuses); });
+}
+
+int Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
+  return by_owner(
+      count, requests,
+      [&] {
+        return wait_for_host(
+            count > 0 && requests, [&] { return host.Waitany(count, requests, index, status); },
+            [&](int& flag) { return host.Testany(count, requests, index, &flag, status); });
+      },
+      [&] { return waitany_mixed(count, requests, index, status); },
+      [&] {
+        return wait_for_some(count, requests, "MPI_Waitany", "waiting for any of several requests",
+                             [&](int& code) { return test_any(count, requests, index, status, code); });
+      });
+}
+
+int Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
+  return by_owner(
+      count, requests, [&] { return look_after_ours(), host.Testany(count, requests, index, flag, status); },
+      [&] { return testany_mixed(count, requests, index, flag, status); },
+      [&] { return look_once([&](int& code) { return *flag = test_any(count, requests, index, status, code); }); });
+}
+
 int Waitsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
-  switch (whose(count, requests)) {
-    case Whose::hosts:
-      return wait_for_host(
-          count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
-          [&](int& flag) {
-            const int code = host.Testsome(count, requests, out, indices, statuses);
-            flag = *out != 0;
-            return code;
-          });
-    case Whose::both: return waitsome_mixed(count, requests, out, indices, statuses);
-    case Whose::ours: break;
-  }
-  return with_ours(count, requests, "MPI_Waitsome", [&]() -> int {
-    int code = MPI_SUCCESS;
-    wait_for_some(
-        count, requests, [&] { return test_some(count, requests, out, indices, statuses, code); },
-        "waiting for some of several requests");
-    return code;
-  });
+  return by_owner(
+      count, requests,
+      [&] {
+        return wait_for_host(
+            count > 0 && requests, [&] { return host.Waitsome(count, requests, out, indices, statuses); },
+            [&](int& flag) {
+              const int code = host.Testsome(count, requests, out, indices, statuses);
+              flag = *out != 0;
+              return code;
+            });
+      },
+      [&] { return waitsome_mixed(count, requests, out, indices, statuses); },
+      [&] {
+        return wait_for_some(count, requests, "MPI_Waitsome", "waiting for some of several requests",
+                             [&](int& code) { return test_some(count, requests, out, indices, statuses, code); });
+      });
 }
 
 int Testsome(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses) {
-  switch (whose(count, requests)) {
-    case Whose::hosts: look_after_ours(); return host.Testsome(count, requests, out, indices, statuses);
-    case Whose::both: return testsome_mixed(count, requests, out, indices, statuses);
-    case Whose::ours: break;
-  }
-  int code = MPI_SUCCESS;
-  poll_ours();
-  if (!test_some(count, requests, out, indices, statuses, code)) look_elsewhere();
-  return code;
+  return by_owner(
+      count, requests, [&] { return look_after_ours(), host.Testsome(count, requests, out, indices, statuses); },
+      [&] { return testsome_mixed(count, requests, out, indices, statuses); },
+      [&] { return look_once([&](int& code) { return test_some(count, requests, out, indices, statuses, code); }); });
 }
 
 }  // namespace nearfield::mpi

@@ -1,4 +1,6 @@
-// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share.
+// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. A request
+// is completed by one thread at a time, as MPI asks of the program. Errors of several are reported once, by the handler
+// of the first.
 #pragma once
 #include <utility>
 
@@ -56,6 +58,15 @@ class Outcomes {
   int n_ = 0;
   bool bad_ = false;
 };
+
+// A call that looks once: `look(code)` is true when it has completed something, or when there is nothing to complete.
+template <class Look>
+int look_once(Look look) {
+  int code = MPI_SUCCESS;
+  poll_ours();
+  if (!look(code)) look_elsewhere();
+  return code;
+}
 
 // mixed.cpp
 int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses);

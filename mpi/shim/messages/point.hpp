@@ -1,5 +1,6 @@
 // What every call of point to point begins with: whether its arguments are good and the message is ours. Arguments that
-// are wrong go to the host, which raises the error that the program expects.
+// are wrong go to the host, which raises the error that the program expects. Whose a message is follows from its
+// communicator alone, so that sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
 #pragma once
 #include <sched.h>
 
@@ -90,17 +91,8 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 // Buffered sends (buffered.cpp). 0, or the class of the error.
 int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
 
-bool buffered_are_pending();
+bool buffered_are_outstanding();
 void forget_buffer(MPI_Comm comm);  // the communicator goes
-
-// Starts what a request stands for.
-inline int begin(UserRequest& user) {
-  const int code = user.activity->begin();
-  user.active = code == MPI_SUCCESS;
-  return code;
-}
-// A request that stands for `activity`, and begins it unless it is persistent. An error class.
-int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

@@ -1,6 +1,7 @@
 // Receives, probes, and combined sends and receives. What is received or probed from anybody is ours or the host's by
 // its communicator alone (channel), so no call looks at both. Handles of matched messages never reach the host if they
-// are ours, as those of requests (law 2 of docs/architecture.md).
+// are ours, as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone
+// when they are received.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
@@ -80,6 +81,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     auto message = std::make_unique<Message>(comm);
     if (typed.packs() && source != MPI_PROC_NULL) {
       message->packed = std::make_unique<Packed>(buffer, count, type, comm);
+      message->packed->keep_type();
       typed.data = message->packed->data();
     }
     message->nowhere = source == MPI_PROC_NULL;
@@ -177,14 +179,6 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
-// A request for what its maker starts.
-MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity) {
-  UserRequest* const user = new_request(comm);
-  user->activity = std::move(activity);
-  user->active = true;
-  return handle_of(user);
-}
-
 template <class N, class HostCall>
 int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
                     MPI_Status* status, MPI_Request* request, HostCall host_call) {
@@ -203,6 +197,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     if (request) {
       auto message = std::make_unique<Message>(matched.comm);
       Message& m = *message;
+      if (packed) packed->keep_type();
       m.packed = std::move(packed);
       m.receive_stage = std::move(stage);
       m.layout = std::move(typed.layout);
@@ -228,7 +223,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
 
 // Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
-int exchange(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
              MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
@@ -270,6 +265,7 @@ int exchange(const char* function, const void* send, N send_count, MPI_Datatype 
       m.layout = std::move(in.layout);
       m.other_layout = std::move(out.layout);
       m.copy = std::move(kept);
+      if (packed_in) packed_in->keep_type();
       m.packed = std::move(packed_in);
       m.other_packed = std::move(packed_out);
       m.send_stage = std::move(send_stage);
@@ -437,24 +433,24 @@ int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* 
 
 int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
              int rtag, MPI_Comm c, MPI_Status* status) {
-  return exchange("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
+  return sendrecv("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
                   [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
 }
 int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
                int source, int rtag, MPI_Comm c, MPI_Status* status) {
-  return exchange("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
+  return sendrecv("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
     return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
                  status);
   });
 }
 int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                      MPI_Status* status) {
-  return exchange("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
+  return sendrecv("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
                   [&] { return host.Sendrecv_replace(b, n, t, dest, stag, source, rtag, c, status); });
 }
 int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                        MPI_Status* status) {
-  return exchange("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
+  return sendrecv("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
     return large(host.Sendrecv_replace_c, host.Sendrecv_replace, "MPI_Sendrecv_replace_c", c, b, n, t, dest, stag,
                  source, rtag, c, status);
   });
@@ -462,14 +458,14 @@ int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag,
 
 int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
               int rtag, MPI_Comm c, MPI_Request* request) {
-  return exchange(
+  return sendrecv(
       "MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false, [&] {
         return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, request);
       });
 }
 int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
                 MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
-  return exchange("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
+  return sendrecv("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
                   false, [&] {
                     return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
                                  tr, source, rtag, c, request);
@@ -477,14 +473,14 @@ int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag
 }
 int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                       MPI_Request* request) {
-  return exchange(
+  return sendrecv(
       "MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request, true, [&] {
         return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag, c, request);
       });
 }
 int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                         MPI_Request* request) {
-  return exchange("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+  return sendrecv("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
                   true, [&] {
                     return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
                                  t, dest, stag, source, rtag, c, request);

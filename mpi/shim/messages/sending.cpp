@@ -1,5 +1,6 @@
 // Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
-// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp).
+// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
+// of a thread's sends is that of its calls: each is given to the messenger before the next begins.
 #include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {
@@ -80,6 +81,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     auto message = std::make_unique<Message>(comm);
     if (typed.packs() && dest != MPI_PROC_NULL) {
       message->packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      message->packed->keep_type();
       typed.data = message->packed->data();
     }
     message->mode = mode;
@@ -97,27 +99,6 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 }
 
 }  // namespace
-
-int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request) {
-  UserRequest* const user = new_request(comm);
-  user->activity = std::move(activity);
-  user->persistent = persistent;
-  if (!persistent) {
-    int code = MPI_ERR_NO_MEM;
-    try {
-      code = begin(*user);
-    } catch (...) {
-      free_request(user);
-      throw;
-    }
-    if (code != MPI_SUCCESS) {
-      free_request(user);
-      return code;
-    }
-  }
-  *request = handle_of(user);
-  return MPI_SUCCESS;
-}
 
 #define NEARFIELD_SEND(Name, mode)                                                                             \
   int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                              \

@@ -1,5 +1,6 @@
 // Calls on requests that complete nothing: their status, starting, cancelling, freeing, and handles as integers. The
-// host gets those of its own requests (law 2 of docs/architecture.md).
+// host gets those of its own requests (law 2 of docs/architecture.md). Its persistent ones are noted, under a lock,
+// where it cannot be asked which of several are active.
 #include <mutex>
 #include <set>
 

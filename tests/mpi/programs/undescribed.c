@@ -48,8 +48,16 @@ static void check_dense(const char* what, int who) {
   wrong += bad;
 }
 
+/* The same type under a handle that goes as soon as a request has been made of it. */
+static MPI_Datatype another(void) {
+  MPI_Datatype type;
+  MPI_Type_dup(sparse, &type);
+  return type;
+}
+
 static void sends(void) {
   MPI_Request request;
+  MPI_Datatype type;
   void* attached;
   int room = (int)(ints * sizeof(int)) + 2 * MPI_BSEND_OVERHEAD;
   MPI_Buffer_attach(malloc(room), room);
@@ -65,7 +73,9 @@ static void sends(void) {
         case 5: MPI_Ibsend(scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, &request); break;
         default:
           /* Each start sends what is there then. */
-          MPI_Send_init(scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, &request);
+          type = another();
+          MPI_Send_init(scattered, 1, type, peer, kind, MPI_COMM_WORLD, &request);
+          MPI_Type_free(&type);
           fill_sparse(5);
           MPI_Start(&request);
           MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -93,6 +103,7 @@ static void receives(void) {
   MPI_Request request;
   MPI_Message message;
   MPI_Status status;
+  MPI_Datatype type;
   for (int kind = 0; kind < 8; ++kind) {
     const int some = kind == 7 ? (int)ints / 2 + 1 : (int)ints; /* ends within an element */
     int got = 0, flag = 0;
@@ -106,7 +117,9 @@ static void receives(void) {
     switch (kind) {
       case 0: MPI_Recv(scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, &status); break;
       case 1:
-        MPI_Irecv(scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, &request);
+        type = another();
+        MPI_Irecv(scattered, 1, type, peer, kind, MPI_COMM_WORLD, &request);
+        MPI_Type_free(&type);
         MPI_Wait(&request, &status);
         break;
       case 2:
@@ -117,7 +130,9 @@ static void receives(void) {
         }
         break;
       case 3:
-        MPI_Recv_init(scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, &request);
+        type = another();
+        MPI_Recv_init(scattered, 1, type, peer, kind, MPI_COMM_WORLD, &request);
+        MPI_Type_free(&type);
         MPI_Start(&request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         check_sparse("the first start", 0, ints);
@@ -132,7 +147,9 @@ static void receives(void) {
         break;
       case 5:
         MPI_Mprobe(peer, kind, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
-        MPI_Imrecv(scattered, 1, sparse, &message, &request);
+        type = another();
+        MPI_Imrecv(scattered, 1, type, &message, &request);
+        MPI_Type_free(&type);
         MPI_Waitany(1, &request, &flag, &status);
         break;
       default: MPI_Recv(scattered, 1, sparse, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
