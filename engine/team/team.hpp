@@ -117,8 +117,8 @@ class Team {
   std::byte* annex_ = nullptr;
   std::uint32_t ways_ = 0;
   std::vector<MemberWords*> member_;
-  std::vector<std::byte*> base_;  // segment of each member
-  std::vector<Peer*> peer_;       // nullptr for ourselves
+  std::vector<std::byte*> base_;         // segment of each member
+  std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<Track> track_;

@@ -42,7 +42,7 @@ class Started final : public Activity {
     return code_;
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
-  void abandon() override {}  // goes on, and may be waited for again
+  void abandon() override {}                           // goes on, and may be waited for again
   bool involves(int) const override { return false; }  // its body looks for dead members itself
 
  private:
