@@ -41,7 +41,8 @@ std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
 std::recursive_mutex first_use;  // of a communicator, by several threads; an error handler may call us again
 team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;           // of the world
+team::Team* base_team;           // of the world, or of what it has on this node
+MPI_Group members_group;         // of the messenger's members
 int keyval;
 int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
 thread_local bool creating;  // inside of the host on our own behalf
@@ -251,21 +252,62 @@ void make_team(Communicator& state) {
 
 namespace {
 
-// Collective over the world: the team of all processes, and the messenger on top of it.
+// Collective over the members of `state`: the messenger on top of their team.
+void make_messenger(Communicator& state, bool threaded) {
+  HostBootstrap bootstrap(state.comm);
+  auto messenger = messages::Messenger::create(*state.team, bootstrap, threaded);
+  if (!messenger) return log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
+  the_stand_in = new messages::StandIn(**messenger);
+  the_messenger = messenger->release();
+  base_team = state.team.get();
+  host.Comm_group(state.comm, &members_group);
+}
+
+// Collective over the world: a communicator of the processes on our node; null where these are all of them, or we are
+// alone, or a rank cannot take part. Both must see one node: the host, and what identifies it to us.
+MPI_Comm split_by_node(int world_size) {
+  MPI_Comm shared = host.comm_null, node = host.comm_null;
+  if (!HostBootstrap(host.world).all_and(the_node != nullptr)) return node;
+  if (host.Comm_split_type(host.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared) != MPI_SUCCESS) return node;
+  const int split = host.Comm_split(shared, int(the_node->node_id() & 0x7fffffff), 0, &node);
+  host.Comm_free(&shared);
+  if (split != MPI_SUCCESS) return host.comm_null;
+  int size = 1;
+  host.Comm_size(node, &size);
+  if (size == 1 || size == world_size) host.Comm_free(&node);
+  return node;
+}
+
+// Collective over the processes of a node, of which the world has more.
+void start_messages_of_node(MPI_Comm comm, bool threaded) {
+  std::unique_ptr<Communicator> state;
+  try {
+    state = describe(comm);
+  } catch (const std::bad_alloc&) {  // but the others are in it
+    int size = 1;
+    host.Comm_size(comm, &size);
+    HostBootstrap bootstrap(comm);
+    return team::Team::decline(size, bootstrap);
+  }
+  make_team(*state);
+  if (state->team) make_messenger(*state, threaded);
+  if (the_messenger) state.release();  // its team is the messenger's, for good
+}
+
+// Collective over the world: the team of all processes, or of those on this node, and the messenger on top of it.
 void start_messages(bool threaded) {
   auto state = describe(host.world);
   make_team(*state);
   if (state->team) {
-    HostBootstrap bootstrap(host.world);
-    auto messenger = messages::Messenger::create(*state->team, bootstrap, threaded);
-    if (messenger) {
-      the_stand_in = new messages::StandIn(**messenger);
-      the_messenger = messenger->release();
-      base_team = state->team.get();
-      state->context = 1;
-    } else {
-      log_line(LogLevel::info, "the host carries all messages: %s", messenger.error().text.c_str());
+    make_messenger(*state, threaded);
+    if (the_messenger) state->context = 1;
+  } else if (state->size > 1) {
+    MPI_Comm comm = split_by_node(state->size);
+    if (comm != host.comm_null) {
+      start_messages_of_node(comm, threaded);
+      host.Comm_free(&comm);
     }
+    if (the_messenger) state->context = 1;
   }
   if (state->size == 1 && !the_messenger) state->team.reset();
   if (host.Comm_set_attr(host.world, keyval, state.get()) == MPI_SUCCESS) state.release();
@@ -383,18 +425,14 @@ bool resolve_members(Communicator& state) {
   for (int r = 0; r < state.size; ++r) ranks[r] = r;
   MPI_Group group;
   if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
-  const int code = host.Group_translate_ranks(group, state.size, ranks.data(), world_group(), members.data());
+  const int code = host.Group_translate_ranks(group, state.size, ranks.data(), members_group, members.data());
   host.Group_free(&group);
   bool all = code == MPI_SUCCESS;
   for (const int member : members) all &= member >= 0 && member < the_messenger->members();
   const std::lock_guard lock(first_use);
-  if (state.resolved.load(std::memory_order_relaxed)) return true;
-  if (all) {
-    state.members = std::move(members);
-    state.resolved.store(true, std::memory_order_release);  // pairs with channel
-  } else {
-    state.context = 0;
-  }
+  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return all;
+  if (all) state.members = std::move(members);
+  state.side.store(all ? Side::near : Side::far, std::memory_order_release);  // pairs with channel
   return all;
 }
 

@@ -21,6 +21,9 @@
 
 namespace nearfield::mpi {
 
+// Where the ranks of a communicator are: all of them members of the messenger, or some elsewhere.
+enum class Side : std::uint8_t { unknown, near, far };
+
 struct Communicator {
   std::unique_ptr<team::Team> team;                           // none: the host serves this communicator's collectives
   std::unique_ptr<choosing::Chooser> chooser;                 // of its calls; there with the team
@@ -34,8 +37,8 @@ struct Communicator {
   std::uint64_t context = 0;                              // 0: messages are the host's
   std::uint64_t births = 0;                               // communicators that collective constructors have made of it
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
-  std::vector<int> members;  // rank to member of the messenger; from the first message on, when
-  std::atomic<bool> resolved{false};
+  std::vector<int> members;  // rank to member of the messenger, where all are near; from the first message on
+  std::atomic<Side> side{Side::unknown};
 };
 
 struct CachedCommunicator {
@@ -98,7 +101,8 @@ inline Communicator* channel(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
     return nullptr;
-  if (!state->resolved.load(std::memory_order_acquire) && !resolve_members(*state)) [[unlikely]]
+  const Side side = state->side.load(std::memory_order_acquire);  // pairs with resolve_members
+  if (side != Side::near && (side == Side::far || !resolve_members(*state))) [[unlikely]]
     return nullptr;
   return state;
 }
