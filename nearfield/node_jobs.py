@@ -1,0 +1,202 @@
+"""Jobs over the pretended nodes of nearfield/nodes.py, started by the hosts' own launchers with an agent for ssh.
+
+Between nodes the hosts use their own TCP, within a node their own shared memory, as on a cluster without a fast network.
+As with ssh nothing of the launcher's environment reaches another node by itself: what the ranks need is handed over by
+the launcher's means, by mpiexec of Open MPI only what it is told (-x).
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from nearfield.libraries import ROOT
+from nearfield.nodes import HEAD, Nodes
+
+# Each rank writes to files of its own: hosts mix the lines of several ranks.
+INTO_FILES = (
+    'exec "$@" >"$0/out.${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" 2>"$0/err.${PMI_RANK:-$OMPI_COMM_WORLD_RANK}"'
+)
+
+
+class Launcher(Protocol):
+    """What has to be known of a host: nearfield.hosts.Host is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def mpiexec(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a job ended; `out` and `err` have a text per rank, `launcher` is what its launcher printed."""
+
+    returncode: int
+    launcher: str
+    out: list[str]
+    err: list[str]
+    seconds: float
+    timed_out: bool
+
+    @property
+    def text(self) -> str:
+        """Everything that was printed."""
+        return "".join([*self.out, *self.err, self.launcher])
+
+
+def blocks(*sizes: int) -> list[int]:
+    """The node of each rank: first sizes[0] ranks on node 0, then those of node 1, ..."""
+    return [node for node, size in enumerate(sizes) for _ in range(size)]
+
+
+def round_robin(*sizes: int) -> list[int]:
+    """The node of each rank, dealt out in turn until node i has sizes[i] of them."""
+    turns = ((turn, node) for node, size in enumerate(sizes) for turn in range(size))
+    return [node for _, node in sorted(turns)]
+
+
+def host_settings(host: Launcher, env: dict[str, str]) -> dict[str, str]:
+    """What a job over nodes needs in `env`, which is the environment of a job of `host` on one node."""
+    if host.name.endswith("openmpi"):
+        # All nodes share the CPUs, which no node can know.
+        return {"OMPI_MCA_pml": "ob1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+    if host.name == "impi":  # its wheel has no libfabric; MPICH's has
+        paths = [env.get("LD_LIBRARY_PATH", ""), str(ROOT / ".venv/lib/mpich")]
+        return {"I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp", "LD_LIBRARY_PATH": os.pathsep.join(paths)}
+    return {}
+
+
+def launch_command(
+    nodes: Nodes,
+    host: Launcher,
+    placement: Sequence[int],
+    program: Sequence[str],
+    handed_over: Sequence[str] = (),
+) -> list[str]:
+    """The command line, for the head, that starts `program` with rank i on node placement[i].
+
+    `handed_over` names variables of the environment that the ranks need. Of Debian's MPICH a node whose ranks do not follow
+    each other, and are not dealt out in turn, counts as several.
+    """
+    runs = [(nodes.names[node], len(list(ranks))) for node, ranks in itertools.groupby(placement)]
+    mpiexec, count = str(host.mpiexec), ["-n", str(len(placement))]
+    if host.name.endswith("openmpi"):
+        variable = "plm_rsh_agent" if host.name == "debian-openmpi" else "plm_ssh_agent"
+        common = [
+            "--prtemca" if variable == "plm_ssh_agent" else "--mca",
+            variable,
+            nodes.agent,
+            "--bind-to",
+            "none",
+        ]
+        variables = [word for name in handed_over for word in ("-x", name)]
+        if len(runs) == len(set(placement)):
+            return [mpiexec, *common, *variables, "--host", _slots(runs), *count, *program]
+        room = {node: placement.count(nodes.names.index(node)) for node, _ in runs}
+        parts = [
+            [":", *variables, "--host", f"{node}:{room[node]}", "-n", str(size), *program]
+            for node, size in runs
+        ]
+        return [mpiexec, *common, *list(itertools.chain(*parts))[1:]]
+    if host.name == "impi":
+        machines = nodes.files / f"machines{len(list(nodes.files.iterdir()))}"
+        machines.write_text("".join(f"{node}:{size}\n" for node, size in runs))
+        bootstrap = ["-bootstrap", "ssh", "-bootstrap-exec", nodes.agent]
+        return [mpiexec, *bootstrap, "-machinefile", str(machines), *count, *program]
+    common = ["-launcher", "ssh", "-launcher-exec", nodes.agent]
+    if host.name == "debian-mpich":
+        return [mpiexec, *common, "-hosts", _slots(_once(runs)), *count, *program]
+    used = sorted(set(placement))
+    slots = [(nodes.names[node], placement.count(node)) for node in used]
+    numbers = ",".join(str(used.index(node)) for node in placement)
+    order = ["-rankmap", f"(vector,{numbers})"]
+    return [mpiexec, *common, "-bind-to", "none", "-hosts", _slots(slots), *order, *count, *program]
+
+
+def _slots(runs: list[tuple[str, int]]) -> str:
+    return ",".join(f"{node}:{size}" for node, size in runs)
+
+
+def _once(runs: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """The shortest beginning that gives all of `runs` when it is repeated."""
+    for length in range(1, len(runs)):
+        if all(runs[i] == runs[i % length] for i in range(len(runs))):
+            return runs[:length]
+    return runs
+
+
+class Job:
+    """A job that runs over nodes, rank i on node placement[i]; wait() ends it."""
+
+    def __init__(
+        self,
+        nodes: Nodes,
+        host: Launcher,
+        placement: Sequence[int],
+        program: Sequence[str],
+        env: dict[str, str],
+    ) -> None:
+        """`env` is the whole environment of a job of `host` on one node."""
+        self.nodes, self.ranks = nodes, len(placement)
+        self._files = nodes.files / f"job{len(list(nodes.files.iterdir()))}"
+        self._files.mkdir()
+        env = env | host_settings(host, env)
+        needed = [
+            name
+            for name, value in env.items()
+            if os.environ.get(name) != value or name.startswith("NEARFIELD")
+        ]
+        command = launch_command(
+            nodes, host, placement, ["sh", "-c", INTO_FILES, str(self._files), *program], needed
+        )
+        self._started = time.monotonic()
+        with open(self._files / "launcher", "w") as output:
+            self.launcher = subprocess.Popen(
+                nodes.enter(HEAD, command), env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    def output(self, rank: int) -> str:
+        """What a rank has printed so far."""
+        path = self._files / f"out.{rank}"
+        return path.read_text() if path.exists() else ""
+
+    def wait(self, timeout: float) -> Ended:
+        """Waits until the job has ended; after `timeout` seconds everything on the nodes is killed."""
+        timed_out = False
+        try:
+            self.launcher.wait(timeout)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            self.nodes.kill_all()
+            self.launcher.wait()
+        texts = {
+            kind: [self._read(f"{kind}.{rank}") for rank in range(self.ranks)] for kind in ("out", "err")
+        }
+        launcher = self._read("launcher")
+        shutil.rmtree(self._files)
+        seconds = time.monotonic() - self._started
+        return Ended(self.launcher.returncode, launcher, **texts, seconds=seconds, timed_out=timed_out)
+
+    def _read(self, name: str) -> str:
+        path = self._files / name
+        return path.read_text(errors="replace") if path.exists() else ""
+
+
+def run_job(
+    nodes: Nodes,
+    host: Launcher,
+    placement: Sequence[int],
+    program: Sequence[str],
+    env: dict[str, str],
+    timeout: float = 60,
+) -> Ended:
+    """Runs a job to its end, see Job."""
+    return Job(nodes, host, placement, program, env).wait(timeout)

@@ -1,0 +1,230 @@
+"""Several nodes on one machine: a network namespace each, with a host name of its own, joined by a bridge.
+
+    head (where launchers run)   node0      node1    ...
+      bridge 10.77.0.254         eth0       eth0          10.77.0.1, 10.77.0.2, ...
+        port0, port1, ... -------- veth pairs
+
+The namespaces belong to processes that wait for the end of this one (`cat` at a pipe), and with the last process in it a
+namespace goes, its interfaces too: nothing is left behind, however this process ends, and beds of several processes never
+meet. The kernel counts what crosses an interface: evidence of how much an operation sends, without noise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+NETWORK = "10.77.0"
+HEAD = "head"
+TOOLS = ("unshare", "nsenter", "setpriv", "ip", "bridge", "tc", "mount")
+
+# Becomes a node: $1 its name, $2 a directory with the hosts file, $3 whether it keeps memory and processes for itself.
+# Of /sys it replaces the interfaces only: libraries ask there which there are.
+BECOME = """
+hostname "$1" && mount --bind "$2/hosts" /etc/hosts &&
+mkdir "$2/sys.$1" && mount -t sysfs none "$2/sys.$1" &&
+mount --bind "$2/sys.$1/class/net" /sys/class/net &&
+mount --bind "$2/sys.$1/devices/virtual/net" /sys/devices/virtual/net &&
+umount "$2/sys.$1" && rmdir "$2/sys.$1" && ip link set lo up &&
+if [ "$3" = apart ]; then mount -t tmpfs none /dev/shm && mount -t proc none /proc; fi &&
+echo ready && exec cat
+"""
+
+
+class Unavailable(Exception):
+    """Nodes cannot be made here; the text says why."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What has crossed the interface of a node.
+
+    A packet is what TCP hands to the interface, up to 64 KiB; `segments` are those of TCP with data, of at most the network's
+    packet size and without acknowledgements, to all addresses, the node's own included.
+    """
+
+    sent_packets: int
+    sent_bytes: int
+    received_packets: int
+    received_bytes: int
+    segments: int
+
+    def __sub__(self, before: Traffic) -> Traffic:
+        return Traffic(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
+
+
+def traffic_of(process: int | str = "self") -> Traffic:
+    """What has crossed the interface of the node that a process lives on."""
+    lines = Path(f"/proc/{process}/net/dev").read_text().splitlines()
+    counts = next(line.split(":")[1].split() for line in lines if line.strip().startswith("eth0:"))
+    extended = [
+        line.split()
+        for line in Path(f"/proc/{process}/net/netstat").read_text().splitlines()
+        if line.startswith("TcpExt:")
+    ]
+    segments = dict(zip(*extended, strict=True))["TCPOrigDataSent"]
+    return Traffic(*(int(n) for n in (counts[9], counts[8], counts[1], counts[0], segments)))
+
+
+class Nodes:
+    """`count` nodes, for as long as the context lasts.
+
+    delay: microseconds that a packet takes from one node to another on top of what the machine needs.
+    rate: bits per second that a node can send, and receive.
+    apart: the nodes also have processes and shared memory of their own, as real ones; else a process reaches those of all nodes.
+
+    Raises Unavailable.
+    """
+
+    def __init__(self, count: int = 2, delay: float = 0, rate: float = 0, apart: bool = False) -> None:
+        self.names = tuple(f"node{i}" for i in range(count))
+        self.delay, self.rate, self.apart = delay, rate, apart
+        self._keepers: dict[str, subprocess.Popen] = {}
+
+    def __enter__(self) -> Nodes:
+        if os.geteuid() != 0:
+            raise Unavailable("only root can make network namespaces")
+        if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
+            raise Unavailable(f"no {', '.join(missing)} here; install iproute2 and util-linux")
+        self._files = Path(tempfile.mkdtemp(prefix="nearfield-nodes-"))
+        try:
+            self._build()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill_all()
+        for keeper in self._keepers.values():
+            keeper.stdin.close()
+            keeper.wait()
+        shutil.rmtree(self._files, ignore_errors=True)
+
+    @property
+    def agent(self) -> str:
+        """The program that launchers call instead of ssh."""
+        return str(self._files / "agent")
+
+    @property
+    def files(self) -> Path:
+        """A directory that lasts as long as the nodes."""
+        return self._files
+
+    def _build(self) -> None:
+        addresses = {name: f"{NETWORK}.{i + 1}" for i, name in enumerate(self.names)} | {
+            HEAD: f"{NETWORK}.254"
+        }
+        hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
+        (self._files / "hosts").write_text("127.0.0.1 localhost\n" + hosts)
+        (self._files / "agent").symlink_to(Path(__file__).with_name("node_agent.sh"))
+        for name in addresses:
+            self._start(name)
+        self._join_by_bridge()
+        for name, address in addresses.items():
+            device = "bridge" if name == HEAD else "eth0"
+            self.run_on(name, f"ip addr add {address}/24 dev {device}")
+            self.run_on(name, f"ip link set {device} up")
+
+    def _join_by_bridge(self) -> None:
+        self.run_on(HEAD, "ip link add bridge type bridge forward_delay 0 mcast_snooping 0")
+        for i, name in enumerate(self.names):
+            peer = self.process_of(name)
+            self.run_on(HEAD, f"ip link add port{i} type veth peer name eth0 netns {peer}")
+            self.run_on(HEAD, f"ip link set port{i} master bridge up")
+
+    def _start(self, name: str) -> None:
+        kinds = ["--net", "--uts", "--mount", "--ipc"]
+        if self.apart:
+            kinds += ["--pid", "--fork", "--kill-child"]
+        command = ["unshare", *kinds, "sh", "-c", BECOME, "sh", name, str(self._files)]
+        keeper = subprocess.Popen(
+            [*command, "apart" if self.apart else "together"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._keepers[name] = keeper
+        if keeper.stdout.readline() != "ready\n":
+            keeper.stdin.close()
+            raise Unavailable(f"cannot make a namespace: {keeper.stderr.read().strip()}")
+        process = keeper.pid
+        if self.apart:
+            process = int(Path(f"/proc/{process}/task/{process}/children").read_text())
+        (self._files / name).write_text(str(process))
+
+    def process_of(self, name: str) -> int:
+        """The process whose namespaces the named node is."""
+        return int((self._files / name).read_text())
+
+    def enter(self, name: str, command: list[str]) -> list[str]:
+        """The command line that runs `command` on the named node; it dies with this process."""
+        entering = ["nsenter", "--target", str(self.process_of(name)), "--all", "--wd=."]
+        return ["setpriv", "--pdeathsig", "KILL", *entering, *command]
+
+    def run_on(self, name: str, command: str) -> None:
+        """Runs a command that sets something up on a node. Raises Unavailable where it fails."""
+        done = subprocess.run(self.enter(name, command.split()), capture_output=True, text=True)
+        if done.returncode:
+            raise Unavailable(f"{command}: {(done.stderr or done.stdout).strip()}")
+
+    def traffic(self, node: int) -> Traffic:
+        """What has crossed the interface of a node since it was made."""
+        return traffic_of(self.process_of(self.names[node]))
+
+    def kill(self, node: int) -> None:
+        """Kills all processes on a node, as a crash does; those that start there later live."""
+        self._kill_on(self.names[node])
+
+    def kill_all(self) -> None:
+        """Kills all processes on all nodes, and the launchers."""
+        for name in self._keepers:
+            self._kill_on(name)
+
+    def processes(self, node: int) -> list[int]:
+        """The processes that live on a node."""
+        return self._inhabitants(self.names[node])
+
+    def _inhabitants(self, name: str) -> list[int]:
+        keeper = self.process_of(name)
+        found = []
+        with contextlib.suppress(FileNotFoundError):
+            home = os.stat(f"/proc/{keeper}/ns/net").st_ino
+            for entry in os.scandir("/proc"):
+                with contextlib.suppress(OSError):
+                    if entry.name.isdigit() and os.stat(f"/proc/{entry.name}/ns/net").st_ino == home:
+                        found.append(int(entry.name))
+        return [pid for pid in found if pid not in (keeper, self._keepers[name].pid)]
+
+    def _kill_on(self, name: str) -> None:
+        if not (self._files / name).exists():
+            return
+        end = time.monotonic() + 10
+        while (alive := self._inhabitants(name)) and time.monotonic() < end:
+            for pid in alive:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """The network loses everything meanwhile."""
+        self._forward(False)
+        try:
+            yield
+        finally:
+            self._forward(True)
+
+    def _forward(self, on: bool) -> None:
+        for i in range(len(self.names)):
+            self.run_on(HEAD, f"bridge link set dev port{i} state {3 if on else 0}")
