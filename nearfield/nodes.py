@@ -4,6 +4,9 @@
       bridge 10.77.0.254         eth0       eth0          10.77.0.1, 10.77.0.2, ...
         port0, port1, ... -------- veth pairs
 
+Slow networks are the kernel's (tc netem) or, where it has none, those of nearfield-wire (tools/wire.cpp), which then is
+the bridge.
+
 The namespaces belong to processes that wait for the end of this one (`cat` at a pipe), and with the last process in it a
 namespace goes, its interfaces too: nothing is left behind, however this process ends, and beds of several processes never
 meet. The kernel counts what crosses an interface: evidence of how much an operation sends, without noise.
@@ -21,6 +24,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+
+from nearfield.libraries import NotBuilt, program
 
 NETWORK = "10.77.0"
 HEAD = "head"
@@ -88,6 +93,7 @@ class Nodes:
         self.names = tuple(f"node{i}" for i in range(count))
         self.delay, self.rate, self.apart = delay, rate, apart
         self._keepers: dict[str, subprocess.Popen] = {}
+        self._wire: subprocess.Popen | None = None
 
     def __enter__(self) -> Nodes:
         if os.geteuid() != 0:
@@ -104,6 +110,8 @@ class Nodes:
 
     def __exit__(self, *_: object) -> None:
         self.kill_all()
+        if self._wire:
+            self._wire.communicate()
         for keeper in self._keepers.values():
             keeper.stdin.close()
             keeper.wait()
@@ -128,11 +136,22 @@ class Nodes:
         (self._files / "agent").symlink_to(Path(__file__).with_name("node_agent.sh"))
         for name in addresses:
             self._start(name)
-        self._join_by_bridge()
+        if (self.delay or self.rate) and not self._has_netem():
+            self._join_by_wire()
+        else:
+            self._join_by_bridge()
         for name, address in addresses.items():
-            device = "bridge" if name == HEAD else "eth0"
+            device = "bridge" if name == HEAD and not self._wire else "eth0"
             self.run_on(name, f"ip addr add {address}/24 dev {device}")
             self.run_on(name, f"ip link set {device} up")
+
+    def _has_netem(self) -> bool:
+        try:
+            self.run_on(HEAD, "tc qdisc add dev lo root netem delay 0")
+        except Unavailable:
+            return False
+        self.run_on(HEAD, "tc qdisc del dev lo root")
+        return True
 
     def _join_by_bridge(self) -> None:
         self.run_on(HEAD, "ip link add bridge type bridge forward_delay 0 mcast_snooping 0")
@@ -140,14 +159,42 @@ class Nodes:
             peer = self.process_of(name)
             self.run_on(HEAD, f"ip link add port{i} type veth peer name eth0 netns {peer}")
             self.run_on(HEAD, f"ip link set port{i} master bridge up")
+            rate = f" rate {self.rate:.0f}bit" if self.rate else ""
+            if self.delay or self.rate:
+                slow = f"netem delay {self.delay}us{rate} limit 4096"
+                self.run_on(name, f"tc qdisc add dev eth0 root {slow}")
+            if self.rate:
+                self.run_on(HEAD, f"tc qdisc add dev port{i} root netem{rate} limit 4096")
+
+    def _join_by_wire(self) -> None:
+        try:
+            wire = str(program("nearfield-wire"))
+        except NotBuilt as error:
+            raise Unavailable(f"the kernel has no netem to slow the network with, and {error}") from None
+        ports = [*self.names, HEAD]
+        self._wire = subprocess.Popen(
+            self._enter(
+                HEAD, "--net", [wire, str(len(ports)), str(round(self.delay * 1000)), str(self.rate)]
+            ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        if self._wire.stdout.readline() != "ready\n":
+            raise Unavailable(f"cannot slow the network: {self._wire.communicate()[1].strip()}")
+        for i, name in enumerate(ports):
+            self.run_on(HEAD, f"ip link set port{i} address 02:00:00:00:00:{i:02x} txqueuelen 4096")
+            self.run_on(HEAD, f"ip link set port{i} netns {self.process_of(name)} name eth0")
 
     def _start(self, name: str) -> None:
         kinds = ["--net", "--uts", "--mount", "--ipc"]
-        if self.apart:
+        apart = self.apart and name != HEAD  # launchers have to find the nodes
+        if apart:
             kinds += ["--pid", "--fork", "--kill-child"]
         command = ["unshare", *kinds, "sh", "-c", BECOME, "sh", name, str(self._files)]
         keeper = subprocess.Popen(
-            [*command, "apart" if self.apart else "together"],
+            [*command, "apart" if apart else "together"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -159,7 +206,7 @@ class Nodes:
             keeper.stdin.close()
             raise Unavailable(f"cannot make a namespace: {keeper.stderr.read().strip()}")
         process = keeper.pid
-        if self.apart:
+        if apart:
             process = int(Path(f"/proc/{process}/task/{process}/children").read_text())
         (self._files / name).write_text(str(process))
 
@@ -169,12 +216,16 @@ class Nodes:
 
     def enter(self, name: str, command: list[str]) -> list[str]:
         """The command line that runs `command` on the named node; it dies with this process."""
-        entering = ["nsenter", "--target", str(self.process_of(name)), "--all", "--wd=."]
+        return self._enter(name, "--all", command)
+
+    def _enter(self, name: str, namespaces: str, command: list[str]) -> list[str]:
+        entering = ["nsenter", "--target", str(self.process_of(name)), namespaces, f"--wd={os.getcwd()}"]
         return ["setpriv", "--pdeathsig", "KILL", *entering, *command]
 
     def run_on(self, name: str, command: str) -> None:
         """Runs a command that sets something up on a node. Raises Unavailable where it fails."""
-        done = subprocess.run(self.enter(name, command.split()), capture_output=True, text=True)
+        words = self._enter(name, "--net", command.split())
+        done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             raise Unavailable(f"{command}: {(done.stderr or done.stdout).strip()}")
 
@@ -204,7 +255,8 @@ class Nodes:
                 with contextlib.suppress(OSError):
                     if entry.name.isdigit() and os.stat(f"/proc/{entry.name}/ns/net").st_ino == home:
                         found.append(int(entry.name))
-        return [pid for pid in found if pid not in (keeper, self._keepers[name].pid)]
+        ours = (keeper, self._keepers[name].pid, self._wire.pid if self._wire else None)
+        return [pid for pid in found if pid not in ours]
 
     def _kill_on(self, name: str) -> None:
         if not (self._files / name).exists():
@@ -226,5 +278,9 @@ class Nodes:
             self._forward(True)
 
     def _forward(self, on: bool) -> None:
+        if self._wire:
+            self._wire.stdin.write("o" if on else "x")
+            self._wire.stdin.flush()
+            return
         for i in range(len(self.names)):
             self.run_on(HEAD, f"bridge link set dev port{i} state {3 if on else 0}")
