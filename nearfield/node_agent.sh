@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stands in for ssh between the pretended nodes of nearfield/nodes.py, which links it into a directory with a file per node
-# that holds the process whose namespaces the node is. Called as launchers call ssh: AGENT [OPTIONS] NODE COMMAND...
+# that says which namespaces the node is. Called as launchers call ssh: AGENT [OPTIONS] NODE COMMAND...
 # Like ssh it hands over none of the caller's environment and joins the words of the command for a shell.
 while [ "${1#-}" != "$1" ]; do
   case $1 in -[lpoi]) shift ;; esac # options with a value
@@ -8,6 +8,5 @@ while [ "${1#-}" != "$1" ]; do
 done
 node=${1#*@}
 shift
-keeper=$(cat "$(dirname "$0")/$node") || { echo "there is no node $node" >&2; exit 255; }
-exec nsenter --target "$keeper" --all --wd=/ \
-  env -i PATH="$PATH" HOME="$HOME" USER="${USER:-root}" SHELL=/bin/sh sh -c "$*"
+spaces=$(cat "$(dirname "$0")/$node") || { echo "there is no node $node" >&2; exit 255; }
+exec nsenter $spaces --wd=/ env -i PATH="$PATH" HOME="$HOME" USER="${USER:-root}" SHELL=/bin/sh sh -c "$*"

@@ -83,8 +83,9 @@ def launch_command(
 ) -> list[str]:
     """The command line, for the head, that starts `program` with rank i on node placement[i].
 
-    `handed_over` names variables of the environment that the ranks need. Of Debian's MPICH a node whose ranks do not follow
-    each other, and are not dealt out in turn, counts as several.
+    `handed_over` names variables of the environment that the ranks need. What MPI_COMM_TYPE_SHARED gives is not always
+    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH a
+    node whose ranks neither follow each other nor come in turn is several.
     """
     runs = [(nodes.names[node], len(list(ranks))) for node, ranks in itertools.groupby(placement)]
     mpiexec, count = str(host.mpiexec), ["-n", str(len(placement))]

@@ -29,6 +29,7 @@ from nearfield.libraries import NotBuilt, program
 
 NETWORK = "10.77.0"
 HEAD = "head"
+FILES = "nearfield-nodes-"  # then the process that made them
 TOOLS = ("unshare", "nsenter", "setpriv", "ip", "bridge", "tc", "mount")
 
 # Becomes a node: $1 its name, $2 a directory with the hosts file, $3 whether it keeps memory and processes for itself.
@@ -100,7 +101,8 @@ class Nodes:
             raise Unavailable("only root can make network namespaces")
         if missing := [tool for tool in TOOLS if not shutil.which(tool)]:
             raise Unavailable(f"no {', '.join(missing)} here; install iproute2 and util-linux")
-        self._files = Path(tempfile.mkdtemp(prefix="nearfield-nodes-"))
+        _remove_abandoned()
+        self._files = Path(tempfile.mkdtemp(prefix=f"{FILES}{os.getpid()}-"))
         try:
             self._build()
         except BaseException:
@@ -208,23 +210,26 @@ class Nodes:
         process = keeper.pid
         if apart:
             process = int(Path(f"/proc/{process}/task/{process}/children").read_text())
-        (self._files / name).write_text(str(process))
+        spaces = ["--net", "--uts", "--mount", "--ipc", *(["--pid"] if apart else [])]
+        (self._files / name).write_text(" ".join(["--target", str(process), *spaces]))
 
     def process_of(self, name: str) -> int:
         """The process whose namespaces the named node is."""
-        return int((self._files / name).read_text())
+        return int((self._files / name).read_text().split()[1])
 
     def enter(self, name: str, command: list[str]) -> list[str]:
         """The command line that runs `command` on the named node; it dies with this process."""
-        return self._enter(name, "--all", command)
+        return self._enter((self._files / name).read_text().split(), command)
 
-    def _enter(self, name: str, namespaces: str, command: list[str]) -> list[str]:
-        entering = ["nsenter", "--target", str(self.process_of(name)), namespaces, f"--wd={os.getcwd()}"]
-        return ["setpriv", "--pdeathsig", "KILL", *entering, *command]
+    def _enter(self, spaces: list[str], command: list[str]) -> list[str]:
+        return ["setpriv", "--pdeathsig", "KILL", "nsenter", *spaces, f"--wd={os.getcwd()}", *command]
+
+    def _enter_network(self, name: str, command: list[str]) -> list[str]:
+        return self._enter(["--target", str(self.process_of(name)), "--net"], command)
 
     def run_on(self, name: str, command: str) -> None:
         """Runs a command that sets something up on a node. Raises Unavailable where it fails."""
-        words = self._enter(name, "--net", command.split())
+        words = self._enter_network(name, command.split())
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             raise Unavailable(f"{command}: {(done.stderr or done.stdout).strip()}")
@@ -284,3 +289,11 @@ class Nodes:
             return
         for i in range(len(self.names)):
             self.run_on(HEAD, f"bridge link set dev port{i} state {3 if on else 0}")
+
+
+def _remove_abandoned() -> None:
+    """Removes the files of processes that were killed."""
+    for files in Path(tempfile.gettempdir()).glob(f"{FILES}*"):
+        maker = files.name.removeprefix(FILES).split("-")[0]
+        if not Path(f"/proc/{maker}").exists():
+            shutil.rmtree(files, ignore_errors=True)

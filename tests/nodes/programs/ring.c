@@ -1,10 +1,10 @@
-// Each rank says where it is and with how many others, and what it got from its left neighbour.
+// Each rank says where it is and with how many others, what it got from its left neighbour and what its node sums up to.
 #include <mpi.h>
 #include <stdio.h>
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  int rank, size, near, left;
+  int rank, size, near, left, sum;
   char node[64];
   MPI_Comm shared;
   MPI_Init(&argc, &argv);
@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   gethostname(node, sizeof node);
   MPI_Sendrecv(&rank, 1, MPI_INT, (rank + 1) % size, 0, &left, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD,
                MPI_STATUS_IGNORE);
-  printf("rank %d of %d on %s with %d after %d\n", rank, size, node, near, left);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, shared);
+  printf("rank %d of %d on %s with %d after %d sum %d\n", rank, size, node, near, left, sum);
   MPI_Comm_free(&shared);
   MPI_Finalize();
 }
