@@ -175,9 +175,7 @@ class Nodes:
             raise Unavailable(f"the kernel has no netem to slow the network with, and {error}") from None
         ports = [*self.names, HEAD]
         self._wire = subprocess.Popen(
-            self._enter(
-                HEAD, "--net", [wire, str(len(ports)), str(round(self.delay * 1000)), str(self.rate)]
-            ),
+            self._enter_network(HEAD, [wire, str(len(ports)), str(round(self.delay * 1000)), str(self.rate)]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -132,8 +132,11 @@ def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -
     ended = job.wait(20)
     # Open MPI's launcher says what happened and returns 0.
     assert not ended.timed_out and "longest pause" not in ended.out[0], ended.text
-    assert ended.returncode != 0 or "daemon failed" in ended.launcher, ended.text
-    assert not any(nodes.processes(node) for node in range(3))
+    assert ended.returncode != 0 or "node1" in ended.launcher, ended.text
+    end = time.monotonic() + 5
+    while any(nodes.processes(node) for node in range(3)):
+        assert time.monotonic() < end, "the ranks on other nodes live on"
+        time.sleep(0.05)
 
 
 def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield: bool = True) -> Job:
