@@ -86,8 +86,8 @@ def launch_command(
     """The command line, for the head, that starts `program` with rank i on node placement[i].
 
     `handed_over` names variables of the environment that the ranks need. What MPI_COMM_TYPE_SHARED gives is not always
-    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH,
-    and to MPICH under Slurm, a node whose ranks do not follow each other is several.
+    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH a
+    node whose ranks neither follow each other nor come in turn is several.
     """
     if slurm and host.name == "mpich":
         return slurm.run_command(placement, program)

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 from nearfield.nodes import HEAD, Nodes, Unavailable
@@ -39,7 +40,10 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 
 class Slurm:
-    """Slurm's daemons on the nodes, for as long as the context lasts. Raises Unavailable where it is not installed."""
+    """Slurm's daemons on the nodes, for as long as the context lasts; at its end nothing runs on the nodes any more.
+
+    Raises Unavailable where Slurm is not installed.
+    """
 
     def __init__(self, nodes: Nodes) -> None:
         self.nodes, self.files = nodes, nodes.files / "slurm"
@@ -65,8 +69,8 @@ class Slurm:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.nodes.kill_all()  # what daemons have started lives in sessions of its own
         for daemon in self._daemons:
-            daemon.kill()
             daemon.wait()
         self._daemons.clear()
         shutil.rmtree(self.files, ignore_errors=True)
@@ -94,11 +98,20 @@ class Slurm:
             time.sleep(0.1)
 
     def run_command(self, placement: Sequence[int], program: Sequence[str]) -> list[str]:
-        """The command line, for the head, that starts `program` with rank i on node placement[i]."""
+        """The command line, for the head, that starts `program` with rank i on node placement[i].
+
+        Slurm tells MPICH which ranks share a node only where all nodes have as many, in blocks; else each is alone.
+        """
+        sizes = Counter(placement)
+        options = ["--quiet", "--mpi=pmi2", f"--ntasks={len(placement)}"]
+        if list(placement) == sorted(placement) and len(set(sizes.values())) == 1:
+            nodes = ",".join(self.nodes.names[node] for node in sizes)
+            each = sizes[placement[0]]
+            shape = [f"--nodelist={nodes}", f"--nodes={len(sizes)}", f"--ntasks-per-node={each}"]
+            return ["srun", *options, "--distribution=block", *shape, *program]
         machines = self.files / f"machines{len(list(self.files.iterdir()))}"
         machines.write_text("".join(f"{self.nodes.names[node]}\n" for node in placement))
-        options = ["--quiet", "--mpi=pmi2", "--distribution=arbitrary", f"--ntasks={len(placement)}"]
-        return ["env", f"SLURM_HOSTFILE={machines}", "srun", *options, *program]
+        return ["env", f"SLURM_HOSTFILE={machines}", "srun", *options, "--distribution=arbitrary", *program]
 
     def allocate_command(self, launcher: Sequence[str]) -> list[str]:
         """The command line, for the head, that runs a launcher in an allocation of all nodes."""
