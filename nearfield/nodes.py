@@ -249,6 +249,11 @@ class Nodes:
         """The processes that live on a node."""
         return self._inhabitants(self.names[node])
 
+    def shared_memory(self) -> set[str]:
+        """What processes of several nodes have mapped to write to, by name and number: nothing, where nodes are nodes."""
+        mapped = [set().union(*map(_writable_files, self.processes(i))) for i in range(len(self.names))]
+        return {file for i, here in enumerate(mapped) for there in mapped[:i] for file in here & there}
+
     def _inhabitants(self, name: str) -> list[int]:
         keeper = self.process_of(name)
         found = []
@@ -287,6 +292,21 @@ class Nodes:
             return
         for i in range(len(self.names)):
             self.run_on(HEAD, f"bridge link set dev port{i} state {3 if on else 0}")
+
+
+def _writable_files(process: int) -> set[str]:
+    """The files, memory files among them, that a process has mapped shared and writable.
+
+    Not System V's memory: each node numbers its own.
+    """
+    found = set()
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{process}/maps").read_text().splitlines():
+            _, rights, _, device, inode, *name = line.split(maxsplit=5)
+            file = name[0] if name else ""
+            if "w" in rights and "s" in rights and inode != "0" and not file.startswith("/SYSV"):
+                found.add(f"{file} ({device} {inode})")
+    return found
 
 
 def _remove_abandoned() -> None:

@@ -106,6 +106,30 @@ def test_nodes_can_have_memory_and_processes_of_their_own(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", EVERY)
+def test_nobody_maps_memory_of_another_node(nodes: Nodes, host: str) -> None:
+    job = begun(nodes, host, blocks(2, 2), "60")
+    shared, ranks = nodes.shared_memory(), nodes.processes(0)
+    nodes.kill_all()
+    job.wait(20)
+    assert len(ranks) >= 2 and not shared
+
+
+def test_memory_that_nodes_share_is_found(nodes: Nodes) -> None:
+    code = (
+        "import mmap, sys, time; file = open(sys.argv[1], 'r+b'); m = mmap.mmap(file.fileno(), 4096)\n"
+        "print('mapped', flush=True); time.sleep(60)"
+    )
+    file = nodes.files / "shared"
+    file.write_bytes(bytes(4096))
+    for name in nodes.names[:2]:
+        command = nodes.enter(name, [sys.executable, "-c", code, str(file)])
+        assert subprocess.Popen(command, stdout=subprocess.PIPE, text=True).stdout.readline() == "mapped\n"
+    found = nodes.shared_memory()
+    nodes.kill_all()
+    assert len(found) == 1 and str(file) in found.pop()
+
+
+@pytest.mark.parametrize("host", EVERY)
 def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
     before = nodes.traffic(0)
     ended = run(nodes, host, blocks(2, 1), program(host, "crossing.c", str(1 << 20)), nearfield=False)
