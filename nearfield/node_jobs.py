@@ -85,9 +85,9 @@ def launch_command(
 ) -> list[str]:
     """The command line, for the head, that starts `program` with rank i on node placement[i].
 
-    `handed_over` names variables of the environment that the ranks need. What MPI_COMM_TYPE_SHARED gives is not always
-    the node: MPICH 5.0.2 goes by the first turn where nodes of unequal size are dealt out in turn, and to Debian's MPICH a
-    node whose ranks neither follow each other nor come in turn is several.
+    `handed_over` names variables of the environment that the ranks need. To MPICH a node is several (MPI_COMM_TYPE_SHARED
+    gives parts of it) where its launcher cannot say better: _misunderstood(), under Slurm any but equal blocks, and of
+    Debian's MPICH all ranks that neither follow each other nor come in turn.
     """
     if slurm and host.name == "mpich":
         return slurm.run_command(placement, program)
@@ -124,7 +124,7 @@ def _options(
         reach = ["-bootstrap", "ssh", "-bootstrap-exec", agent] if agent else []
         return [*reach, "-machinefile", str(machines), *job]
     reach = ["-launcher", "ssh", "-launcher-exec", agent] if agent else []
-    if host == "debian-mpich":
+    if host == "debian-mpich" or _misunderstood(placement):
         return [*reach, "-hosts", _slots(_once(runs)), *job]
     used = sorted(set(placement))
     slots = [(nodes.names[node], placement.count(node)) for node in used]
@@ -142,6 +142,19 @@ def _once(runs: list[tuple[str, int]]) -> list[tuple[str, int]]:
         if all(runs[i] == runs[i % length] for i in range(len(runs))):
             return runs[:length]
     return runs
+
+
+def _misunderstood(placement: Sequence[int]) -> bool:
+    """Whether MPICH 5.0.2's launcher may tell the ranks another placement: it loses what follows a part that is repeated."""
+    placement, size = list(placement), len(placement)
+    for start in range(size):
+        for length in range(2, (size - start) // 2 + 1):
+            part, end = placement[start : start + length], start + length
+            while placement[end : end + length] == part:
+                end += length
+            if len(set(part)) > 1 and end > start + length and end < size:
+                return True
+    return False
 
 
 class Job:
