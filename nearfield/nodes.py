@@ -32,7 +32,7 @@ NETWORK = "10.77.0"
 HEAD = "head"
 FILES = "nearfield-nodes-"  # then the process that made them
 _beds = itertools.count()
-TOOLS = ("unshare", "nsenter", "setpriv", "ip", "bridge", "tc", "mount")
+TOOLS = ("unshare", "nsenter", "setpriv", "taskset", "ip", "bridge", "tc", "mount")
 
 # Becomes a node: $1 its name, $2 a directory with the hosts file, $3 whether it keeps processes for itself. Hosts take it
 # for granted that names in /dev/shm are those of a node. Of /sys it replaces the interfaces only: libraries ask there which there are.
@@ -87,16 +87,24 @@ class Nodes:
 
     delay: microseconds that a packet takes from one node to another on top of what the machine needs.
     rate: bits per second that a node can send, and receive.
+    own_cpus: each node has its part of the CPUs, one at least; else every node has all of them.
     apart: processes cannot see those of other nodes, as on real ones; else they can, and could reach their memory.
 
     Raises Unavailable.
     """
 
-    def __init__(self, count: int = 2, delay: float = 0, rate: float = 0, apart: bool = False) -> None:
+    def __init__(
+        self,
+        count: int = 2,
+        delay: float = 0,
+        rate: float = 0,
+        own_cpus: bool = False,
+        apart: bool = False,
+    ) -> None:
         # Launchers keep files in /tmp by host name and process, and processes have the same numbers on nodes apart.
         bed = f"{os.getpid()}x{next(_beds)}"
         self.names = tuple(f"node{i}-{bed}" for i in range(count))
-        self.delay, self.rate, self.apart = delay, rate, apart
+        self.delay, self.rate, self.own_cpus, self.apart = delay, rate, own_cpus, apart
         self._keepers: dict[str, subprocess.Popen] = {}
         self._wire: subprocess.Popen | None = None
 
@@ -214,7 +222,16 @@ class Nodes:
         if apart:
             process = int(Path(f"/proc/{process}/task/{process}/children").read_text())
         spaces = ["--net", "--uts", "--mount", "--ipc", *(["--pid"] if apart else [])]
-        (self._files / name).write_text(" ".join(["--target", str(process), *spaces]))
+        (self._files / name).write_text(
+            " ".join(["--target", str(process), *spaces, "\n"]) + self._cpus(name)
+        )
+
+    def _cpus(self, name: str) -> str:
+        cpus = sorted(os.sched_getaffinity(0))
+        if self.own_cpus and name != HEAD:
+            number, count = self.names.index(name), len(self.names)
+            cpus = cpus[number::count] or [cpus[number % len(cpus)]]
+        return ",".join(map(str, cpus))
 
     def process_of(self, name: str) -> int:
         """The process whose namespaces the named node is."""
@@ -222,7 +239,8 @@ class Nodes:
 
     def enter(self, name: str, command: list[str]) -> list[str]:
         """The command line that runs `command` on the named node; it dies with this process."""
-        return self._enter((self._files / name).read_text().split(), command)
+        spaces, cpus = (self._files / name).read_text().split("\n")
+        return self._enter(spaces.split(), ["taskset", "-c", cpus, *command])
 
     def _enter(self, spaces: list[str], command: list[str]) -> list[str]:
         return ["setpriv", "--pdeathsig", "KILL", "nsenter", *spaces, f"--wd={os.getcwd()}", *command]

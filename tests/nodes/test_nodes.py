@@ -105,6 +105,14 @@ def test_nodes_can_have_processes_of_their_own(host: str) -> None:
         expect_ring(nodes, run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
 
 
+@pytest.mark.parametrize("host", MAIN)
+def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
+    with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
+        ended = run(nodes, host, blocks(2, 1), ["grep", "Cpus_allowed_list", "/proc/self/status"], False)
+    first, second, other = ended.out
+    assert first == second and (first != other or len(os.sched_getaffinity(0)) == 1)
+
+
 @pytest.mark.parametrize("host", EVERY)
 def test_nobody_maps_memory_of_another_node(nodes: Nodes, host: str) -> None:
     job = begun(nodes, host, blocks(2, 2), "60")
