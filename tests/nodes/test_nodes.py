@@ -108,8 +108,9 @@ def test_nodes_can_have_processes_of_their_own(host: str) -> None:
 @pytest.mark.parametrize("host", MAIN)
 def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
     with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
-        ended = run(nodes, host, blocks(2, 1), ["grep", "Cpus_allowed_list", "/proc/self/status"], False)
-    first, second, other = ended.out
+        tell = ["sh", "-c", 'grep Cpus_allowed_list /proc/self/status; exec "$0"', *program(host, "ring.c")]
+        ended = run(nodes, host, blocks(2, 1), tell)
+    first, second, other = (text.splitlines()[0] for text in ended.out)
     assert first == second and (first != other or len(os.sched_getaffinity(0)) == 1)
 
 
