@@ -1,6 +1,6 @@
 """The test bed of several nodes: that they are nodes, that what crosses is counted, slowed, stalled, and that they can die.
 
-Debian's MPICH is not among the hosts: over several nodes its MPI_Finalize hangs one time in three, without Nearfield too.
+Debian's MPICH is not among the hosts: over several nodes its MPI_Finalize hangs in most runs, without Nearfield too.
 """
 
 from __future__ import annotations
