@@ -89,6 +89,15 @@ def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int
     expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
+@pytest.mark.parametrize("placement", [blocks(2, 2), [0, 1, 0, 2, 1, 0]], ids=["blocks", "any"])
+@pytest.mark.parametrize("host", EVERY)
+def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, placement: list[int]) -> None:
+    ended = run(nodes, host, placement, program(host, "near.c"))
+    assert ended.out == ["good\n"] * len(placement), ended.text
+    sent = re.search(r"messages +(\d+) sent", ended.err[0])
+    assert sent and int(sent[1]) >= 80, ended.err[0]
+
+
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
 def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
     placement = blocks(2, 2) if host == "mpich" else blocks(2, 1, 1)
