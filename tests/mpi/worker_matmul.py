@@ -25,8 +25,11 @@ for n in (2, 48, 61):
             here = expected[product.rows, product.columns]
             assert np.array_equal(product.c, here), (n, form, width, parts, comm.rank)
         assert (product.check() or (0,))[0] == 0
-        if comm.rank == comm.size - 1:
+        if product.rows.stop == product.columns.stop == n and product.c.size:
             product.c[-1, -1] += 1
         assert (product.check() or (1,))[0] == 1
+        if product.c.size and product.rows.start == product.columns.start == 0:
+            product.c[0, 0] = np.nan
+        assert (product.check() or (np.nan,))[0] != 1
 if comm.rank == 0:
     print("good")
