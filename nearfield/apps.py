@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -98,7 +99,6 @@ def compare(
         for n in points or app.points
         for host in hosts
     ]
-    turns = [turn % 4 in (1, 2) for turn in range(2 * runs)]
     console = Console(stderr=True)
     rows: list[Row] = []
     with _nodes(nodes) as bed:
@@ -106,23 +106,29 @@ def compare(
             program = [python_of(cell.host), str(ROOT / "examples" / app.program), *options]
             program += ["--size", str(cell.points), "--loops", str(loops)]
             program += ["--form", cell.form] if cell.form else []
-            printed = {mode: [] for mode in (False, True)}
-            for nearfield in turns:
-                if not console.is_terminal:
-                    print(name, cell, "Nearfield" * nearfield, file=sys.stderr, flush=True)
-                printed[nearfield].append(_run(cell, program, nearfield, heap, bed))
-            sums = {one["checksum"] for all_runs in printed.values() for one in all_runs}
-            if len(sums) > 1:
-                raise ValueError(f"the results of {name} differ, {cell}: {', '.join(sorted(sums))}")
-            for nearfield, all_runs in printed.items():
-                row = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
-                row |= {"host": cell.host.name, "version": host_version(cell.host)}
-                row |= {"mode": "nearfield" if nearfield else "plain", "points": cell.points, "loops": loops}
-                row |= {"heap": heap, "runs": runs}
-                rows.append(
-                    row | {key: statistics.median(float(one[key]) for one in all_runs) for key in FIGURES}
-                )
+            about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
+            about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
+            about |= {"loops": loops, "heap": heap, "runs": runs}
+            for mode, printed in _both(cell, program, runs, heap, bed, not console.is_terminal).items():
+                medians = {key: statistics.median(float(one[key]) for one in printed) for key in FIGURES}
+                rows.append(about | {"mode": mode} | medians)
     return rows
+
+
+def _both(
+    cell: Cell, program: list[str], runs: int, heap: str, bed: Nodes | None, tell: bool
+) -> dict[str, list[dict[str, str]]]:
+    """What the runs of each mode printed, plain first. Raises ValueError where results differ by a bit."""
+    printed: dict[str, list[dict[str, str]]] = {"plain": [], "nearfield": []}
+    for turn in range(2 * runs):
+        mode = "nearfield" if turn % 4 in (1, 2) else "plain"
+        if tell:
+            print(Path(program[1]).stem, cell, mode, file=sys.stderr, flush=True)
+        printed[mode].append(_run(cell, program, mode == "nearfield", heap, bed))
+    sums = {one["checksum"] for of_mode in printed.values() for one in of_mode}
+    if len(sums) > 1:
+        raise ValueError(f"the results of {program[1]} differ, {cell}: {', '.join(sorted(sums))}")
+    return printed
 
 
 @contextlib.contextmanager
