@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import track
 
-from nearfield.bench import host_version
+from nearfield.bench import host_version, stop
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import DEFAULT_HEAP, ROOT
 from nearfield.node_jobs import blocks, run_job
@@ -151,14 +151,22 @@ def _run(cell: Cell, program: list[str], nearfield: bool, heap: str, bed: Nodes 
         ended = run_job(bed, cell.host, blocks(*shares), program, env, LIMIT)
         good, output, text = ended.returncode == 0 and not ended.timed_out, ended.out[0], ended.text
     else:
-        job = subprocess.run(
+        with subprocess.Popen(
             launch_command(cell.host, cell.ranks, program),
             env=env,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=LIMIT,
-        )
-        good, output, text = job.returncode == 0, job.stdout, job.stdout + job.stderr
+            start_new_session=True,
+        ) as job:
+            try:
+                output, errors = job.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                raise ValueError(f"{program[1]} did not end within {LIMIT} s, {cell}") from None
+            finally:
+                stop(job)
+        good, text = job.returncode == 0, output + errors
     if not good:
         raise ValueError(f"{program[1]} failed, {cell}:\n{text}")
     return dict(line.split(": ", 1) for line in output.splitlines() if ": " in line)

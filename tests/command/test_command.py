@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nearfield import apps
 from nearfield.bench import WITHOUT_SIZE, parse_sizes
 from nearfield.operations import OPERATIONS
 from nearfield.summary import cells_of, pairs
@@ -183,6 +184,23 @@ def test_bench_runs_applications(tmp_path: Path) -> None:
     cells = {(form, host) for form in ("bcast", "allreduce") for host in ("mpich", "openmpi")}
     expect_cells(rows, cells, {"app": "matmul", "ranks": 3, "points": 48, "runs": 1, "heap": "shared"})
     assert "48 x 48" in shown and "allreduce" in shown
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_an_application_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setattr(apps, "LIMIT", 2)
+    mine = "123457"  # so many loops do not end
+    with pytest.raises(ValueError, match="did not end within 2 s"):
+        apps.compare("matmul", [2], [host], [600], int(mine), forms=["bcast"])
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mine in _text(path).split("\0")]
+    assert not left, [_text(path) for path in left]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 def test_bench_says_which_applications_there_are() -> None:
