@@ -143,6 +143,10 @@ constexpr SettingRow rows[] = {
       "the file for `NEARFIELD_CHOOSE=file`; default: what `nearfield tune` has stored in "
       "`$XDG_CACHE_HOME/nearfield`"},
      into<&Settings::tuned>},
+    {{"NEARFIELD_REPRODUCIBLE", "0", first_rank,
+      "`1`: reductions of floating-point numbers over several nodes combine operands in rank order whatever the "
+      "placement, with the same bits as on one node; as many times the bytes cross as a node has ranks"},
+     into<&Settings::reproducible>},
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank, "a wait that lasts longer is reported once; `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_REACH", "", each_rank,

@@ -37,21 +37,21 @@ Sentence parse(std::string_view text) {
 
 }  // namespace
 
-int standing(std::string_view override_text, const Algorithm& algorithm) {
+int standing(std::string_view override_text, Collective collective, std::string_view algorithm) {
   int result = 1;
   for (const auto part : split(override_text, ';')) {
     const Sentence sentence = parse(part);
-    if (sentence.collective != collectives::name(algorithm.collective)) continue;
+    if (sentence.collective != collectives::name(collective)) continue;
     for (auto name : sentence.names) {
       const bool excluded = name.front() == '^';
       if (excluded) name.remove_prefix(1);
-      if (name == algorithm.name) result = excluded ? 0 : 2;
+      if (name == algorithm) result = excluded ? 0 : 2;
     }
   }
   return result;
 }
 
-std::string complain_about(std::string_view override_text) {
+std::string complain_about(std::string_view override_text, MoreNames more) {
   for (const auto part : split(override_text, ';')) {
     const Sentence sentence = parse(part);
     std::string names;
@@ -61,8 +61,12 @@ std::string complain_about(std::string_view override_text) {
         names += (c ? ", " : "") + std::string(collectives::name(Collective(c)));
       return "\"" + std::string(sentence.collective) + "\" is not a collective; there are " + names;
     }
-    const auto rows = collectives::algorithms(*which);
-    for (const auto& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+    std::vector<std::string_view> there;
+    for (const auto& row : collectives::algorithms(*which)) there.emplace_back(row.name);
+    if (more)
+      for (const auto name : more(*which))
+        if (std::ranges::find(there, name) == there.end()) there.push_back(name);
+    for (const auto name : there) names += (names.empty() ? "" : ", ") + std::string(name);
     if (sentence.names.empty())
       return "\"" + std::string(part) + "\" names no algorithm; " + std::string(sentence.collective) + " has " + names;
     std::size_t excluded = 0;
@@ -71,13 +75,11 @@ std::string complain_about(std::string_view override_text) {
         name.remove_prefix(1);
         ++excluded;
       }
-      bool known = false;
-      for (const auto& row : rows) known |= name == row.name;
-      if (!known)
+      if (std::ranges::find(there, name) == there.end())
         return "\"" + std::string(name) + "\" is not an algorithm of " + std::string(sentence.collective) +
                "; there are " + names;
     }
-    if (excluded >= rows.size())
+    if (excluded >= there.size())
       return "\"" + std::string(part) + "\" leaves no algorithm of " + std::string(sentence.collective);
   }
   return {};

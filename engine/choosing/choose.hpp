@@ -15,11 +15,16 @@
 
 namespace nearfield::choosing {
 
-// Empty when the text can be honoured, else what is wrong and which names there are.
-std::string complain_about(std::string_view override_text);
+// Empty when the text can be honoured, else what is wrong and which names there are. `more`: names of further
+// algorithms, of collectives over several nodes.
+using MoreNames = std::vector<std::string_view> (*)(collectives::Collective);
+std::string complain_about(std::string_view override_text, MoreNames more = nullptr);
 
-// Whether an override lets a row be used: 2 forced, 1 allowed, 0 excluded.
-int standing(std::string_view override_text, const collectives::Algorithm& row);
+// Whether an override lets an algorithm be used: 2 forced, 1 allowed, 0 excluded.
+int standing(std::string_view override_text, collectives::Collective collective, std::string_view name);
+inline int standing(std::string_view override_text, const collectives::Algorithm& row) {
+  return standing(override_text, row.collective, row.name);
+}
 
 // Class k holds the lengths from 2^(k-1) + 1 to 2^k.
 inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }

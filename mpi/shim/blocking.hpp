@@ -12,7 +12,7 @@ namespace nearfield::mpi {
 class HostCall {
  public:
   explicit HostCall(HostCalls& calls) : calls_(calls), start_(stats_on ? waiting::nanoseconds() : 0) {
-    if (calls.collective) last_algorithm = "host";
+    if (calls.collective) last_algorithm = by_host;
   }
   ~HostCall() {
     if (!start_) [[likely]]

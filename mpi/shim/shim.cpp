@@ -20,7 +20,7 @@
 
 namespace nearfield::mpi {
 
-thread_local const char* last_algorithm = "host";
+thread_local const char* last_algorithm = by_host;
 
 int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
@@ -221,18 +221,19 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
     const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm");
     if (!on.empty() || !algorithm.empty()) {
       Communicator* const state = communicator_of(comm);
-      if (state && !state->team && !state->team_tried) make_team(*state);
+      if (state && !state->team && !state->spread && !state->team_tried) make_team(*state);
       if (!on.empty() && on != "on" && on != "off")
         return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
-      if (const std::string wrong = choosing::complain_about(algorithm); !wrong.empty())
+      if (const std::string wrong = spread::complain_about(algorithm); !wrong.empty())
         return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
       // Where messages are under way the program must not switch.
       if (state && !on.empty()) state->messages_on = on == "on";
-      if (state && state->team) {
-        if (!on.empty()) state->team->enabled = on == "on";
+      if (state && !on.empty()) state->enabled = on == "on";
+      if (state && state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
+      if (team::Team* const team = state ? state->near_team() : nullptr) {
         if (!algorithm.empty()) {
-          state->team->tracks().finish();  // what is under way was chosen before
-          state->chooser->override_with(algorithm);
+          team->tracks().finish();  // what is under way was chosen before
+          (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
           for (const auto& chooser : state->further)
             if (chooser) chooser->override_with(algorithm);
         }

@@ -20,7 +20,8 @@ struct Tally {
 extern bool stats_on;
 Tally& tally(collectives::Collective collective);
 
-// What served this thread's last collective: an algorithm's name, "messages" or "host".
+// What served this thread's last collective: an algorithm's name, "messages", or `by_host` itself.
+inline constexpr const char by_host[] = "host";
 extern thread_local const char* last_algorithm;
 
 // Calls of a function that the host serves always.

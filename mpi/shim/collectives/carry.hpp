@@ -22,33 +22,34 @@ std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count coun
 
 extern thread_local const char* last_algorithm;
 
-// What a call needs to go on inside Nearfield; team is null when the host has to take it.
+// Who carries a call; communicator is null when the host has to take it.
 struct Admission {
-  team::Team* team = nullptr;
   Communicator* communicator = nullptr;
   Reason reason = Reason::communicator;
 };
 
 inline Admission admit(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
-  if (!state || !state->team) [[unlikely]] {
-    if (state && !state->team_tried && !revoked(comm)) make_team(*state);
-    if (!state || !state->team) return {nullptr, state, Reason::communicator};
+  if (!state) [[unlikely]]
+    return {};
+  if (!state->team && !state->spread) [[unlikely]] {
+    if (!state->team_tried && !revoked(comm)) make_team(*state);
+    if (!state->team && !state->spread) return {};
   }
-  if (!state->team->enabled) [[unlikely]]
-    return {nullptr, state, Reason::off};
+  if (!state->enabled) [[unlikely]]
+    return {nullptr, Reason::off};
   if (revoked(comm)) [[unlikely]]
-    return {nullptr, state, Reason::communicator};
-  return {state->team.get(), state, Reason::communicator};
+    return {};
+  return {state, Reason::communicator};
 }
 
-inline choosing::Chooser& chooser_of(const team::Team& team) {
-  return *static_cast<const Communicator*>(team.owner)->chooser;
-}
+// Whether ranks compare their calls, and whether one of those that share memory with us has given up.
+inline bool checks(const Communicator& c) { return c.near_team() && c.near_team()->plan().check; }
+inline bool broken_off(const Communicator& c) { return c.near_team() && c.near_team()->broken_off(); }
 
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
-  last_algorithm = "host";
+  last_algorithm = by_host;
   const StandIn stand_in;
   if (!stats_on) [[likely]]
     return call();
@@ -62,30 +63,39 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
 }
 
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
-int check_before_host(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function);
+int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function);
 
-// This rank cannot do its part of a call: the others must not wait for it. An error on all.
-inline int give_up(team::Team& team, MPI_Comm comm, const char* function, const char* why) {
+// This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
+inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why) {
+  team::Team* const team = c.near_team();
+  if (!team) return raise(comm, function, why, MPI_ERR_NO_MEM);
   try {
-    team.break_off(why, team.track().doing());
+    team->break_off(why, team->track().doing());
   } catch (const team::Broken& broken) {
-    team.track().leave();
+    team->track().leave();
     return raise(comm, function, broken.what(), MPI_ERR_NO_MEM);
   }
 }
 
 // Runs `body`, our part of a collective call, which may need memory of its own.
 template <class Body>
-int with_memory(team::Team& team, MPI_Comm comm, const char* function, Body body) {
+int with_memory(Communicator& c, MPI_Comm comm, const char* function, Body body) {
   try {
     return body();
   } catch (const std::bad_alloc&) {
-    return give_up(team, comm, function, "out of memory");
+    return give_up(c, comm, function, "out of memory");
   }
 }
 
+// The same on a communicator over several nodes (over_nodes.cpp).
+int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+                     FunctionRef<int()> host_call);
+
 template <class HostCall>
-int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
+int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
+  if (!c.team) [[unlikely]]
+    return carry_over_nodes(c, comm, call, function, host_call);
+  team::Team& team = *c.team;
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   try {
     if (team.broken_off()) [[unlikely]]
@@ -94,7 +104,7 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
       collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     team.track().enter(collectives::pack(call));
-    const collectives::Algorithm* const algorithm = chooser_of(team).perform(team.track(), call);
+    const collectives::Algorithm* const algorithm = c.chooser->perform(team.track(), call);
     team.track().leave();
     if (!algorithm) [[unlikely]]
       return to_host(call.collective, Reason::algorithm, host_call);
@@ -107,10 +117,10 @@ int carry(team::Team& team, MPI_Comm comm, const collectives::Call& call, const 
     return raise(comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.track().leave();
-    team.enabled = false;
+    c.enabled = false;
     return to_host(call.collective, Reason::memory, host_call);
   } catch (const std::bad_alloc&) {
-    return give_up(team, comm, function, "out of memory");
+    return give_up(c, comm, function, "out of memory");
   }
   // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
   // would have progressed them.

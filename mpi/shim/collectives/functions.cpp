@@ -23,9 +23,9 @@ std::optional<Reason> describe_reduction(Call& call, MPI_Count count, MPI_Dataty
   return std::nullopt;
 }
 
-int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const char* function) {
+int check_before_host(Communicator& c, MPI_Comm comm, const Call& call, const char* function) {
   try {
-    collectives::compare_calls(team.track(), call);
+    collectives::compare_calls(c.near_team()->track(), call);
   } catch (const team::Broken& broken) {
     return raise(comm, function, broken);
   }
@@ -35,8 +35,8 @@ int check_before_host(team::Team& team, MPI_Comm comm, const Call& call, const c
 int Barrier(MPI_Comm comm) {
   auto host_call = [&] { return host.Barrier(comm); };
   const Admission admitted = admit(comm);
-  if (!admitted.team) return to_host(Collective::barrier, admitted.reason, host_call);
-  return carry(*admitted.team, comm, Call{Collective::barrier}, "MPI_Barrier", host_call);
+  if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
+  return carry(*admitted.communicator, comm, Call{Collective::barrier}, "MPI_Barrier", host_call);
 }
 
 #define F(name, types)

@@ -21,22 +21,22 @@ struct Elements {
 
 // Runs a call whose buffers may be of derived types: packs, carries, unpacks.
 template <class HostCall>
-int carry_packed(team::Team& team, MPI_Comm comm, Call call, const char* function, Elements send, Elements recv,
+int carry_packed(Communicator& c, MPI_Comm comm, Call call, const char* function, Elements send, Elements recv,
                  HostCall host_call) {
   for (Packed* const data : {send.data, recv.data}) {
     if (!data) continue;
     if (data->error()) return to_host(call.collective, Reason::argument, host_call);
     if (!data->room() && data->bytes())
-      return give_up(team, comm, function, "out of memory for a packed copy of the buffer");
+      return give_up(c, comm, function, "out of memory for a packed copy of the buffer");
   }
   if (send.data) {
     if (send.data->pack(send.first, send.count) != MPI_SUCCESS)
-      return give_up(team, comm, function, "the buffer cannot be packed");
+      return give_up(c, comm, function, "the buffer cannot be packed");
     call.send = send.data->room() + send.displacement;
   }
   if (recv.data) call.recv = recv.data->room() + recv.displacement;
-  const int code = carry(team, comm, call, function, host_call);
-  if (code != MPI_SUCCESS || !recv.data) return code;
+  const int code = carry(c, comm, call, function, host_call);
+  if (code != MPI_SUCCESS || !recv.data || last_algorithm == by_host) return code;  // which has stored where it belongs
   return recv.data->unpack(recv.first, recv.count);
 }
 
@@ -57,8 +57,8 @@ bool aliased(const void* send, N send_count, MPI_Datatype send_type, const void*
 // Whether there is nothing to move, and nothing to find wrong with that either: all return at once, without looking at
 // each other. Types that are not predefined are looked into by way of Packed.
 template <class N>
-bool nothing(const team::Team& team, N count, MPI_Datatype type) {
-  return count == 0 && !team.plan().check && !team.broken_off() && find_type(type);
+bool nothing(const Communicator& c, N count, MPI_Datatype type) {
+  return count == 0 && !checks(c) && !broken_off(c) && find_type(type);
 }
 
 // The root gives a block, all others get it.
@@ -66,17 +66,17 @@ template <Collective collective, class HostCall, class N>
 int one_buffer(const char* function, HostCall host_call, void* buffer, N count, MPI_Datatype type, int root,
                MPI_Comm comm) {
   const Admission admitted = admit(comm);
-  if (!admitted.team) return to_host(collective, admitted.reason, host_call);
-  team::Team& team = *admitted.team;
-  return with_memory(team, comm, function, [&]() -> int {
-    if (root < 0 || root >= team.size()) return to_host(collective, Reason::argument, host_call);
-    if (nothing(team, count, type)) return MPI_SUCCESS;
+  if (!admitted.communicator) return to_host(collective, admitted.reason, host_call);
+  Communicator& c = *admitted.communicator;
+  return with_memory(c, comm, function, [&]() -> int {
+    if (root < 0 || root >= c.size) return to_host(collective, Reason::argument, host_call);
+    if (nothing(c, count, type)) return MPI_SUCCESS;
     Packed data(buffer, count, type, comm);
     Call call{collective, data.bytes()};
     call.root = root;
     const Elements side{&data, 0, std::size_t(count)};
-    return team.rank() == root ? carry_packed(team, comm, call, function, side, {}, host_call)
-                               : carry_packed(team, comm, call, function, {}, side, host_call);
+    return c.rank == root ? carry_packed(c, comm, call, function, side, {}, host_call)
+                          : carry_packed(c, comm, call, function, {}, side, host_call);
   });
 }
 
@@ -86,25 +86,25 @@ int blocks(const char* function, HostCall host_call, const void* send, N send_co
            N recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
   constexpr bool gives_blocks = collectives::operation(collective).gives.amount == Amount::blocks;
   const Admission admitted = admit(comm);
-  if (!admitted.team) return to_host(collective, admitted.reason, host_call);
-  team::Team& team = *admitted.team;
-  return with_memory(team, comm, function, [&]() -> int {
-    if (nothing(team, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(team, send_count, send_type)))
+  if (!admitted.communicator) return to_host(collective, admitted.reason, host_call);
+  Communicator& c = *admitted.communicator;
+  return with_memory(c, comm, function, [&]() -> int {
+    if (nothing(c, recv_count, recv_type) && (send == MPI_IN_PLACE || nothing(c, send_count, send_type)))
       return MPI_SUCCESS;
-    const std::size_t p = team.size(), me = team.rank(), each = std::size_t(recv_count), given = gives_blocks ? p : 1;
+    const std::size_t p = c.size, me = c.rank, each = std::size_t(recv_count), given = gives_blocks ? p : 1;
     Packed out(recv, all_of(recv_count, p), recv_type, comm);
     Call call{collective, out.bytes() / p};
     const Elements all{&out, 0, each * p};
     if (send == MPI_IN_PLACE) {
       const Elements own = gives_blocks ? all : Elements{&out, me * each, each, me * call.bytes};
-      return carry_packed(team, comm, call, function, own, all, host_call);
+      return carry_packed(c, comm, call, function, own, all, host_call);
     }
     Packed in(const_cast<void*>(send), all_of(send_count, given), send_type, comm);
     const void* const own = gives_blocks ? recv : offset_by(recv, me * call.bytes);
     if (in.error() || out.error() || in.bytes() != given * call.bytes ||
         aliased(send, send_count, send_type, own, recv_count, recv_type))
       return to_host(collective, Reason::argument, host_call);
-    return carry_packed(team, comm, call, function, {&in, 0, std::size_t(send_count) * given}, all, host_call);
+    return carry_packed(c, comm, call, function, {&in, 0, std::size_t(send_count) * given}, all, host_call);
   });
 }
 
@@ -114,28 +114,27 @@ int rooted_blocks(const char* function, HostCall host_call, const void* send, N 
                   void* recv, N recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == Amount::blocks;
   const Admission admitted = admit(comm);
-  if (!admitted.team) return to_host(collective, admitted.reason, host_call);
-  team::Team& team = *admitted.team;
+  if (!admitted.communicator) return to_host(collective, admitted.reason, host_call);
+  Communicator& c = *admitted.communicator;
   // What every member has a block of, and what only the root has, of all of them.
   void* const one = gathers ? const_cast<void*>(send) : recv;
   void* const many = gathers ? recv : const_cast<void*>(send);
   const N one_count = gathers ? send_count : recv_count, many_count = gathers ? recv_count : send_count;
   const MPI_Datatype one_type = gathers ? send_type : recv_type, many_type = gathers ? recv_type : send_type;
-  return with_memory(team, comm, function, [&]() -> int {
-    if (root < 0 || root >= team.size()) return to_host(collective, Reason::argument, host_call);
+  return with_memory(c, comm, function, [&]() -> int {
+    if (root < 0 || root >= c.size) return to_host(collective, Reason::argument, host_call);
     const bool in_place = one == MPI_IN_PLACE;
-    if (team.rank() != root) {
+    if (c.rank != root) {
       if (in_place) return to_host(collective, Reason::argument, host_call);
-      if (nothing(team, one_count, one_type)) return MPI_SUCCESS;
+      if (nothing(c, one_count, one_type)) return MPI_SUCCESS;
       Packed data(one, one_count, one_type, comm);
       Call call{collective, data.bytes()};
       call.root = root;
       const Elements side{&data, 0, std::size_t(one_count)};
-      return carry_packed(team, comm, call, function, gathers ? side : Elements{}, gathers ? Elements{} : side,
-                          host_call);
+      return carry_packed(c, comm, call, function, gathers ? side : Elements{}, gathers ? Elements{} : side, host_call);
     }
-    if (nothing(team, many_count, many_type) && (in_place || nothing(team, one_count, one_type))) return MPI_SUCCESS;
-    const std::size_t p = team.size(), each = std::size_t(many_count);
+    if (nothing(c, many_count, many_type) && (in_place || nothing(c, one_count, one_type))) return MPI_SUCCESS;
+    const std::size_t p = c.size, each = std::size_t(many_count);
     Packed blocks(many, all_of(many_count, p), many_type, comm);
     Call call{collective, blocks.bytes() / p};
     call.root = root;
@@ -143,7 +142,7 @@ int rooted_blocks(const char* function, HostCall host_call, const void* send, N 
     if (in_place) {
       // The root's own block stays where it is; nothing of a send buffer is written.
       const Elements own{&blocks, gathers ? root * each : 0, gathers ? each : 0, root * call.bytes};
-      return carry_packed(team, comm, call, function, gathers ? own : all, gathers ? all : own, host_call);
+      return carry_packed(c, comm, call, function, gathers ? own : all, gathers ? all : own, host_call);
     }
     Packed data(one, one_count, one_type, comm);
     const void* const own = offset_by(many, root * call.bytes);
@@ -151,7 +150,7 @@ int rooted_blocks(const char* function, HostCall host_call, const void* send, N 
         aliased(gathers ? one : own, send_count, send_type, gathers ? own : one, recv_count, recv_type))
       return to_host(collective, Reason::argument, host_call);
     const Elements side{&data, 0, std::size_t(one_count)};
-    return carry_packed(team, comm, call, function, gathers ? side : all, gathers ? all : side, host_call);
+    return carry_packed(c, comm, call, function, gathers ? side : all, gathers ? all : side, host_call);
   });
 }
 

@@ -71,17 +71,17 @@ class Started final : public Activity {
 
 // Issues what `make` makes. A rank that cannot is out of step with the others, which would wait for it.
 template <class Make>
-int start(team::Team& team, MPI_Comm comm, const char* function, Collective collective, std::size_t bytes,
+int start(Communicator& c, MPI_Comm comm, const char* function, Collective collective, std::size_t bytes,
           MPI_Request* request, Make make) {
-  if (team.broken_off()) [[unlikely]]
-    team.break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
+  if (broken_off(c)) [[unlikely]]
+    c.team->break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
   if (stats_on) [[unlikely]] {
     Tally& t = tally(collective);
     t.calls.fetch_add(1, std::memory_order_relaxed);
     t.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
   last_algorithm = "overlapping";
-  return with_memory(team, comm, function, [&] { return report(comm, make_request(comm, make(), false, request)); });
+  return with_memory(c, comm, function, [&] { return report(comm, make_request(comm, make(), false, request)); });
 }
 
 template <class HostCall>
@@ -95,9 +95,10 @@ int overlapping_host(Collective collective, Reason reason, HostCall call) {
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {
   const auto host_call = [&] { return host.Ibarrier(comm, request); };
   const Admission admitted = admit(comm);
-  if (!admitted.team || !request) return overlapping_host(Collective::barrier, admitted.reason, host_call);
+  if (!admitted.communicator || !admitted.communicator->team || !request)
+    return overlapping_host(Collective::barrier, admitted.reason, host_call);
   return guarded(comm, "MPI_Ibarrier", [&]() -> int {
-    return start(*admitted.team, comm, "MPI_Ibarrier", Collective::barrier, 0, request, [&] {
+    return start(*admitted.communicator, comm, "MPI_Ibarrier", Collective::barrier, 0, request, [&] {
       return std::make_unique<Started>(*admitted.communicator, Call{Collective::barrier}, "MPI_Ibarrier");
     });
   });
@@ -110,21 +111,22 @@ int iallreduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op 
                HostCall host_call) {
   constexpr Collective collective = Collective::allreduce;
   const Admission admitted = admit(comm);
-  if (!admitted.team || !request) return overlapping_host(collective, admitted.reason, host_call);
+  if (!admitted.communicator || !admitted.communicator->team || !request)
+    return overlapping_host(collective, admitted.reason, host_call);
   Call call{collective};
   if (const auto reason = describe_reduction(call, MPI_Count(count), type, op))
     return overlapping_host(collective, *reason, host_call);
   const bool in_place = send == MPI_IN_PLACE;
   if (call.bytes && (!recv || (!in_place && (!send || (host_rejects_aliases && send == recv)))))
     return overlapping_host(collective, Reason::argument, host_call);
-  if (call.bytes == 0 && !admitted.team->broken_off()) {
+  if (call.bytes == 0 && !broken_off(*admitted.communicator)) {
     *request = common_send();  // complete
     return MPI_SUCCESS;
   }
   call.send = in_place ? recv : send;
   call.recv = recv;
   return guarded(comm, "MPI_Iallreduce", [&]() -> int {
-    return start(*admitted.team, comm, "MPI_Iallreduce", collective, call.bytes, request, [&] {
+    return start(*admitted.communicator, comm, "MPI_Iallreduce", collective, call.bytes, request, [&] {
       std::unique_ptr<devices::Stage> operands, result;
       if (devices::possible()) [[unlikely]] {
         layout::Data from{static_cast<std::byte*>(const_cast<void*>(call.send)), call.bytes, {}};

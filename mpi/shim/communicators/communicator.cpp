@@ -21,6 +21,8 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
+#include "mpi/shim/communicators/bootstrap.hpp"
+#include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/messages/point.hpp"
@@ -81,6 +83,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   // The messenger lives on the world's team.
   if (state->team && state->team.get() == base_team) state->team.release();
   if (state->team) team::Team::close(std::move(state->team));
+  state->spread.reset();
   return MPI_SUCCESS;
 }
 
@@ -88,54 +91,6 @@ int last_of_self(MPI_Comm, int, void*, void*) {
   end_of_program();
   return MPI_SUCCESS;
 }
-
-// Non-blocking forms and yields: hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
-class HostBootstrap : public team::Bootstrap {
- public:
-  explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
-  bool allgather(const void* mine, void* all, std::size_t bytes) override {
-    MPI_Request request;
-    return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS &&
-           finish(request);
-  }
-  std::uint32_t all_and(std::uint32_t bits) override {
-    std::uint32_t all = 0;
-    MPI_Request request;
-    const bool done =
-        host.Iallreduce(&bits, &all, 1, MPI_UINT32_T, MPI_BAND, comm_, &request) == MPI_SUCCESS && finish(request);
-    return done ? all : 0;
-  }
-  void idle() override {
-    if (the_node) the_node->progress.turn();
-    sched_yield();
-  }
-
- private:
-  struct Joining : HostWaiter {
-    explicit Joining(MPI_Comm comm) : comm(comm) {}
-    void inspect(std::uint64_t elapsed) {
-      int rank = 0, size = 0;
-      host.Comm_rank(comm, &rank);
-      host.Comm_size(comm, &size);
-      if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
-      const double limit = the_node ? the_node->settings().stall_seconds * 1e9 : 0;
-      if (reported || limit <= 0 || double(elapsed) < limit) return;
-      reported = true;
-      log_line(LogLevel::error,
-               "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join",
-               rank, size, limit * 1e-9);
-    }
-    MPI_Comm comm;
-    bool reported = false;
-  };
-  bool finish(MPI_Request& request) {
-    int code = MPI_SUCCESS, done = 0;
-    wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; },
-                 Joining(comm_));
-    return code == MPI_SUCCESS;
-  }
-  MPI_Comm comm_;
-};
 
 // Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
 // so.
@@ -165,9 +120,10 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 }
 
 void watch(Communicator& state) {
-  if (!host.Comm_is_revoked) return;
-  state.team->abandoned_context = &state;
-  state.team->abandoned = [](void* context) { return revoked_slowly(static_cast<Communicator*>(context)->comm); };
+  team::Team* const team = state.near_team();
+  if (!host.Comm_is_revoked || !team) return;
+  team->abandoned_context = &state;
+  team->abandoned = [](void* context) { return revoked_slowly(static_cast<Communicator*>(context)->comm); };
 }
 
 }  // namespace
@@ -178,6 +134,7 @@ std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
 bool ProgressOfHost::needs_us() {
+  if (transfers_under_way.load(std::memory_order_relaxed) > 0) return true;
   if (open_windows.load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
   static std::atomic<std::uint32_t> known{0};
@@ -243,7 +200,10 @@ void make_team(Communicator& state) {
       state.team->exact_bcast = host_compares_lengths;
       watch(state);
     } else {
-      log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+      const std::string& why = team.error().text;
+      make_spread(state, bootstrap);
+      if (state.spread) watch(state);
+      else log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, why.c_str());
     }
   } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
@@ -345,7 +305,7 @@ void start_node(int thread_level, bool collectively) {
   } catch (const std::bad_alloc&) {
     settings.enabled = false;
   }
-  if (const std::string wrong = choosing::complain_about(settings.algorithm); !wrong.empty())
+  if (const std::string wrong = spread::complain_about(settings.algorithm); !wrong.empty())
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
   std::unique_ptr<const choosing::Tuned> tuned;
   if (settings.choosing == Choosing::file) {
@@ -434,6 +394,18 @@ bool resolve_members(Communicator& state) {
   if (all) state.members = std::move(members);
   state.side.store(all ? Side::near : Side::far, std::memory_order_release);  // pairs with channel
   return all;
+}
+
+int lowest_near(const Communicator& state) {
+  if (!the_messenger) return state.rank;
+  MPI_Group group;
+  if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return state.rank;
+  int lowest = 0;
+  for (int member = MPI_UNDEFINED; lowest < state.rank; ++lowest)
+    if (host.Group_translate_ranks(group, 1, &lowest, members_group, &member) == MPI_SUCCESS && member != MPI_UNDEFINED)
+      break;
+  host.Group_free(&group);
+  return lowest;
 }
 
 void adopt(MPI_Comm comm, std::uint64_t context) {

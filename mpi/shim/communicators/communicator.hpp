@@ -16,6 +16,7 @@
 
 #include "engine/choosing/chooser.hpp"
 #include "engine/messages/messenger.hpp"
+#include "engine/spread/chooser.hpp"
 #include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
 
@@ -25,9 +26,14 @@ namespace nearfield::mpi {
 enum class Side : std::uint8_t { unknown, near, far };
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;                           // none: the host serves this communicator's collectives
+  std::unique_ptr<team::Team> team;                           // of all ranks, where they share a node
   std::unique_ptr<choosing::Chooser> chooser;                 // of its calls; there with the team
   std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
+  std::unique_ptr<spread::Spread> spread;                     // where they live on several nodes
+  std::unique_ptr<spread::Chooser> spread_chooser;            // there with the spread
+  // Neither: the host serves this communicator's collectives. Whom we share memory with; nullptr: nobody.
+  team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
+  bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
   MPI_Comm comm{};
   int rank = 0, size = 1;
@@ -59,8 +65,10 @@ void look_for_revoked();  // by other ranks
 void note_revoked();
 
 Communicator* communicator_slowly(MPI_Comm comm);
-// Collective. Makes the team, where that is possible.
+// Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
+void make_spread(Communicator& state, team::Bootstrap& bootstrap);
+int lowest_near(const Communicator& state);  // the lowest rank that the messenger reaches, or our own
 
 // Local. nullptr: the host serves the call (handle invalid, MPI not running, ...).
 inline Communicator* communicator_of(MPI_Comm comm) {

@@ -31,7 +31,7 @@ bool revoked_slowly(MPI_Comm comm) {
   if (!one_is_revoked.load(std::memory_order_relaxed)) return false;
   const Communicator* const state = communicator_of(comm);
   if (!state) return false;
-  return (state->team && state->team->revoked()) ||
+  return (state->near_team() && state->near_team()->revoked()) ||
          (the_messenger && state->context && the_messenger->is_closed(state->context));
 }
 
@@ -45,7 +45,7 @@ int Comm_revoke(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state) return code;
   note_revoked();
-  if (state->team) state->team->revoke();
+  if (state->near_team()) state->near_team()->revoke();
   if (the_messenger && state->context)
     for (const std::uint64_t context : {context_of_collectives(*state), state->context}) the_messenger->close(context);
   return code;

@@ -1,0 +1,103 @@
+// Bcast and Barrier over nodes. The data crosses to each node once.
+//
+//   leader     from the root to a leader of every other node, and on each node from there
+//   lanes      the root shares it out on its node, each lane passes on its share, the others' nodes gather the shares
+//   pipelined  the same in chunks
+#include "engine/spread/costs.hpp"
+#include "engine/spread/groups.hpp"
+#include "engine/spread/pipeline.hpp"
+
+namespace nearfield::spread {
+namespace {
+
+class Passing {
+ public:
+  Passing(Spread& spread, const Call& call, bool lanes, std::size_t chunks)
+      : s_(spread),
+        bytes_(call.bytes),
+        by_lanes_(lanes ? call.bytes / std::size_t(spread.locals()) : 0),
+        chunks_(lanes ? std::min(chunks, by_lanes_) : 0),
+        rest_(by_lanes_ * std::size_t(spread.locals())),
+        rest_chunks_(rest_ < bytes_ ? lanes ? 1 : std::min(chunks, bytes_) : 0),
+        lead_(spread.placement().local_of(call.root)),
+        from_(spread.placement().node_of(call.root)),
+        is_root_(spread.rank() == call.root),
+        data_(static_cast<std::byte*>(is_root_ ? const_cast<void*>(call.send) : call.recv)) {}
+
+  void run() {
+    if (chunks_) s_.open_all();
+    else s_.open(lead_);
+    pipeline(chunks_ + rest_chunks_, {[&](std::size_t c) { start(c); }, [&](std::size_t c) { spread(c); }});
+  }
+
+ private:
+  // By lanes, `bytes` is the length of a share.
+  struct Part {
+    bool lanes;
+    std::size_t begin, bytes;
+    unsigned slot;
+  };
+  Part part(std::size_t chunk) const {
+    const auto slot = unsigned(chunk % chunks_under_way);
+    if (chunk < chunks_) {
+      const Stretch own = stretch(by_lanes_, chunks_, chunk);
+      return {true, own.begin * std::size_t(s_.locals()), own.count, slot};
+    }
+    const Stretch own = stretch(bytes_ - rest_, rest_chunks_, chunk - chunks_);
+    return {false, rest_ + own.begin, own.count, slot};
+  }
+  std::byte* share(const Part& p) const { return data_ + p.begin + (p.lanes ? std::size_t(s_.local()) * p.bytes : 0); }
+  bool carries(const Part& p) const { return p.lanes || s_.in_lane(lead_); }
+
+  void start(std::size_t chunk) {
+    const Part p = part(chunk);
+    if (p.lanes && s_.node() == from_) s_.node_scatter(is_root_ ? data_ + p.begin : nullptr, share(p), p.bytes, lead_);
+    if (!carries(p)) return;
+    s_.start(p.slot, p.lanes ? s_.local() : lead_,
+             {.move = Move::bcast, .root = from_, .to = share(p), .bytes = p.bytes});
+  }
+  void spread(std::size_t chunk) {
+    const Part p = part(chunk);
+    const std::size_t whole = p.lanes ? p.bytes * std::size_t(s_.locals()) : p.bytes;
+    if (s_.node() == from_) s_.node_bcast(data_ + p.begin, whole, lead_);  // nothing is stored in the root's
+    if (carries(p)) s_.wait(p.slot);
+    if (s_.node() == from_) return;
+    if (p.lanes) s_.node_allgather(share(p), data_ + p.begin, p.bytes);
+    else s_.node_bcast(data_ + p.begin, p.bytes, s_.placement().in_lane(lead_, s_.node()));
+  }
+
+  Spread& s_;
+  const std::size_t bytes_, by_lanes_, chunks_, rest_, rest_chunks_;
+  const int lead_, from_;
+  const bool is_root_;
+  std::byte* const data_;
+};
+
+}  // namespace
+
+void bcast_by_leaders(Spread& spread, const Call& call) { Passing(spread, call, false, 1).run(); }
+void bcast_by_lanes(Spread& spread, const Call& call) { Passing(spread, call, true, 1).run(); }
+void bcast_in_chunks(Spread& spread, const Call& call) {
+  Passing(spread, call, lanes_apply(spread.shape(), call), std::size_t(chunks(spread.shape(), call))).run();
+}
+
+void tell_all(Spread& spread, void* data, std::size_t bytes) {
+  const bool first = spread.rank() == 0;
+  bcast_by_leaders(spread, {.collective = Collective::bcast,
+                            .bytes = bytes,
+                            .send = first ? data : nullptr,
+                            .recv = first ? nullptr : data});
+}
+
+void barrier_by_leaders(Spread& spread, const Call&) {
+  constexpr int lane = 0;
+  spread.open(lane);
+  spread.node_barrier();
+  if (spread.in_lane(lane)) {
+    spread.start(0, lane, {.move = Move::barrier});
+    spread.wait(0);
+  }
+  spread.node_barrier();
+}
+
+}  // namespace nearfield::spread

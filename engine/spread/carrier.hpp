@@ -1,0 +1,44 @@
+// What carries bytes from node to node: the host MPI, in Nearfield; memory, in the engine's tests. It knows nothing of
+// elements and operators, which are combined on the nodes, in an order of ours.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace nearfield::spread {
+
+enum class Move : std::uint8_t { barrier, bcast, gather, scatter, allgather, alltoall };
+
+// A buffer with a part for each member, `at` bytes from its start.
+struct Parts {
+  std::byte* buffer = nullptr;
+  std::span<const std::size_t> bytes, at;
+};
+
+// What moves among members: of a lane, nodes; of a node, its locals.
+struct Transfer {
+  Move move;
+  int root = 0;                    // bcast, gather, scatter
+  const std::byte* one = nullptr;  // what a member gives of gather and allgather
+  std::byte* to = nullptr;         // what it gets of scatter; bcast: the buffer, of all
+  std::size_t bytes = 0;           // of `one` and `to`
+  Parts from{}, into{};            // scatter, alltoall; gather, allgather, alltoall
+};
+
+class Carrier {
+ public:
+  static constexpr unsigned slots = 32;   // transfers under way at once
+  static constexpr int within_node = -1;  // instead of a lane: the ranks of this node
+
+  virtual ~Carrier() = default;
+  // Collective over all ranks of the communicator: makes a lane ready, where it is not yet. Throws team::Broken.
+  virtual void open(int lane) = 0;
+  // By all members of a lane in the same order. What the transfer points to stays until it is done. Throws
+  // team::Broken.
+  virtual void start(unsigned slot, int lane, const Transfer& transfer) = 0;
+  virtual bool done(unsigned slot) = 0;
+  // Bytes that a buffer may have, the same on all ranks.
+  virtual std::size_t longest() const = 0;
+};
+
+}  // namespace nearfield::spread

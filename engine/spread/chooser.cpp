@@ -1,0 +1,144 @@
+#include "engine/spread/chooser.hpp"
+
+#include <algorithm>
+
+#include "engine/spread/groups.hpp"
+
+namespace nearfield::spread {
+
+using choosing::Candidate;
+using choosing::Trials;
+
+std::string complain_about(std::string_view override_text) {
+  return choosing::complain_about(override_text, [](Collective collective) {
+    std::vector<std::string_view> names;
+    for (const Algorithm& row : rows_of(collective)) names.emplace_back(row.name);
+    return names;
+  });
+}
+
+struct Chooser::Tried {
+  Tried(std::vector<const Algorithm*> candidates, double estimate, bool together)
+      : rows(std::move(candidates)), trials(rows.size(), estimate, together) {}
+  std::vector<const Algorithm*> rows;
+  Trials trials;
+  const Algorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
+};
+
+Chooser::Chooser() : cells_(std::make_unique<Cells>()) { text_.reserve(512); }
+Chooser::~Chooser() = default;
+
+void Chooser::override_with(std::string_view text) {
+  text_ = text;
+  for (auto& of_collective : cells_->cell)
+    for (auto& of_class : of_collective)
+      for (Cell& cell : of_class) cell = {};
+}
+
+namespace {
+
+bool depends_on_order(const Call& call) {
+  return collectives::operation(call.collective).reduces() && !reducing::associative(call.type);
+}
+
+void run(const Algorithm& row, Spread& spread, const Call& call, FunctionRef<void()> host) {
+  if (row.run) row.run(spread, call);
+  else host();
+}
+
+// Of all ranks' times of a block's calls, by an allreduce of ours.
+std::vector<float> agree(Spread& spread, const Trials& trials) {
+  std::vector<float> mine, all;
+  float whole = 0;
+  for (const Trials::Moment& moment : trials.moments()) {
+    const auto inside = float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered)));
+    whole += inside;
+    mine.push_back(-inside);
+  }
+  if (trials.together()) mine = {whole / float(mine.size())};
+  all.resize(mine.size());
+  Call call{.collective = Collective::allreduce};
+  call.type = reducing::Type::f32;
+  call.op = reducing::Op::max;
+  call.fold = reducing::fold(call.op, call.type);
+  call.count = mine.size();
+  call.bytes = mine.size() * sizeof mine[0];
+  call.send = mine.data();
+  call.recv = all.data();
+  reduce_by_leaders(spread, call);
+  for (float& time : all) time = std::abs(time);
+  return all;
+}
+
+}  // namespace
+
+// The first call of a cell.
+void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
+  struct Ranked {
+    const Algorithm* row;
+    int standing;
+    double cost;
+  };
+  std::vector<Ranked> rows;
+  const bool in_order = spread.reproducible && depends_on_order(call);
+  for (const Algorithm& row : rows_of(call.collective)) {
+    if (!row.applies(spread.shape(), call)) continue;
+    int standing = choosing::standing(text_, call.collective, row.name);
+    const bool orders = std::string_view(row.name) == "in-order";
+    if (in_order && !orders) continue;
+    if (!in_order && orders && standing < 2) standing = 0;
+    if (!row.run && depends_on_order(call) && standing < 2) standing = 0;
+    rows.push_back({&row, standing, row.cost(spread.shape(), call)});
+  }
+  std::ranges::stable_sort(rows, [](const Ranked& a, const Ranked& b) {
+    return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
+  });
+  cell.algorithm = rows[0].row;
+  std::vector<const Algorithm*> candidates;
+  for (const Ranked& each : rows)
+    if (each.standing == rows[0].standing && each.standing > 0 && candidates.size() < Trials::most_candidates)
+      candidates.push_back(each.row);
+  if (!tries_ || candidates.size() < 2) return;
+  cell.trials = std::make_unique<Tried>(std::move(candidates), rows[0].cost, collectives::rooted(call.collective));
+  cell.next_trial = cell.calls + choosing::pace.first;
+}
+
+void Chooser::report(const Spread& spread, const Call& call, const Tried& tried) const {
+  if (spread.rank() != 0) return;
+  std::string text;
+  for (const Candidate& candidate : tried.trials.candidates()) {
+    char one[80];
+    std::snprintf(one, sizeof one, ", %s %.2f us", tried.row(candidate)->name,
+                  double(tried.trials.estimate(candidate)) / 1e3);
+    text += one;
+  }
+  log_line(LogLevel::info, "%s of %zu bytes on %d ranks of %d nodes: %s (tried%s)", collectives::name(call.collective),
+           call.bytes, spread.size(), spread.nodes(), tried.row(tried.trials.best())->name, text.c_str() + 1);
+}
+
+const Algorithm* Chooser::perform(Spread& spread, const Call& call, FunctionRef<void()> host) {
+  Cell& cell = cells_->cell[std::size_t(call.collective)][choosing::size_class(call.bytes)][depends_on_order(call)];
+  if (!cell.algorithm) [[unlikely]]
+    begin(spread, call, cell);
+  ++cell.calls;
+  if (!cell.trials || cell.calls < cell.next_trial || cell.trials->trials.decided()) {
+    // Of a class of lengths the shorter ones may be too short for it.
+    const Algorithm& row =
+        cell.algorithm->applies(spread.shape(), call) ? *cell.algorithm : rows_of(call.collective)[0];
+    run(row, spread, call, host);
+    return row.run ? &row : nullptr;
+  }
+  Tried& tried = *cell.trials;
+  const Algorithm& row = *tried.row(tried.trials.current());
+  const std::uint64_t entered = waiting::nanoseconds();
+  run(row, spread, call, host);
+  if (tried.trials.note({entered, waiting::nanoseconds()})) {
+    tried.trials.end_block(agree(spread, tried.trials));
+    cell.algorithm = tried.row(tried.trials.best());
+    if (tried.trials.decided()) report(spread, call, tried);
+    cell.next_trial = cell.calls + 1 + tried.trials.pause_calls();
+  }
+  return row.run ? &row : nullptr;
+}
+
+}  // namespace nearfield::spread

@@ -1,0 +1,51 @@
+// What has been chosen for the calls of a communicator over several nodes: by the model and by trials
+// (trying/trials.hpp), in which the host's own algorithm takes part. Nodes have clocks of their own, so each rank takes
+// the time that it was in a call: of a call in which all wait for all, the shortest counts, which is that of the last
+// to come; of one with a root, the longest of a block of calls.
+//
+// Floating-point results must not depend on who was faster: all rows but the host's combine in the same order, and the
+// host's is no candidate for such types.
+#pragma once
+#include <memory>
+
+#include "engine/spread/rows.hpp"
+#include "engine/trying/trials.hpp"
+
+namespace nearfield::spread {
+
+// Empty when the text of an override can be honoured, else what is wrong and which names there are.
+std::string complain_about(std::string_view override_text);
+
+class Chooser {
+ public:
+  Chooser();  // throws std::bad_alloc
+  ~Chooser();
+  void serve(Choosing choosing, std::string_view text) {
+    tries_ = choosing == Choosing::trial;
+    text_ = text;
+  }
+  // Another override, from the next call on; on all ranks at the same call.
+  void override_with(std::string_view text);
+
+  // Chooses and runs; `host` is the host's own. nullptr where it was that. Throws what waits throw.
+  const Algorithm* perform(Spread& spread, const Call& call, FunctionRef<void()> host);
+
+ private:
+  struct Tried;
+  struct Cell {
+    std::uint64_t calls = 0, next_trial = 0;
+    const Algorithm* algorithm = nullptr;
+    std::unique_ptr<Tried> trials;
+  };
+  // Of each class of lengths; reductions whose result depends on the order of operands are a class of their own.
+  struct Cells {
+    Cell cell[collectives::collective_count][64][2];
+  };
+  void begin(const Spread& spread, const Call& call, Cell& cell);
+  void report(const Spread& spread, const Call& call, const Tried& tried) const;
+  std::unique_ptr<Cells> cells_;
+  std::string text_;
+  bool tries_ = true;
+};
+
+}  // namespace nearfield::spread

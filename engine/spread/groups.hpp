@@ -1,0 +1,22 @@
+// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, in_order.cpp.
+#pragma once
+#include "engine/spread/spread.hpp"
+
+namespace nearfield::spread {
+
+using Run = void(Spread&, const Call&);
+Run barrier_by_leaders, bcast_by_leaders, bcast_by_lanes, bcast_in_chunks;
+Run reduce_by_leaders, reduce_by_lanes, reduce_in_chunks;  // Allreduce as well
+Run allgather_by_leaders, allgather_by_lanes, gather_by_leaders, gather_by_lanes, scatter_by_leaders, scatter_by_lanes;
+Run alltoall_by_leaders, alltoall_by_lanes, reduce_scatter_block_by_leaders, reduce_scatter_block_by_lanes;
+Run reduce_in_order, reduce_scatter_block_in_order;
+
+// The first rank's, to all ranks.
+void tell_all(Spread& spread, void* data, std::size_t bytes);
+
+// Whether each lane gets a share: nodes have as many ranks each, and there are as many elements or bytes.
+inline bool lanes_apply(const Shape& shape, const Call& call) {
+  const std::size_t units = collectives::operation(call.collective).reduces() ? call.count : call.bytes;
+  return shape.equal && shape.node.size > 1 && units >= std::size_t(shape.node.size);
+}
+}  // namespace nearfield::spread

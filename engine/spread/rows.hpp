@@ -1,0 +1,23 @@
+// The algorithms of collectives over nodes. Adding one is a function and a row; choosing, forcing, trials, estimates
+// and tests go through these rows, beside those of the collectives of one node (collectives/table.hpp).
+#pragma once
+#include <span>
+#include <string_view>
+
+#include "engine/spread/spread.hpp"
+
+namespace nearfield::spread {
+
+struct Algorithm {
+  const char* name;
+  Collective collective;
+  bool (*applies)(const Shape&, const Call&);
+  double (*cost)(const Shape&, const Call&);  // estimated nanoseconds
+  void (*run)(Spread&, const Call&);          // nullptr: the host's own
+  const char* about;
+};
+
+// All rows of one collective, in the order in which ties are decided; none for those that the host carries always.
+std::span<const Algorithm> rows_of(Collective collective);
+
+}  // namespace nearfield::spread

@@ -1,0 +1,115 @@
+// A communicator whose ranks live on several nodes: a team on each node, lanes between them.
+//
+//            node 0          node 1          node 2
+//   lane 0   rank a ........ rank d ........ rank f     a lane: one rank of each node, in order of the nodes;
+//   lane 1   rank b ........ rank e ........ rank f     on smaller nodes a rank serves in several
+//   lane 2   rank c ........ rank d ........ rank f
+//            \ team /        \ team /        (alone)
+//
+// A collective is made of *node phases*, collectives of the node's team, and of *transfers* along lanes, which the host
+// carries (carrier.hpp) and which move bytes only. What is combined is combined here: operands of a node in the order
+// of its ranks, then the nodes' results in the order of nodes. All ranks go through the same phases in the same order;
+// a transfer is started by its lane's ranks alone, and goes on while they are in node phases.
+//
+// Of one thread at a time, as a track.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "engine/choosing/chooser.hpp"
+#include "engine/spread/carrier.hpp"
+#include "engine/spread/placement.hpp"
+#include "engine/spread/shape.hpp"
+#include "engine/track/track.hpp"
+
+namespace nearfield::spread {
+
+using collectives::Call;
+using collectives::Collective;
+
+class Spread {
+ public:
+  // Our node's part: nullptr where we are alone on it.
+  struct Near {
+    std::unique_ptr<team::Team> team;
+    std::unique_ptr<choosing::Chooser> chooser;
+  };
+  Spread(team::Node& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
+  ~Spread();
+
+  bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
+
+  const Placement& placement() const { return placement_; }
+  const Shape& shape() const { return shape_; }
+  void set_shape(const Shape& shape) { shape_ = shape; }  // the first rank's
+  int rank() const { return rank_; }
+  int size() const { return placement_.size(); }
+  int node() const { return placement_.node_of(rank_); }
+  int nodes() const { return placement_.nodes(); }
+  int local() const { return placement_.local_of(rank_); }
+  int locals() const { return placement_.ranks_on(node()); }
+  team::Team* team() const { return near_.team.get(); }
+  choosing::Chooser* node_chooser() const { return near_.chooser.get(); }
+  Carrier& carrier() { return *carrier_; }
+  team::Node& home() const { return home_; }
+
+  // ---- node phases: collectives of the node's ranks, roots are locals. Nothing happens for no bytes.
+  void node_barrier();
+  void node_bcast(void* buffer, std::size_t bytes, int root);
+  void node_gather(const void* one, void* all, std::size_t bytes, int root);
+  void node_scatter(const void* all, void* one, std::size_t bytes, int root);
+  void node_allgather(const void* one, void* all, std::size_t bytes);
+  void node_alltoall(const void* from, void* into, std::size_t bytes);
+  // `count` elements of the call's; of a block in reduce_scatter_block.
+  void node_reduce(const Call& call, const void* send, void* recv, std::size_t count, int root);
+  void node_reduce_scatter_block(const Call& call, const void* send, void* recv, std::size_t count);
+
+  // ---- transfers
+  bool in_lane(int lane) const { return placement_.in_lane(lane, node()) == local(); }
+  // All ranks, before the first transfer of a call.
+  void open(int lane) { carrier_->open(lane); }
+  void open_all() {
+    for (int lane = 0; lane < placement_.most(); ++lane) carrier_->open(lane);
+  }
+  void start(unsigned slot, int lane, const Transfer& transfer) {
+    carrier_->start(slot, lane, transfer);
+    ++under_way_;
+  }
+  void wait(unsigned slot);
+
+  // Memory for a phase, where peers can reach it if there is any.
+  class Room {
+   public:
+    Room() = default;
+    Room(Spread& spread, std::size_t bytes);  // throws std::bad_alloc; nothing for no bytes
+    Room(Room&& other) noexcept
+        : spread_(other.spread_), at_(std::exchange(other.at_, nullptr)), offset_(other.offset_) {}
+    Room& operator=(Room&& other) noexcept {
+      std::swap(spread_, other.spread_);
+      std::swap(at_, other.at_);
+      std::swap(offset_, other.offset_);
+      return *this;
+    }
+    ~Room();
+    std::byte* data() const { return at_; }
+
+   private:
+    Spread* spread_ = nullptr;
+    std::byte* at_ = nullptr;
+    std::size_t offset_ = 0;  // 0: not in the segment
+  };
+
+ private:
+  void on_node(Call call);
+  void on_node_by_carrier(const Call& call);
+
+  team::Node& home_;
+  const Placement placement_;
+  const int rank_;
+  Shape shape_;
+  Near near_;
+  std::unique_ptr<Carrier> carrier_;
+  unsigned under_way_ = 0;  // transfers
+};
+
+}  // namespace nearfield::spread

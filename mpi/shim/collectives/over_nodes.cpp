@@ -1,0 +1,56 @@
+// Collectives of communicators over several nodes (engine/spread). The host's own algorithm is one of those that are
+// tried; what a node's ranks do among themselves is checked and reported as on one node.
+#include "mpi/shim/collectives/carry.hpp"
+
+namespace nearfield::mpi {
+
+int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+                     FunctionRef<int()> host_call) {
+  if (spread::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
+  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  team::Team* const team = c.near_team();
+  int code = MPI_SUCCESS;
+  const spread::Algorithm* row = nullptr;
+  auto leave = [&] {
+    if (team) team->track().leave();
+  };
+  auto fail = [&](const team::Broken& broken) {
+    leave();
+    return raise(comm, function, broken);
+  };
+  try {
+    if (team && team->broken_off()) [[unlikely]]
+      team->break_off("the communicator was given up when a rank could not go on", team->track().doing());
+    if (checks(c)) [[unlikely]]
+      collectives::compare_calls(team->track(), call);
+    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
+    if (call.bytes > c.spread->carrier().longest() / std::size_t(c.size) / std::size_t(c.spread->placement().most()))
+      return to_host(call.collective, Reason::algorithm, host_call);
+    if (team) team->track().enter(collectives::pack(call));
+    row = c.spread_chooser->perform(*c.spread, call,
+                                    [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
+    leave();
+  } catch (const team::Broken& broken) {
+    if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
+    try {  // the node's other ranks wait for us
+      team->break_off(broken.what(), team->track().doing());
+    } catch (const team::Broken& told) {
+      return fail(told);
+    }
+  } catch (const std::bad_alloc&) {
+    return give_up(c, comm, function, "out of memory");
+  }
+  if (!row) return code;
+  last_algorithm = row->name;
+  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    c.spread->home().progress.step_host();
+  if (stats_on) [[unlikely]] {
+    Tally& t = tally(call.collective);
+    t.calls.fetch_add(1, std::memory_order_relaxed);
+    t.bytes.fetch_add(call.bytes, std::memory_order_relaxed);
+    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  }
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

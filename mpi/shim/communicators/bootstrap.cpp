@@ -1,0 +1,53 @@
+#include "mpi/shim/communicators/bootstrap.hpp"
+
+#include <sched.h>
+
+#include "mpi/shim/communicators/presence.hpp"
+
+namespace nearfield::mpi {
+
+bool HostBootstrap::allgather(const void* mine, void* all, std::size_t bytes) {
+  MPI_Request request;
+  return host.Iallgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, comm_, &request) == MPI_SUCCESS &&
+         finish(request);
+}
+
+std::uint32_t HostBootstrap::all_and(std::uint32_t bits) {
+  std::uint32_t all = 0;
+  MPI_Request request;
+  const bool done =
+      host.Iallreduce(&bits, &all, 1, MPI_UINT32_T, MPI_BAND, comm_, &request) == MPI_SUCCESS && finish(request);
+  return done ? all : 0;
+}
+
+void HostBootstrap::idle() {
+  if (team::Node* const node = node_ever()) node->progress.turn();
+  sched_yield();
+}
+
+struct HostBootstrap::Joining : HostWaiter {
+  explicit Joining(MPI_Comm comm) : comm(comm) {}
+  void inspect(std::uint64_t elapsed) {
+    int rank = 0, size = 0;
+    host.Comm_rank(comm, &rank);
+    host.Comm_size(comm, &size);
+    if (comm == host.world && !the_messenger) look_for_absentees(rank, size, elapsed);
+    const double limit = node_ever() ? node_ever()->settings().stall_seconds * 1e9 : 0;
+    if (reported || limit <= 0 || double(elapsed) < limit) return;
+    reported = true;
+    log_line(LogLevel::error,
+             "rank %d of %d has waited %.0f s in the first collective call of a communicator for others to join", rank,
+             size, limit * 1e-9);
+  }
+  MPI_Comm comm;
+  bool reported = false;
+};
+
+bool HostBootstrap::finish(MPI_Request& request) {
+  int code = MPI_SUCCESS, done = 0;
+  wait_in_host([&] { return (code = host.Test(&request, &done, MPI_STATUS_IGNORE)) != MPI_SUCCESS || done; },
+               Joining(comm_));
+  return code == MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,21 @@
+// How the members of a communicator talk before they share memory: by the host's non-blocking forms and yields, since
+// hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
+#pragma once
+#include "mpi/shim/communicators/communicator.hpp"
+
+namespace nearfield::mpi {
+
+class HostBootstrap : public team::Bootstrap {
+ public:
+  explicit HostBootstrap(MPI_Comm comm) : comm_(comm) {}
+  bool allgather(const void* mine, void* all, std::size_t bytes) override;
+  std::uint32_t all_and(std::uint32_t bits) override;
+  void idle() override;
+
+ private:
+  struct Joining;
+  bool finish(MPI_Request& request);
+  MPI_Comm comm_;
+};
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,48 @@
+// Lanes between nodes as communicators of the host, and transfers as its non-blocking collectives.
+#pragma once
+#include <array>
+#include <atomic>
+#include <vector>
+
+#include "engine/spread/carrier.hpp"
+#include "engine/spread/placement.hpp"
+#include "mpi/shim/host.hpp"
+
+namespace nearfield::mpi {
+
+// Transfers that this process has under way: the host must be progressed whatever we wait for.
+extern std::atomic<int> transfers_under_way;
+
+class HostCarrier final : public spread::Carrier {
+ public:
+  // `comm`: the program's; `within`: of our node's ranks, which becomes ours. Throws std::bad_alloc.
+  HostCarrier(MPI_Comm comm, MPI_Comm within, const spread::Placement& placement, int rank);
+  ~HostCarrier() override;
+  void open(int lane) override;
+  void start(unsigned slot, int lane, const spread::Transfer& transfer) override;
+  bool done(unsigned slot) override;
+  std::size_t longest() const override;
+
+ private:
+  // Lengths and places as the host wants them, as long as it may look at them.
+  struct Amounts {
+    std::vector<int> bytes, at;
+    std::vector<MPI_Count> many;
+    std::vector<MPI_Aint> far;
+    void set(const spread::Parts& parts, bool large);
+  };
+  struct Slot {
+    MPI_Request request;
+    Amounts from, into;
+    bool busy = false;
+  };
+  const MPI_Comm comm_;
+  MPI_Comm within_;
+  const spread::Placement placement_;
+  const int rank_;
+  std::vector<MPI_Comm> lanes_;
+  std::vector<bool> open_;
+  std::array<Slot, slots> slots_;
+};
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,117 @@
+// The collectives of a communicator over several nodes: what it needs for them, made in its first collective call.
+//
+//   every rank                                          what all know then
+//   1. allgather by the host: its home, whether it can   who is on which node; without one rank the host serves all
+//   2. the host splits off its node's ranks, a team of   (alone on a node: no team)
+//      them
+//   3. agreement by the host: everybody has everything, or the host serves all
+//   4. bcast along lane 0 and the teams: what the first rank's settings say, and its shape
+//
+// A rank's home is the lowest rank among those that the messenger reaches: the same for all ranks of a node, since
+// these share one messenger.
+#include "engine/spread/groups.hpp"
+#include "mpi/shim/communicators/bootstrap.hpp"
+#include "mpi/shim/communicators/host_carrier.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+struct Told {
+  int home, willing;
+};
+
+// What counts is the first rank's.
+struct Words {
+  spread::Shape shape;
+  Choosing choosing;
+  bool reproducible;
+  char algorithm[512];
+};
+static_assert(std::is_trivially_copyable_v<Words>);
+
+spread::Placement placement_of(std::span<const Told> all) {
+  std::vector<int> home;
+  for (const Told& each : all) home.push_back(each.home);
+  return spread::Placement(home);
+}
+
+// Whether there is anything to gain: several nodes, with several ranks on one of them. The home of one that is alone is
+// itself.
+bool worth_it(std::span<const Told> all) {
+  bool one_node = true, alone = true;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    one_node &= all[r].home == all[0].home;
+    alone &= all[r].home == int(r);
+  }
+  return !one_node && !alone;
+}
+
+// Collective over a node's ranks; false on all of them.
+bool make_near(spread::Spread::Near& near, MPI_Comm within) {
+  int local = 0, locals = 1;
+  host.Comm_rank(within, &local);
+  host.Comm_size(within, &locals);
+  if (locals == 1) return true;
+  HostBootstrap bootstrap(within);
+  try {
+    near.chooser = std::make_unique<choosing::Chooser>();
+  } catch (const std::bad_alloc&) {
+    team::Team::decline(locals, bootstrap);
+    return false;
+  }
+  auto team = team::Team::create(*node_ever(), local, locals, bootstrap);
+  if (!team) return false;
+  near.team = std::move(*team);
+  near.chooser->serve(*near.team);
+  near.team->exact_bcast = host_compares_lengths;
+  return true;
+}
+
+}  // namespace
+
+void make_spread(Communicator& state, team::Bootstrap& bootstrap) {
+  auto all = team::room_for<Told>(state.size);
+  std::unique_ptr<spread::Chooser> chooser;
+  Told mine{lowest_near(state), 0};
+  try {
+    chooser = std::make_unique<spread::Chooser>();
+    mine.willing = node_ever() != nullptr;
+  } catch (const std::bad_alloc&) {
+  }
+  if (!bootstrap.allgather(&mine, all.data(), sizeof mine)) return;
+  for (const Told& each : all)
+    if (!each.willing) return;
+  if (!worth_it(all)) return;
+  MPI_Comm within = host.comm_null;
+  std::unique_ptr<spread::Spread> made;
+  if (host.Comm_split(state.comm, mine.home, state.rank, &within) == MPI_SUCCESS) {
+    spread::Spread::Near near;
+    if (make_near(near, within)) try {
+        spread::Placement placement = placement_of(all);
+        auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
+        within = host.comm_null;
+        made = std::make_unique<spread::Spread>(*node_ever(), std::move(placement), state.rank, std::move(near),
+                                                std::move(carrier));
+      } catch (const std::bad_alloc&) {
+      }
+    if (near.team) team::Team::close(std::move(near.team));
+  }
+  if (!bootstrap.all_and(made != nullptr)) {
+    if (within != host.comm_null) host.Comm_free(&within);
+    return;
+  }
+  const Settings& settings = node_ever()->settings();
+  Words words{};
+  words.shape = made->shape();
+  words.choosing = settings.choosing;
+  words.reproducible = settings.reproducible;
+  settings.algorithm.copy(words.algorithm, sizeof words.algorithm - 1);
+  spread::tell_all(*made, &words, sizeof words);
+  made->set_shape(words.shape);
+  made->reproducible = words.reproducible;
+  chooser->serve(words.choosing, words.algorithm);
+  state.spread_chooser = std::move(chooser);
+  state.spread = std::move(made);
+}
+
+}  // namespace nearfield::mpi
