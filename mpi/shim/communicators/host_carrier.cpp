@@ -94,7 +94,7 @@ void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
   const MPI_Datatype byte = host.byte;
   MPI_Request* const request = &s.request;
   auto call = [&](auto bytes, auto& from, auto& from_at, auto& into, auto& into_at, auto bcast, auto gather,
-                  auto scatter, auto allgather, auto alltoall) {
+                  auto scatter, auto allgather, auto alltoall) -> int {
     switch (t.move) {
       case Move::barrier: return host.Ibarrier(comm, request);
       case Move::bcast: return bcast(t.to, bytes, byte, t.root, comm, request);
