@@ -1,0 +1,14 @@
+// What conditions and estimates of algorithms over several nodes may depend on: the same on all ranks.
+#pragma once
+#include "engine/team/shape.hpp"
+
+namespace nearfield::spread {
+
+struct Shape {
+  team::Shape node;  // of the team of a node: node.size = ranks per node, 1: alone
+  int nodes = 1, ranks = 1;
+  bool equal = true;   // nodes have as many ranks each
+  bool blocks = true;  // ranks placed in blocks
+};
+
+}  // namespace nearfield::spread
