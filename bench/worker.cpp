@@ -2,6 +2,7 @@
 //
 // Usage: worker OPS SIZES BUFFERS SECONDS [ALGORITHM [WORDS]]      (lists separated by commas)
 //        worker OP SIZES tune SECONDS ALGORITHMS                   (`nearfield tune`: each forced, Nearfield only)
+//        worker network                                            (network.hpp: the host alone, over nodes)
 //
 // The same processes call the same operation of one communicator, which is switched between host and Nearfield by
 // MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose virtual CPUs move, absolute
@@ -29,6 +30,7 @@
 
 #include "bench/loops.hpp"
 #include "bench/measuring.hpp"
+#include "bench/network.hpp"
 #include "bench/steady.hpp"
 #include "bench/tuning.hpp"
 
@@ -49,12 +51,23 @@ void check(const Cell& cell) {
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
+int network() {
+  const bool several = NetworkBench().run();
+  if (!several && rank == 0) std::fprintf(stderr, "all %d ranks are on one node\n", size);
+  MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return several ? 0 : 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fprintf(stderr, "usage: %s OPS SIZES BUFFERS SECONDS [ALGORITHM [WORDS]] | OP SIZES tune SECONDS ALGORITHMS\n",
-                 argv[0]);
+  const bool measures_network = argc == 2 && !std::strcmp(argv[1], "network");
+  if (argc < 5 && !measures_network) {
+    std::fprintf(
+        stderr,
+        "usage: %s OPS SIZES BUFFERS SECONDS [ALGORITHM [WORDS]] | OP SIZES tune SECONDS ALGORITHMS | network\n",
+        argv[0]);
     return 2;
   }
   pin();
@@ -62,6 +75,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  if (measures_network) return network();
   // The control traffic goes through the world, which stays with the host.
   MPI_Info off;
   MPI_Info_create(&off);

@@ -23,6 +23,10 @@ template <Handing Machine::*which, double Handing::*member>
 double& handing(Machine& machine) {
   return machine.*which.*member;
 }
+template <double Network::*member>
+double& network(Machine& machine) {
+  return machine.network.*member;
+}
 
 constexpr MachineField fields[] = {
     {"line", "ns: a cache line from one core to another, one way", field<&Machine::line>},
@@ -58,6 +62,13 @@ constexpr MachineField fields[] = {
     {"far_left", "as pair_left", handing<&Machine::far_handing, &Handing::left>},
     {"far_fill", "as pair_fill", handing<&Machine::far_handing, &Handing::fill>},
     {"far_empty", "as pair_empty", handing<&Machine::far_handing, &Handing::empty>},
+    {"net_latency", "ns: a short message from node to node, one way", network<&Network::latency>},
+    {"net_message", "ns: from one short message of a rank to its next", network<&Network::message>},
+    {"net_byte", "ns per byte that one rank sends while it receives as many", network<&Network::byte>},
+    {"net_node_message", "ns: from one short message of a node to its next, all its ranks sending",
+     network<&Network::node_message>},
+    {"net_node_byte", "ns per byte that a node sends while it receives as many, by all its ranks",
+     network<&Network::node_byte>},
 };
 
 // How much two measurements of one state differ.

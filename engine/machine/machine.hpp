@@ -19,6 +19,19 @@ struct Handing {
   double empty = 0;  // out of it, by the other
 };
 
+// What it costs that bytes go from node to node, as programs of the host MPI find it. A *lane* is one rank of each
+// node; many lanes send as fast as they can until what the node's adapter bears is reached (the max-rate model of
+// Gropp, Olson and Samfass, EuroMPI 2016). Unless a file or a calibration says otherwise: 100 Gbit/s, of which messages
+// of MPI get 97 %, 200 million messages a second (the manufacturer's figures for ConnectX-5), and for what lies above,
+// switches and the host MPI, values that are usual there: 1.5 us, 3 million messages a second of each rank.
+struct Network {
+  double latency = 1500;      // a short message, one way, both ranks' work included
+  double message = 330;       // one lane: from a short message to the next
+  double byte = 0.085;        // one lane: per byte that it sends while it receives as many
+  double node_message = 5;    // all lanes of a node at once
+  double node_byte = 0.0825;  // all lanes of a node at once
+};
+
 // Times in nanoseconds, per byte where bytes are moved; sizes in bytes.
 struct Machine {
   double line = 100;          // a cache line from one core to another, one way
@@ -39,6 +52,7 @@ struct Machine {
   // Between cores that are near, and between those that are far, as two ranks have measured (calibration.hpp). A line
   // of 0: nobody has, and the figures are those of no machine.
   Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing;
+  Network network;
   // Between members, `far`: without a common last-level cache.
   const Handing& hand(bool far) const { return far && far_handing.line > 0 ? far_handing : handing; }
 };

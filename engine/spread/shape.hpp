@@ -1,4 +1,4 @@
-// What conditions and estimates of the rows may depend on: the same on all ranks of a communicator over several nodes.
+// What conditions and estimates of algorithms over several nodes may depend on: the same on all ranks.
 #pragma once
 #include "engine/team/shape.hpp"
 

@@ -1,0 +1,179 @@
+#include "engine/spread/costs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "engine/collectives/costs.hpp"
+
+namespace nearfield::spread {
+namespace {
+
+using collectives::Collective;
+
+double rounds(const Shape& s) { return double(std::bit_width(unsigned(s.nodes - 1))); }
+double others(const Shape& s) { return double(s.nodes - 1); }
+
+// ns per byte that each of `lanes` sends.
+double per_byte(const Shape& s, int lanes) {
+  const Network& net = s.node.machine.network;
+  return std::max(net.byte, net.node_byte * lanes);
+}
+
+// Operands that each of `lanes` ranks of a node combines, `bytes` of them in all.
+double folding(const Shape& s, int lanes, double bytes) {
+  team::Shape at_work = s.node;
+  at_work.size = lanes;
+  if (lanes == 1) at_work.ranks_per_cpu = 1;
+  return collectives::moving(at_work, bytes, s.node.machine.fold, bytes * lanes);
+}
+
+// The cheapest way that the ranks of one node have, blocks or vectors of `bytes`.
+double on_node(const Shape& s, Collective which, double bytes) {
+  if (s.node.size < 2) return 0;
+  Call call{which, std::max<std::size_t>(std::size_t(std::ceil(bytes)), 1)};
+  call.count = std::max<std::size_t>(call.bytes / 8, 1);
+  double least = impossible;
+  for (const auto& row : collectives::algorithms(which))
+    if (row.applies(s.node, call)) least = std::min(least, row.cost(s.node, call));
+  return least;
+}
+
+}  // namespace
+
+double net_messages(const Shape& s, int lanes, double messages, double bytes) {
+  if (s.nodes < 2) return 0;
+  const Network& net = s.node.machine.network;
+  const double turns = std::max(1.0, lanes / std::max(s.node.machine.cpus, 1.0));  // of ranks that share CPUs
+  const double apart = std::max(net.message * turns, net.node_message * lanes);
+  return net.latency + std::max(messages * apart - net.message, 0.0) + bytes * per_byte(s, lanes);
+}
+
+// Dissemination.
+double net_barrier(const Shape& s) { return rounds(s) * net_messages(s, 1, 1, 0); }
+
+// A binomial tree, or scattered by one and put together around a ring.
+double net_bcast(const Shape& s, int lanes, double bytes) {
+  const double parts = bytes * others(s) / s.nodes;
+  const double scattered = rounds(s) * net_messages(s, lanes, 1, 0) + parts * per_byte(s, lanes);
+  return std::min(rounds(s) * net_messages(s, lanes, 1, bytes), scattered + net_allgather(s, lanes, bytes / s.nodes));
+}
+
+// Linear, as that of blocks of several lengths is: the root's rank takes in everything.
+double net_gather(const Shape& s, int lanes, double bytes) {
+  return net_messages(s, lanes, others(s), others(s) * bytes);
+}
+
+// Bruck's or by doubling, or around a ring.
+double net_allgather(const Shape& s, int lanes, double bytes) {
+  const double doubled = rounds(s) * net_messages(s, lanes, 1, 0) + others(s) * bytes * per_byte(s, lanes);
+  return std::min(doubled, others(s) * net_messages(s, lanes, 1, bytes));
+}
+
+// Everybody sends everything at once.
+double net_alltoall(const Shape& s, int lanes, double bytes) {
+  return net_messages(s, lanes, others(s), others(s) * bytes);
+}
+
+double net_reduce(const Shape& s, int lanes, double bytes) {
+  const double whole = net_gather(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
+  return std::min(whole, net_reduce_scatter_block(s, lanes, bytes / s.nodes) + net_gather(s, lanes, bytes / s.nodes));
+}
+
+double net_allreduce(const Shape& s, int lanes, double bytes) {
+  const double whole = net_allgather(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
+  return std::min(whole,
+                  net_reduce_scatter_block(s, lanes, bytes / s.nodes) + net_allgather(s, lanes, bytes / s.nodes));
+}
+
+double net_reduce_scatter_block(const Shape& s, int lanes, double bytes) {
+  return net_alltoall(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
+}
+
+Phases leader_phases(const Shape& s, const Call& call) {
+  const double n = collectives::in_bytes(call), here = s.node.size, all = s.ranks;
+  using enum Collective;
+  switch (call.collective) {
+    case barrier: return {on_node(s, barrier, 0), net_barrier(s), on_node(s, barrier, 0)};
+    case bcast: return {0, net_bcast(s, 1, n), on_node(s, bcast, n)};
+    case reduce: return {on_node(s, reduce, n), net_reduce(s, 1, n), 0};
+    case allreduce: return {on_node(s, reduce, n), net_allreduce(s, 1, n), on_node(s, bcast, n)};
+    case allgather: return {on_node(s, gather, n), net_allgather(s, 1, here * n), on_node(s, bcast, all * n)};
+    case alltoall:
+      return {on_node(s, gather, all * n), net_alltoall(s, 1, here * here * n), on_node(s, scatter, all * n)};
+    case gather: return {on_node(s, gather, n), net_gather(s, 1, here * n), 0};
+    case scatter: return {0, net_gather(s, 1, here * n), on_node(s, scatter, n)};
+    case reduce_scatter_block:
+      return {on_node(s, reduce, all * n), net_reduce_scatter_block(s, 1, here * n), on_node(s, scatter, n)};
+    default: return {0, impossible, 0};
+  }
+}
+
+Phases lanes_phases(const Shape& s, const Call& call) {
+  const int lanes = s.node.size;
+  const double n = collectives::in_bytes(call), share = n / lanes, nodes = s.nodes;
+  using enum Collective;
+  if (!s.equal) return {0, impossible, 0};
+  switch (call.collective) {
+    case bcast: return {on_node(s, scatter, share), net_bcast(s, lanes, share), on_node(s, allgather, share)};
+    case reduce:
+      return {on_node(s, reduce_scatter_block, share), net_reduce(s, lanes, share), on_node(s, gather, share)};
+    case allreduce:
+      return {on_node(s, reduce_scatter_block, share), net_allreduce(s, lanes, share), on_node(s, allgather, share)};
+    case allgather: return {0, net_allgather(s, lanes, n), nodes * on_node(s, allgather, n)};
+    case alltoall: return {on_node(s, alltoall, nodes * n), net_alltoall(s, lanes, lanes * n), 0};
+    case gather: return {0, net_gather(s, lanes, n), on_node(s, gather, nodes * n)};
+    case scatter: return {on_node(s, scatter, nodes * n), net_gather(s, lanes, n), 0};
+    case reduce_scatter_block:
+      return {nodes * on_node(s, reduce_scatter_block, n), net_reduce_scatter_block(s, lanes, n), 0};
+    default: return {0, impossible, 0};
+  }
+}
+
+namespace {
+
+// One chunk out of `count`. What the whole takes from memory, a chunk does not find in a cache.
+Phases phases_in(const Shape& s, const Call& call, int count) {
+  if (call.collective == Collective::barrier) return {0, impossible, 0};
+  const auto phases = s.equal ? lanes_phases : leader_phases;
+  Call part = call;
+  part.bytes = std::max<std::size_t>(call.bytes / std::size_t(count), 1);
+  const Phases whole = phases(s, call), chunk = phases(s, part);
+  return {std::max(chunk.before, whole.before / count), chunk.network, std::max(chunk.after, whole.after / count)};
+}
+
+// The first chunk fills the pipeline, each of the others takes as long as the slower of the two.
+double piped(const Phases& chunk, int count) {
+  return chunk.all() + (count - 1) * std::max(chunk.network, chunk.on_nodes());
+}
+
+}  // namespace
+
+int chunks(const Shape& s, const Call& call) {
+  int best = 1;
+  double least = piped(phases_in(s, call, 1), 1);
+  for (int count = 2; count <= most_chunks && std::size_t(count) <= call.bytes; ++count)
+    if (const double cost = piped(phases_in(s, call, count), count); cost < least) best = count, least = cost;
+  return best;
+}
+
+Phases chunk_phases(const Shape& s, const Call& call) { return phases_in(s, call, chunks(s, call)); }
+
+double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, call).all(); }
+double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
+double pipelined_cost(const Shape& s, const Call& call) {
+  const int count = chunks(s, call);
+  return piped(phases_in(s, call, count), count);
+}
+
+std::span<const Estimate> estimates() {
+  static constexpr Estimate rows[] = {
+      {"leader", leader_cost, leader_phases, "on each node, then by one rank of each over the network, and back"},
+      {"lanes", lanes_cost, lanes_phases,
+       "every rank carries its part over the network, at the same time as the others"},
+      {"pipelined", pipelined_cost, chunk_phases, "in chunks: one on the network while nodes are at work on others"},
+  };
+  return rows;
+}
+
+}  // namespace nearfield::spread

@@ -1,0 +1,62 @@
+// Estimates of algorithms over several nodes: nanoseconds until the slowest rank is through.
+//
+//   before      on each node, by the cheapest of its own algorithms (collectives/costs.hpp)
+//   network     by the host MPI, among one rank of each node (a lane), or in all lanes at once
+//   after       on each node again
+//
+// A network phase costs what the usual algorithms of hosts do (Thakur, Rabenseifner and Gropp, Optimization of
+// Collective Communication Operations in MPICH, 2005; Open MPI's and Intel's are of the same orders) by the figures of
+// the network (machine.hpp). A pipeline works on chunks: while one is on the network, the nodes are at work on others.
+#pragma once
+#include <span>
+
+#include "engine/collectives/call.hpp"
+#include "engine/spread/shape.hpp"
+
+namespace nearfield::spread {
+
+using collectives::Call;
+
+// What is estimated for what an algorithm cannot do.
+inline constexpr double impossible = 1e12;
+
+// So many messages of each of `lanes` ranks on every node, one right after the other, `bytes` in all from each rank.
+double net_messages(const Shape& s, int lanes, double messages, double bytes);
+
+// In each of `lanes` at once; `bytes` are of one node's block in one lane.
+double net_barrier(const Shape& s);
+double net_bcast(const Shape& s, int lanes, double bytes);
+double net_gather(const Shape& s, int lanes, double bytes);  // scatter as well
+double net_allgather(const Shape& s, int lanes, double bytes);
+double net_alltoall(const Shape& s, int lanes, double bytes);
+// The lanes combine what they get: by gathering everything, or parts of it where that is cheaper.
+double net_reduce(const Shape& s, int lanes, double bytes);
+double net_allreduce(const Shape& s, int lanes, double bytes);
+double net_reduce_scatter_block(const Shape& s, int lanes, double bytes);
+
+struct Phases {
+  double before = 0, network = 0, after = 0;
+  double on_nodes() const { return before + after; }
+  double all() const { return before + network + after; }
+};
+Phases leader_phases(const Shape& s, const Call& call);
+Phases lanes_phases(const Shape& s, const Call& call);
+// Of one chunk out of chunks(s, call): by lanes, or by leaders where nodes are not equal.
+Phases chunk_phases(const Shape& s, const Call& call);
+// The number of chunks for which a pipeline is estimated to take least.
+int chunks(const Shape& s, const Call& call);
+inline constexpr int most_chunks = 16;
+
+double leader_cost(const Shape& s, const Call& call);
+double lanes_cost(const Shape& s, const Call& call);
+double pipelined_cost(const Shape& s, const Call& call);
+
+struct Estimate {
+  const char* name;
+  double (*cost)(const Shape&, const Call&);
+  Phases (*phases)(const Shape&, const Call&);
+  const char* about;
+};
+std::span<const Estimate> estimates();
+
+}  // namespace nearfield::spread

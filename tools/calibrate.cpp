@@ -1,0 +1,216 @@
+#include "tools/calibrate.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "engine/base/settings.hpp"
+#include "engine/copying/copy.hpp"
+#include "engine/machine/calibration.hpp"
+#include "engine/machine/cpus.hpp"
+#include "engine/memory/copy_buffers.hpp"
+#include "engine/processor/processor.h"
+#include "engine/reducing/fold.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield {
+namespace {
+
+using waiting::nanoseconds;
+
+struct Shared {
+  alignas(128) std::atomic<std::uint64_t> flag[64][16];  // one writer each, monotone
+  alignas(128) double result[16];
+};
+
+std::byte* shared_bytes(std::size_t bytes) {
+  void* const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) std::exit(3);
+  std::memset(at, 1, bytes);
+  return static_cast<std::byte*>(at);
+}
+
+void pin(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  sched_setaffinity(0, sizeof one, &one);
+}
+
+// Runs `body(me)` in processes pinned to `cpus`; each result comes back.
+std::vector<double> run(Shared& shared, const std::vector<int>& cpus, const std::function<double(int)>& body) {
+  std::memset(static_cast<void*>(&shared), 0, sizeof shared);
+  for (std::size_t me = 0; me < cpus.size(); ++me) {
+    if (fork()) continue;
+    setsid();  // as launchers do: a scheduling group of its own
+    pin(cpus[me]);
+    alarm(10);
+    shared.result[me] = body(int(me));
+    _exit(0);
+  }
+  while (wait(nullptr) > 0) {
+  }
+  return {shared.result, shared.result + cpus.size()};
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+void await(const std::atomic<std::uint64_t>& flag, std::uint64_t value) {
+  while (flag.load(std::memory_order_acquire) < value) processor::pause();  // pairs with the release stores below
+}
+
+double line_time(Shared& shared, int me) {
+  std::vector<double> rounds;
+  std::uint64_t n = 0;
+  for (int round = 0; round < 9; ++round) {
+    const auto start = nanoseconds();
+    for (int i = 0; i < 500; ++i) {
+      ++n;
+      if (me == 0) shared.flag[0][0].store(n, std::memory_order_release);
+      await(shared.flag[1 - me][0], n);
+      if (me == 1) shared.flag[1][0].store(n, std::memory_order_release);
+    }
+    rounds.push_back(double(nanoseconds() - start) / 1000);
+  }
+  return median(rounds);
+}
+
+// The second process works on what the first has just written.
+double after_writing(Shared& shared, int me, std::byte* source, std::size_t bytes, const std::function<void()>& work) {
+  std::vector<double> rounds;
+  for (std::uint64_t n = 1; n <= 60; ++n) {
+    if (me == 0) {
+      std::memset(source, int(n), bytes);
+      shared.flag[0][0].store(n, std::memory_order_release);
+      await(shared.flag[1][0], n);
+    } else {
+      await(shared.flag[0][0], n);
+      const auto start = nanoseconds();
+      work();
+      rounds.push_back(double(nanoseconds() - start));
+      shared.flag[1][0].store(n, std::memory_order_release);
+    }
+  }
+  return me ? median(rounds) : 0;
+}
+
+double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
+  std::vector<double> rounds;
+  for (int round = 0; round < 3; ++round) {
+    const auto start = nanoseconds();
+    copying::copy(to, from, bytes, copying::Store::streaming);
+    rounds.push_back(double(nanoseconds() - start) / double(bytes));
+  }
+  return median(rounds);
+}
+
+// The first CPU that has another last-level cache than the first two, which share theirs; -1: there is none.
+int beyond_the_cache(const std::vector<int>& cpus) {
+  auto cache = [](int cpu) {
+    memory::Cpus one{};
+    one.allowed.bits.set(std::size_t(cpu));
+    return memory::shared_cache(one);
+  };
+  if (cache(cpus[0]) != cache(cpus[1])) return -1;
+  const auto other = std::ranges::find_if(cpus, [&](int cpu) { return cache(cpu) != cache(cpus[0]); });
+  return other == cpus.end() ? -1 : *other;
+}
+
+}  // namespace
+
+Machine calibrate() {
+  Machine machine;
+  if (auto known = read_stored_machine(stored_machine())) {
+    machine.handing = known->handing, machine.far_handing = known->far_handing;
+    machine.network = known->network;
+  }
+  const memory::Cpus available = memory::available_cpus();
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < 1024; ++cpu)
+    if (available.allowed.bits[std::size_t(cpu)]) cpus.push_back(cpu);
+  auto& shared = *reinterpret_cast<Shared*>(shared_bytes(sizeof(Shared)));
+  constexpr std::size_t near = 256 << 10, far = 96 << 20;
+  std::byte *const a = shared_bytes(near), *const b = shared_bytes(near), *const c = shared_bytes(near);
+  if (cpus.size() >= 2) {
+    const std::vector<int> two = {cpus[0], cpus[1]};
+    auto line = [&](int other) {
+      return run(shared, {cpus[0], other}, [&](int me) { return line_time(shared, me); })[0];
+    };
+    machine.line = line(cpus[1]);
+    if (const int other = beyond_the_cache(cpus); other >= 0) {
+      machine.near = machine.line;
+      machine.line = line(other);
+    }
+    machine.copy =
+        run(shared, two,
+            [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /
+        double(near);
+    const auto sum = reducing::fold(reducing::Op::sum, reducing::Type::f64);
+    machine.fold = run(shared, two,
+                       [&](int me) {
+                         return after_writing(shared, me, a, near, [&] {
+                           const void* const in[] = {a, b};
+                           void* out = c;
+                           sum(&out, 1, in, 2, near / 8);
+                         });
+                       })[1] /
+                   double(2 * near);
+  }
+  if (cpus.size() >= 2) {
+    memory::Cpus one{};
+    one.allowed.bits.set(std::size_t(cpus[0]));
+    const std::size_t span =
+        memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
+    auto& words = *reinterpret_cast<Calibration::Words*>(shared_bytes(sizeof(Calibration::Words)));
+    auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
+    std::byte* const rooms = shared_bytes(span);
+    auto measure = [&](int other) {
+      std::memset(static_cast<void*>(&words), 0, sizeof words);
+      found = {};
+      run(shared, {cpus[0], other}, [&](int me) {
+        Calibration pair{words, a, {rooms, span}};
+        if (me == 1) pair.second();
+        else if (const auto handing = pair.first([](double) { return true; })) found = *handing;
+        return 0.0;
+      });
+      if (found.fill > 0) learn(machine, found);
+    };
+    measure(cpus[1]);
+    if (const int other = beyond_the_cache(cpus); other >= 0) measure(other);
+  }
+  std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
+  machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
+  const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;
+  const auto together =
+      run(shared, std::vector<int>(cpus.begin(), cpus.begin() + std::ptrdiff_t(workers)),
+          [&](int me) { return out_of_cache(from + std::size_t(me) * part, to + std::size_t(me) * part, part); });
+  machine.all_memory = *std::max_element(together.begin(), together.end()) / double(workers);
+  // Eight processes on one CPU meet again and again.
+  constexpr int crowd = 8, meetings = 300;
+  const auto turns = run(shared, std::vector<int>(crowd, cpus[0]), [&](int) {
+    auto& gate = shared.flag[0][0];
+    auto meet = [&](std::uint64_t n) {
+      if (gate.fetch_add(1, std::memory_order_acq_rel) + 1 == n * crowd) return;
+      while (gate.load(std::memory_order_acquire) < n * crowd) sched_yield();
+    };
+    meet(1);
+    const auto start = nanoseconds();
+    for (std::uint64_t n = 2; n <= meetings; ++n) meet(n);
+    return double(nanoseconds() - start) / (meetings - 1) / crowd;
+  });
+  machine.turn = median(turns) / 2;  // collectives/costs.hpp, around(): so deep a crowd takes twice its turns
+  return machine;
+}
+
+}  // namespace nearfield

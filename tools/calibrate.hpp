@@ -1,0 +1,10 @@
+// Measures the figures of this machine by processes on CPUs of their own, in about a second.
+#pragma once
+#include "engine/machine/machine.hpp"
+
+namespace nearfield {
+
+// What only ranks can measure, they (what changes cores) or those of several nodes (the network), is kept as stored.
+Machine calibrate();
+
+}  // namespace nearfield
