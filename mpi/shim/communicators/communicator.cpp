@@ -45,6 +45,7 @@ std::recursive_mutex first_use;  // of a communicator, by several threads; an er
 team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
 team::Team* base_team;           // of the world, or of what it has on this node
 MPI_Group members_group;         // of the messenger's members
+bool several_nodes;              // whether the world has no team of all its ranks
 int keyval;
 int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
 thread_local bool creating;  // inside of the host on our own behalf
@@ -190,7 +191,9 @@ void make_team(Communicator& state) {
   const bool nested = std::exchange(creating, true);
   try {
     auto chooser = the_node ? new_chooser() : nullptr;
-    if (!chooser) {
+    if (several_nodes && make_spread(state, bootstrap)) {
+      if (state.spread) watch(state);
+    } else if (!chooser) {
       team::Team::decline(state.size, bootstrap);
     } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
       state.team = std::move(*team);
@@ -200,10 +203,7 @@ void make_team(Communicator& state) {
       state.team->exact_bcast = host_compares_lengths;
       watch(state);
     } else {
-      const std::string& why = team.error().text;
-      make_spread(state, bootstrap);
-      if (state.spread) watch(state);
-      else log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, why.c_str());
+      log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
     }
   } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
@@ -262,11 +262,13 @@ void start_messages(bool threaded) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
   } else if (state->size > 1) {
+    state->team_tried = false;  // with its first collective call
     MPI_Comm comm = split_by_node(state->size);
     if (comm != host.comm_null) {
       start_messages_of_node(comm, threaded);
       host.Comm_free(&comm);
     }
+    several_nodes = true;
     if (the_messenger) state->context = 1;
   }
   if (state->size == 1 && !the_messenger) state->team.reset();

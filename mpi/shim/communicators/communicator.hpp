@@ -67,7 +67,8 @@ void note_revoked();
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
-void make_spread(Communicator& state, team::Bootstrap& bootstrap);
+// False: its ranks share a node, nothing has been made. By all ranks of it.
+bool make_spread(Communicator& state, team::Bootstrap& bootstrap);
 int lowest_near(const Communicator& state);  // the lowest rank that the messenger reaches, or our own
 
 // Local. nullptr: the host serves the call (handle invalid, MPI not running, ...).

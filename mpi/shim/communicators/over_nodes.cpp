@@ -35,17 +35,6 @@ spread::Placement placement_of(std::span<const Told> all) {
   return spread::Placement(home);
 }
 
-// Whether there is anything to gain: several nodes, with several ranks on one of them. The home of one that is alone is
-// itself.
-bool worth_it(std::span<const Told> all) {
-  bool one_node = true, alone = true;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    one_node &= all[r].home == all[0].home;
-    alone &= all[r].home == int(r);
-  }
-  return !one_node && !alone;
-}
-
 // Collective over a node's ranks; false on all of them.
 bool make_near(spread::Spread::Near& near, MPI_Comm within) {
   int local = 0, locals = 1;
@@ -69,7 +58,7 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
 
 }  // namespace
 
-void make_spread(Communicator& state, team::Bootstrap& bootstrap) {
+bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   auto all = team::room_for<Told>(state.size);
   std::unique_ptr<spread::Chooser> chooser;
   Told mine{lowest_near(state), 0};
@@ -78,10 +67,19 @@ void make_spread(Communicator& state, team::Bootstrap& bootstrap) {
     mine.willing = node_ever() != nullptr;
   } catch (const std::bad_alloc&) {
   }
-  if (!bootstrap.allgather(&mine, all.data(), sizeof mine)) return;
-  for (const Told& each : all)
-    if (!each.willing) return;
-  if (!worth_it(all)) return;
+  bool one_node = true, alone = true, willing = bootstrap.allgather(&mine, all.data(), sizeof mine);
+  for (int r = 0; r < state.size; ++r) {
+    const Told& each = all[std::size_t(r)];
+    willing &= each.willing != 0;
+    one_node &= each.home == all[0].home;
+    alone &= each.home == r;  // of one that is alone on its node
+  }
+  if (one_node) return false;
+  if (!willing || alone) {
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size,
+             alone ? "each of them is alone on its node" : "a rank cannot take part");
+    return true;
+  }
   MPI_Comm within = host.comm_null;
   std::unique_ptr<spread::Spread> made;
   if (host.Comm_split(state.comm, mine.home, state.rank, &within) == MPI_SUCCESS) {
@@ -98,7 +96,9 @@ void make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   }
   if (!bootstrap.all_and(made != nullptr)) {
     if (within != host.comm_null) host.Comm_free(&within);
-    return;
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: a node's ranks cannot share memory",
+             state.size);
+    return true;
   }
   const Settings& settings = node_ever()->settings();
   Words words{};
@@ -112,6 +112,7 @@ void make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   chooser->serve(words.choosing, words.algorithm);
   state.spread_chooser = std::move(chooser);
   state.spread = std::move(made);
+  return true;
 }
 
 }  // namespace nearfield::mpi
