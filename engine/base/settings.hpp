@@ -31,7 +31,7 @@ struct Settings {
   bool check{};
   std::string algorithm;  // grammar in choosing/choose.hpp
   Choosing choosing{};
-  std::string tuned;  // that file
+  std::string tuned;    // that file
   bool reproducible{};  // reductions over nodes in rank order
   double stall_seconds{};
   std::uint32_t ways_left_out = 0;
