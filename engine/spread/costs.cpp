@@ -132,39 +132,40 @@ Phases lanes_phases(const Shape& s, const Call& call) {
 
 namespace {
 
-// One chunk out of `count`. What the whole takes from memory, a chunk does not find in a cache.
-Phases phases_in(const Shape& s, const Call& call, int count) {
-  if (call.collective == Collective::barrier) return {0, impossible, 0};
-  const auto phases = s.equal ? lanes_phases : leader_phases;
-  Call part = call;
-  part.bytes = std::max<std::size_t>(call.bytes / std::size_t(count), 1);
-  const Phases whole = phases(s, call), chunk = phases(s, part);
-  return {std::max(chunk.before, whole.before / count), chunk.network, std::max(chunk.after, whole.after / count)};
-}
+struct Pipeline {
+  int chunks;
+  Phases chunk;
+  // The first chunk fills the pipeline, each of the others takes as long as the slower of the two.
+  double cost() const { return chunk.all() + (chunks - 1) * std::max(chunk.network, chunk.on_nodes()); }
+};
 
-// The first chunk fills the pipeline, each of the others takes as long as the slower of the two.
-double piped(const Phases& chunk, int count) {
-  return chunk.all() + (count - 1) * std::max(chunk.network, chunk.on_nodes());
+Pipeline best_pipeline(const Shape& s, const Call& call) {
+  if (call.collective == Collective::barrier) return {1, {0, impossible, 0}};
+  const auto phases = s.equal ? lanes_phases : leader_phases;
+  const Phases whole = phases(s, call);
+  Pipeline best{1, whole};
+  for (const int count : {2, 3, 4, 6, 8, 12, most_chunks}) {
+    Call part = call;
+    part.bytes = call.bytes / std::size_t(count);
+    if (part.bytes < least_chunk) break;
+    Phases chunk = phases(s, part);
+    // What the whole takes from memory, a chunk does not find in a cache.
+    chunk.before = std::max(chunk.before, whole.before / count);
+    chunk.after = std::max(chunk.after, whole.after / count);
+    if (const Pipeline other{count, chunk}; other.cost() < best.cost()) best = other;
+  }
+  return best;
 }
 
 }  // namespace
 
-int chunks(const Shape& s, const Call& call) {
-  int best = 1;
-  double least = piped(phases_in(s, call, 1), 1);
-  for (int count = 2; count <= most_chunks && std::size_t(count) <= call.bytes; ++count)
-    if (const double cost = piped(phases_in(s, call, count), count); cost < least) best = count, least = cost;
-  return best;
-}
+int chunks(const Shape& s, const Call& call) { return best_pipeline(s, call).chunks; }
 
-Phases chunk_phases(const Shape& s, const Call& call) { return phases_in(s, call, chunks(s, call)); }
+Phases chunk_phases(const Shape& s, const Call& call) { return best_pipeline(s, call).chunk; }
 
 double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, call).all(); }
 double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
-double pipelined_cost(const Shape& s, const Call& call) {
-  const int count = chunks(s, call);
-  return piped(phases_in(s, call, count), count);
-}
+double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 
 std::span<const Estimate> estimates() {
   static constexpr Estimate rows[] = {

@@ -43,9 +43,11 @@ Phases leader_phases(const Shape& s, const Call& call);
 Phases lanes_phases(const Shape& s, const Call& call);
 // Of one chunk out of chunks(s, call): by lanes, or by leaders where nodes are not equal.
 Phases chunk_phases(const Shape& s, const Call& call);
-// The number of chunks for which a pipeline is estimated to take least.
+// The number of chunks for which a pipeline is estimated to take least. Some microseconds: for once per cell, not per
+// call.
 int chunks(const Shape& s, const Call& call);
 inline constexpr int most_chunks = 16;
+inline constexpr std::size_t least_chunk = 256;  // bytes
 
 double leader_cost(const Shape& s, const Call& call);
 double lanes_cost(const Shape& s, const Call& call);
