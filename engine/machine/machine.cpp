@@ -67,8 +67,7 @@ constexpr MachineField fields[] = {
     {"net_byte", "ns per byte of a rank's long messages", network<&Network::byte>},
     {"net_node_message", "ns: from one short message of a node to its next, all its ranks sending",
      network<&Network::node_message>},
-    {"net_node_byte", "ns per byte of a node's, all its ranks sending",
-     network<&Network::node_byte>},
+    {"net_node_byte", "ns per byte of a node's, all its ranks sending", network<&Network::node_byte>},
 };
 
 // How much two measurements of one state differ.
