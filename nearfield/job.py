@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import Any
@@ -34,16 +35,20 @@ def present_job() -> Job | None:
     return None
 
 
+def without_nearfield(preloaded: str) -> str:
+    """What is preloaded besides Nearfield; names are separated as the loader takes them."""
+    return " ".join(name for name in re.split("[ :]", preloaded) if name and "libnearfield" not in name)
+
+
 def measure_network(job: Job) -> dict[str, Any] | None:
     """The figures of the network on the first rank of each node, None on all others; every rank of the job has to call.
 
     Keys are nodes, lanes (ranks per node that sent at once) and the net_... of a machine. The plain host is measured.
     Raises ValueError where the job has one node, and where it fails.
     """
-    preloaded = [name for name in os.environ.get("LD_PRELOAD", "").split() if "libnearfield" not in name]
     done = subprocess.run(
         [str(program(f"nearfield-bench-{job.abi}")), "network"],
-        env=os.environ | {"LD_PRELOAD": " ".join(preloaded)},
+        env=os.environ | {"LD_PRELOAD": without_nearfield(os.environ.get("LD_PRELOAD", ""))},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

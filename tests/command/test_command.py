@@ -11,6 +11,7 @@ import pytest
 
 from nearfield import apps
 from nearfield.bench import WITHOUT_SIZE, parse_sizes
+from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
 from nearfield.libraries import program
 from nearfield.operations import OPERATIONS
 from nearfield.summary import cells_of, pairs
@@ -346,6 +347,24 @@ def set_figures(env: dict[str, str], *figures: str) -> subprocess.CompletedProce
     """Stores figures of this machine by the program that the command uses."""
     words = [str(program("nearfield-model")), "set", *figures]
     return subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, timeout=10)
+
+
+def test_a_rank_knows_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for names in LAUNCHERS:
+        for name in names[:2]:
+            monkeypatch.delenv(name, raising=False)
+    assert present_job() is None
+    monkeypatch.setenv("PMI_RANK", "3")
+    assert present_job() is None  # a launcher's, but of how many ranks?
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert present_job() is None
+    monkeypatch.setenv("PMI_SIZE", "8")
+    assert present_job() == Job(3, 8, "mpich")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    assert present_job() == Job(0, 4, "ompi")
+    assert without_nearfield("/a/b.so:/x/libnearfield.so /x/libnearfield-heap.so  c.so") == "/a/b.so c.so"
+    assert without_nearfield("") == ""
 
 
 def test_only_figures_of_a_machine_are_stored(tmp_path: Path) -> None:
