@@ -67,7 +67,7 @@ class NetworkBench {
   }
 
  private:
-  static constexpr int batches = 7, trips = 40;
+  static constexpr int batches = 10, trips = 15;
   static constexpr long fewer_bytes = 256 << 10, fewer_messages = 64, times_more = 4;
 
   static void wait(MPI_Request* requests, int count) {

@@ -23,6 +23,7 @@ MESSAGES = (
     "As programs do: sendrecv, waitall, waits, anysource, testloop, halo, waitany, probe. "
     "Calls that find nothing: test, testall, testany, iprobe."
 )
+RANKS_PER_NODE = "By default as many as the machine has CPUs."
 
 
 @app.command()
@@ -154,9 +155,20 @@ def model(
         str, typer.Option(help="Numbers of ranks: 2:192 (powers of two and the end), or a list.")
     ] = "2:32",
     sizes: Annotated[str, typer.Option(help="Bytes: 8:16M, or a list.")] = "8:16M",
+    nodes: Annotated[
+        str,
+        typer.Option(
+            help="Numbers of nodes, as --ranks: algorithms over nodes instead, of --ranks-per-node."
+        ),
+    ] = "",
+    ranks_per_node: Annotated[int, typer.Option(help=RANKS_PER_NODE)] = 0,
     machine: Annotated[str, typer.Option(help="here, a preset (epyc-2x96, knl-64) or a file.")] = "here",
     calibrate: Annotated[
-        bool, typer.Option(help="Measure this machine's figures first and store them.")
+        bool,
+        typer.Option(
+            help="Measure this machine's figures first and store them; started by mpiexec on several nodes,"
+            " those of the network, on each node."
+        ),
     ] = False,
     simulate: Annotated[
         bool, typer.Option(help="alltoall: every order in the machine's simulated caches instead.")
@@ -166,7 +178,7 @@ def model(
         int, typer.Option(help="Simulated: bytes between the places of two ranks' buffers.")
     ] = 0,
     json: Annotated[Path | None, typer.Option(help="Write the cells as JSON.")] = None,
-    svg: Annotated[Path | None, typer.Option(help="Write a plot.")] = None,
+    svg: Annotated[Path | None, typer.Option("--svg", "--plot", help="Write a plot.")] = None,
 ) -> None:
     """What every algorithm is estimated to cost, and which one would be chosen."""
     from json import dumps
@@ -174,6 +186,7 @@ def model(
     from nearfield import model as models
     from nearfield import simulate as simulating
     from nearfield.bench import parse_ranks, parse_sizes
+    from nearfield.job import present_job
 
     def work() -> None:
         if simulate:
@@ -187,11 +200,18 @@ def model(
                 simulating.plot(rows, svg)
             return
         if calibrate:
-            typer.echo(f"stored in {models.calibrate()}", err=True)
+            stored = models.calibrate()
+            if (job := present_job()) and job.rank > 0:
+                return
+            typer.echo(f"stored in {stored}", err=True)
         cells = []
         for name in op.split(","):
-            cells += models.predict(name, parse_ranks(ranks), parse_sizes(sizes), machine)
-        models.show(cells)
+            if nodes:
+                each = models.ranks_of_a_node(ranks_per_node, machine)
+                cells += models.predict_nodes(name, parse_ranks(nodes), each, parse_sizes(sizes), machine)
+            else:
+                cells += models.predict(name, parse_ranks(ranks), parse_sizes(sizes), machine)
+        (models.show_nodes if nodes else models.show)(cells)
         if json:
             json.write_text(dumps(cells, indent=1))
         if svg:
@@ -205,6 +225,8 @@ def explain(
     op: Annotated[str, typer.Argument(help="A collective.")],
     ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 2,
     bytes: Annotated[str, typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M.")] = "8",
+    nodes: Annotated[int, typer.Option(help="Over so many nodes, of --ranks-per-node.")] = 1,
+    ranks_per_node: Annotated[int, typer.Option(help=RANKS_PER_NODE)] = 0,
     machine: Annotated[str, typer.Option(help="here, a preset (epyc-2x96, knl-64) or a file.")] = "here",
     json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
 ) -> None:
@@ -213,13 +235,19 @@ def explain(
 
     from nearfield import explain as explaining
     from nearfield.bench import parse_sizes
+    from nearfield.model import ranks_of_a_node
 
     def work() -> None:
-        found = explaining.explain(op, ranks, parse_sizes(bytes)[0], machine)
+        size = parse_sizes(bytes)[0]
+        if nodes > 1:
+            each = ranks_of_a_node(ranks_per_node, machine)
+            found = explaining.explain_nodes(op, nodes, each, size, machine)
+        else:
+            found = explaining.explain(op, ranks, size, machine)
         if json:
             typer.echo(dumps(found, indent=1))
         else:
-            explaining.show(found)
+            (explaining.show_nodes if nodes > 1 else explaining.show)(found)
 
     _guard(work)
 
@@ -233,7 +261,10 @@ def tune(
     seconds: Annotated[float, typer.Option(help="Time per operation and size.")] = 0.3,
     out: Annotated[Path | None, typer.Option(help="The file; by default where ranks look for it.")] = None,
 ) -> None:
-    """Measure which algorithms are fastest here and write a file for NEARFIELD_CHOOSE=file."""
+    """Measure which algorithms are fastest here and write a file for NEARFIELD_CHOOSE=file.
+
+    Over nodes nothing is tuned beforehand: jobs try what there is in their first calls (NEARFIELD_CHOOSE=trial).
+    """
     from nearfield import tune as tuning
     from nearfield.bench import parse_ranks, parse_sizes
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from nearfield.model import ask
+from nearfield.model import ask, describe_network
 from nearfield.tables import print_table
 from nearfield.tune import stored_tuning, tuned_cell
 
@@ -21,6 +21,49 @@ def explain(op: str, ranks: int, size: int, machine: str) -> dict[str, Any]:
     cell, *rows = ask("explain", op, str(ranks), str(size), machine)
     path = Path(os.environ.get("NEARFIELD_TUNED") or stored_tuning())
     return cell | {"rows": rows, "tuned": tuned_cell(op, ranks, size, path), "file": str(path)}
+
+
+def explain_nodes(op: str, nodes: int, ranks_per_node: int, size: int, machine: str) -> dict[str, Any]:
+    """The cell (see model.predict_nodes) with `rows`, one per algorithm over nodes.
+
+    Rows have name, applies, ns, before, network, after (ns on nodes, between them, on nodes; of a chunk where the algorithm
+    works in chunks) and about.
+    """
+    cell, *rows = ask("explain", op, f"{nodes}x{ranks_per_node}", str(size), machine)
+    return cell | {"rows": rows}
+
+
+def show_nodes(found: dict[str, Any]) -> None:
+    """Prints the explanation of a call over nodes."""
+    console = Console(highlight=False, soft_wrap=True)
+    where = f"{found['nodes']} nodes of {found['ranks_per_node']} ranks"
+    console.print(f"{found['op']} of {found['bytes']} bytes on {where}: {found['chosen']}, by the model")
+    chosen = next((row for row in found["rows"] if row["name"] == found["chosen"]), None)
+    if chosen is None:
+        console.print("  no algorithm over nodes applies; the host carries it")
+        return
+    console.print(f"  {chosen['about']}", markup=False)
+    on_nodes = chosen["before"] + chosen["after"]
+    if chosen["name"] == "pipelined" and found["chunks"] > 1:
+        phases = f"each of {found['chunks']} chunks {_us(chosen['network'])} on the network while nodes work {_us(on_nodes)}"
+    else:
+        phases = f"{_us(chosen['network'])} of it on the network and {_us(on_nodes)} on the nodes"
+    console.print(f"  predicted to take least: {_us(chosen['ns'])}, {phases}")
+    console.print(f"  {describe_network(found['network'])}")
+    console.print("  NEARFIELD_CHOOSE=trial tries these and the host's own in the first calls of a job")
+    rows = sorted(found["rows"], key=lambda row: (not row["applies"], row["ns"]))
+    words = [
+        [
+            row["name"],
+            *(_us(row[key]) if row["applies"] else "-" for key in ("ns", "before", "network", "after")),
+        ]
+        for row in rows
+    ]
+    for row, line in zip(rows, words, strict=True):
+        line[1] = line[1] if row["applies"] else "does not apply"
+        line.append(row["about"])
+    titles = ("algorithm", "predicted", "on nodes", "network", "on nodes again", "what it does")
+    print_table(titles, words, ["bold" if row is chosen else None for row in rows])
 
 
 def show(found: dict[str, Any]) -> None:

@@ -12,14 +12,17 @@ import os
 import socket
 import statistics
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
+from nearfield.job import measure_network, present_job
 from nearfield.libraries import program
 from nearfield.tables import print_table
 
 PRESETS = Path(__file__).parent / "machines"
 Cell = dict[str, Any]
+OVER_NODES = ("leader", "lanes", "pipelined")
 
 
 def stored(ending: str = ".toml") -> Path:
@@ -28,12 +31,25 @@ def stored(ending: str = ".toml") -> Path:
     return Path(cache) / "nearfield" / f"{socket.gethostname()}{ending}"
 
 
-def calibrate() -> Path:
-    """Measures this machine's figures, in about a second, and stores them. Returns the file."""
-    text = subprocess.run([str(program("nearfield-model")), "calibrate"], capture_output=True, text=True)
-    if text.returncode:
-        raise ValueError(f"the calibration failed: {text.stderr.strip()}")
-    return Path(text.stdout.strip())
+def calibrate() -> Path | None:
+    """Measures this machine's figures, in about a second, and stores them: those of the node or, as one rank of a job over
+    nodes, those of the network. Returns the file; None where another rank of this node has stored it."""
+    job = present_job()
+    if job is None:
+        return _stored_by("calibrate")
+    figures = measure_network(job)
+    if figures is None:
+        return None
+    return _stored_by(
+        "set", *[f"{name}={value}" for name, value in figures.items() if name.startswith("net_")]
+    )
+
+
+def _stored_by(*words: str) -> Path:
+    done = subprocess.run([str(program("nearfield-model")), *words], capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(f"the calibration failed: {done.stderr.strip()}")
+    return Path(done.stdout.strip())
 
 
 def machine_file(machine: str) -> list[str]:
@@ -48,10 +64,28 @@ def machine_file(machine: str) -> list[str]:
 
 
 def predict(operation: str, ranks: list[int], sizes: list[int], machine: str = "here") -> list[Cell]:
-    """Cells with op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
+    """Cells of one node: op, ranks, bytes, chosen, staged (chosen when buffers are out of reach), promising (what ranks try at
     run time), ns per algorithm, and behind: ns per algorithm that the program pays later, when it writes again to
     buffers that peers have read."""
     return ask("predict", operation, ",".join(map(str, ranks)), ",".join(map(str, sizes)), machine)
+
+
+def ranks_of_a_node(ranks: int, machine: str) -> int:
+    """`ranks`, or where it is 0 as many as a node like the machine has CPUs."""
+    if ranks > 0:
+        return ranks
+    described = machine_file(machine)
+    cpus = tomllib.loads(Path(described[0]).read_text()).get("cpus", 0) if described else 0
+    return int(cpus) or len(os.sched_getaffinity(0))
+
+
+def predict_nodes(
+    operation: str, nodes: list[int], ranks_per_node: int, sizes: list[int], machine: str = "here"
+) -> list[Cell]:
+    """Cells over nodes: op, nodes, ranks_per_node, ranks, bytes, chosen, ns per algorithm, chunks of the pipelined one, and
+    network, the figures it is estimated by."""
+    shapes = ",".join(f"{count}x{ranks_per_node}" for count in nodes)
+    return ask("predict", operation, shapes, ",".join(map(str, sizes)), machine)
 
 
 def ask(command: str, operation: str, ranks: str, sizes: str, machine: str) -> list[Cell]:
@@ -93,14 +127,39 @@ def show(cells: list[Cell]) -> None:
     print_table(("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others"), rows)
 
 
+def show_nodes(cells: list[Cell]) -> None:
+    """Prints what is predicted for every cell over nodes, by which figures of the network."""
+    print(f"predicted, not measured; {describe_network(cells[0]['network'])}")
+    rows = []
+    for cell in cells:
+        us = {name: f"{ns / 1000:.3g}" for name, ns in cell["ns"].items()}
+        shape = [cell["op"], str(cell["nodes"]), str(cell["ranks_per_node"]), str(cell["bytes"])]
+        rows.append([*shape, cell["chosen"], *(us.get(name, "-") for name in (cell["chosen"], *OVER_NODES))])
+    titles = ("op", "nodes", "ranks per node", "bytes", "best", "predicted us")
+    print_table((*titles, *OVER_NODES), rows)
+
+
+def describe_network(figures: dict[str, float]) -> str:
+    """The figures of a network in a line."""
+
+    def rate(ns: float, unit: float) -> str:
+        return f"{unit / ns:.3g}" if ns else "unlimited"
+
+    return (
+        f"network: {figures['latency'] / 1000:.3g} us,"
+        f" {rate(figures['byte'], 1)} GB/s and {rate(figures['message'], 1000)} M messages/s a rank,"
+        f" {rate(figures['node_byte'], 1)} GB/s and {rate(figures['node_message'], 1000)} M messages/s a node"
+    )
+
+
 def plot(cells: list[Cell], path: Path) -> None:
-    """Writes an SVG: estimated time against size, one panel per operation and number of ranks."""
+    """Writes an SVG: estimated time against size, one panel per operation and number of ranks or nodes."""
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    panels = list(dict.fromkeys((cell["op"], cell["ranks"]) for cell in cells))
+    panels = list(dict.fromkeys(map(_panel, cells)))
     columns = min(4, len(panels))
     lines = -(-len(panels) // columns)
     figure, axes = plt.subplots(lines, columns, figsize=(3.6 * columns, 2.8 * lines), squeeze=False)
@@ -109,17 +168,24 @@ def plot(cells: list[Cell], path: Path) -> None:
     for index, panel in enumerate(panels):
         axis = axes.flat[index]
         axis.set_visible(True)
-        chosen = [cell for cell in cells if (cell["op"], cell["ranks"]) == panel]
+        chosen = [cell for cell in cells if _panel(cell) == panel and cell["ns"]]
         for name in dict.fromkeys(name for cell in chosen for name in cell["ns"]):
             points = [(c["bytes"], c["ns"][name] / 1000) for c in chosen if name in c["ns"]]
             axis.plot(*zip(*points, strict=True), linewidth=1, label=name)
         best = [(c["bytes"], c["ns"][c["chosen"]] / 1000) for c in chosen]
         axis.plot(*zip(*best, strict=True), ".", color="black", markersize=3, label="chosen")
+        axis.set_xlabel("bytes", fontsize=7)
+        axis.set_ylabel("predicted us", fontsize=7)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
-        axis.set_title(f"{panel[0]}, {panel[1]} ranks (model)", fontsize=9)
+        axis.set_title(panel, fontsize=9)
         axis.tick_params(labelsize=7)
         axis.legend(fontsize=5)
     figure.tight_layout()
     figure.savefig(path, format="svg")
     plt.close(figure)
+
+
+def _panel(cell: Cell) -> str:
+    where = f"{cell['nodes']} x {cell['ranks_per_node']}" if "nodes" in cell else str(cell["ranks"])
+    return f"{cell['op']}, {where} ranks (model)"

@@ -80,15 +80,13 @@ void print_rows(const team::Shape& shape, const collectives::Call& call) {
 }
 
 // ---------------------------------------------------------------- several nodes
-bool possible(double cost) { return cost < 1e11; }
-
 void print_prediction(const spread::Shape& shape, const collectives::Call& call) {
   Json costs = Json::object();
   const char* best = "host";  // carries what nothing here can
   double least = spread::impossible;
   for (const auto& row : spread::estimates()) {
     const double cost = row.cost(shape, call);
-    if (!possible(cost)) continue;
+    if (cost == spread::impossible) continue;
     costs[row.name] = rounded(cost, 1);
     if (cost < least) best = row.name, least = cost;
   }
@@ -114,7 +112,7 @@ void print_rows(const spread::Shape& shape, const collectives::Call& call) {
     const double cost = row.cost(shape, call);
     const auto phases = row.phases(shape, call);
     print({{"name", row.name},
-           {"applies", possible(cost)},
+           {"applies", cost < spread::impossible},
            {"ns", rounded(cost, 1)},
            {"before", rounded(phases.before, 1)},
            {"network", rounded(phases.network, 1)},

@@ -64,11 +64,10 @@ constexpr MachineField fields[] = {
     {"far_empty", "as pair_empty", handing<&Machine::far_handing, &Handing::empty>},
     {"net_latency", "ns: a short message from node to node, one way", network<&Network::latency>},
     {"net_message", "ns: from one short message of a rank to its next", network<&Network::message>},
-    {"net_byte", "ns per byte that one rank sends while it receives as many", network<&Network::byte>},
+    {"net_byte", "ns per byte of a rank's long messages", network<&Network::byte>},
     {"net_node_message", "ns: from one short message of a node to its next, all its ranks sending",
      network<&Network::node_message>},
-    {"net_node_byte", "ns per byte that a node sends while it receives as many, by all its ranks",
-     network<&Network::node_byte>},
+    {"net_node_byte", "ns per byte of a node's, all its ranks sending", network<&Network::node_byte>},
 };
 
 // How much two measurements of one state differ.

@@ -21,15 +21,15 @@ struct Handing {
 
 // What it costs that bytes go from node to node, as programs of the host MPI find it. A *lane* is one rank of each
 // node; many lanes send as fast as they can until what the node's adapter bears is reached (the max-rate model of
-// Gropp, Olson and Samfass, EuroMPI 2016). Unless a file or a calibration says otherwise: 100 Gbit/s, of which messages
-// of MPI get 97 %, 200 million messages a second (the manufacturer's figures for ConnectX-5), and for what lies above,
-// switches and the host MPI, values that are usual there: 1.5 us, 3 million messages a second of each rank.
+// Gropp, Olson and Samfass, EuroMPI 2016). Unless a file or a calibration says otherwise: InfiniBand of 100 Gbit/s, of
+// which messages of MPI get 97 %, with 215 million messages a second (the manufacturer's figure for ConnectX-6). The
+// rest is usual there and assumed: 1.5 us through switches and host, three million messages a second of one rank.
 struct Network {
-  double latency = 1500;      // a short message, one way, both ranks' work included
-  double message = 330;       // one lane: from a short message to the next
-  double byte = 0.085;        // one lane: per byte that it sends while it receives as many
-  double node_message = 5;    // all lanes of a node at once
-  double node_byte = 0.0825;  // all lanes of a node at once
+  double latency = 1500;       // a short message, one way, both ranks' work included
+  double message = 330;        // one lane: from a short message to the next
+  double byte = 0.085;         // one lane: of long messages
+  double node_message = 4.65;  // all lanes of a node at once
+  double node_byte = 0.0825;   // all lanes of a node at once
 };
 
 // Times in nanoseconds, per byte where bytes are moved; sizes in bytes.

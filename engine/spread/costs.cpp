@@ -20,12 +20,20 @@ double per_byte(const Shape& s, int lanes) {
   return std::max(net.byte, net.node_byte * lanes);
 }
 
-// Operands that each of `lanes` ranks of a node combines, `bytes` of them in all.
-double folding(const Shape& s, int lanes, double bytes) {
+// Each of `lanes` ranks of a node moves `bytes`, for so many nanoseconds each in cache, among `all` of them.
+double moving(const Shape& s, int lanes, double bytes, double in_cache, double all) {
   team::Shape at_work = s.node;
   at_work.size = lanes;
   if (lanes == 1) at_work.ranks_per_cpu = 1;
-  return collectives::moving(at_work, bytes, s.node.machine.fold, bytes * lanes);
+  return collectives::moving(at_work, bytes, in_cache, all * lanes);
+}
+// Operands that it combines, `bytes` of them in all.
+double folding(const Shape& s, int lanes, double bytes) { return moving(s, lanes, bytes, s.node.machine.fold, bytes); }
+// Blocks that it puts in another order, a line for the shortest.
+double sorting(const Shape& s, int lanes, double blocks, double bytes) {
+  if (s.node.size < 2) return 0;
+  const double touched = blocks * std::max(bytes, 64.0);
+  return moving(s, lanes, touched, s.node.machine.handing.own, 2 * touched);
 }
 
 // The cheapest way that the ranks of one node have, blocks or vectors of `bytes`.
@@ -52,12 +60,8 @@ double net_messages(const Shape& s, int lanes, double messages, double bytes) {
 // Dissemination.
 double net_barrier(const Shape& s) { return rounds(s) * net_messages(s, 1, 1, 0); }
 
-// A binomial tree, or scattered by one and put together around a ring.
-double net_bcast(const Shape& s, int lanes, double bytes) {
-  const double parts = bytes * others(s) / s.nodes;
-  const double scattered = rounds(s) * net_messages(s, lanes, 1, 0) + parts * per_byte(s, lanes);
-  return std::min(rounds(s) * net_messages(s, lanes, 1, bytes), scattered + net_allgather(s, lanes, bytes / s.nodes));
-}
+// A binomial tree whatever the length: what hosts do in calls that do not block (measured: docs/network-model.md).
+double net_bcast(const Shape& s, int lanes, double bytes) { return rounds(s) * net_messages(s, lanes, 1, bytes); }
 
 // Linear, as that of blocks of several lengths is: the root's rank takes in everything.
 double net_gather(const Shape& s, int lanes, double bytes) {
@@ -92,26 +96,30 @@ double net_reduce_scatter_block(const Shape& s, int lanes, double bytes) {
 
 Phases leader_phases(const Shape& s, const Call& call) {
   const double n = collectives::in_bytes(call), here = s.node.size, all = s.ranks;
+  const double sorted = s.blocks ? 0 : sorting(s, 1, all, n);  // by rank and by node are one order for blocks
   using enum Collective;
   switch (call.collective) {
     case barrier: return {on_node(s, barrier, 0), net_barrier(s), on_node(s, barrier, 0)};
     case bcast: return {0, net_bcast(s, 1, n), on_node(s, bcast, n)};
     case reduce: return {on_node(s, reduce, n), net_reduce(s, 1, n), 0};
     case allreduce: return {on_node(s, reduce, n), net_allreduce(s, 1, n), on_node(s, bcast, n)};
-    case allgather: return {on_node(s, gather, n), net_allgather(s, 1, here * n), on_node(s, bcast, all * n)};
-    case alltoall:
-      return {on_node(s, gather, all * n), net_alltoall(s, 1, here * here * n), on_node(s, scatter, all * n)};
-    case gather: return {on_node(s, gather, n), net_gather(s, 1, here * n), 0};
-    case scatter: return {0, net_gather(s, 1, here * n), on_node(s, scatter, n)};
+    case allgather: return {on_node(s, gather, n), net_allgather(s, 1, here * n), sorted + on_node(s, bcast, all * n)};
+    case alltoall: {
+      const double to_nodes = sorting(s, 1, here * all, n);
+      return {on_node(s, gather, all * n) + to_nodes, net_alltoall(s, 1, here * here * n),
+              to_nodes + on_node(s, scatter, all * n)};
+    }
+    case gather: return {on_node(s, gather, n), net_gather(s, 1, here * n), sorted};
+    case scatter: return {sorted, net_gather(s, 1, here * n), on_node(s, scatter, n)};
     case reduce_scatter_block:
-      return {on_node(s, reduce, all * n), net_reduce_scatter_block(s, 1, here * n), on_node(s, scatter, n)};
+      return {on_node(s, reduce, all * n) + sorted, net_reduce_scatter_block(s, 1, here * n), on_node(s, scatter, n)};
     default: return {0, impossible, 0};
   }
 }
 
 Phases lanes_phases(const Shape& s, const Call& call) {
   const int lanes = s.node.size;
-  const double n = collectives::in_bytes(call), share = n / lanes, nodes = s.nodes;
+  const double n = collectives::in_bytes(call), share = n / lanes, nodes = s.nodes, all = s.ranks;
   using enum Collective;
   if (!s.equal) return {0, impossible, 0};
   switch (call.collective) {
@@ -120,51 +128,59 @@ Phases lanes_phases(const Shape& s, const Call& call) {
       return {on_node(s, reduce_scatter_block, share), net_reduce(s, lanes, share), on_node(s, gather, share)};
     case allreduce:
       return {on_node(s, reduce_scatter_block, share), net_allreduce(s, lanes, share), on_node(s, allgather, share)};
-    case allgather: return {0, net_allgather(s, lanes, n), nodes * on_node(s, allgather, n)};
-    case alltoall: return {on_node(s, alltoall, nodes * n), net_alltoall(s, lanes, lanes * n), 0};
-    case gather: return {0, net_gather(s, lanes, n), on_node(s, gather, nodes * n)};
-    case scatter: return {on_node(s, scatter, nodes * n), net_gather(s, lanes, n), 0};
+    case allgather:  // to their places at once where those of a node follow each other
+      return {
+          0, net_allgather(s, lanes, n),
+          s.blocks ? nodes * on_node(s, allgather, n) : on_node(s, allgather, nodes * n) + sorting(s, lanes, all, n)};
+    case alltoall:
+      return {2 * sorting(s, lanes, all, n) + on_node(s, alltoall, nodes * n), net_alltoall(s, lanes, lanes * n), 0};
+    case gather: return {0, net_gather(s, lanes, n), on_node(s, gather, nodes * n) + sorting(s, 1, all, n)};
+    case scatter: return {sorting(s, 1, all, n) + on_node(s, scatter, nodes * n), net_gather(s, lanes, n), 0};
     case reduce_scatter_block:
-      return {nodes * on_node(s, reduce_scatter_block, n), net_reduce_scatter_block(s, lanes, n), 0};
+      return {(s.blocks ? 0 : sorting(s, lanes, all, n)) + nodes * on_node(s, reduce_scatter_block, n),
+              net_reduce_scatter_block(s, lanes, n), 0};
     default: return {0, impossible, 0};
   }
 }
 
 namespace {
 
-// One chunk out of `count`. What the whole takes from memory, a chunk does not find in a cache.
-Phases phases_in(const Shape& s, const Call& call, int count) {
-  if (call.collective == Collective::barrier) return {0, impossible, 0};
-  const auto phases = s.equal ? lanes_phases : leader_phases;
-  Call part = call;
-  part.bytes = std::max<std::size_t>(call.bytes / std::size_t(count), 1);
-  const Phases whole = phases(s, call), chunk = phases(s, part);
-  return {std::max(chunk.before, whole.before / count), chunk.network, std::max(chunk.after, whole.after / count)};
-}
+struct Pipeline {
+  int chunks;
+  Phases chunk;
+  // The first chunk fills the pipeline, each of the others takes as long as the slower of the two.
+  double cost() const {
+    return chunks == 1 ? chunk.all() : chunk.all() + (chunks - 1) * std::max(chunk.network, chunk.on_nodes());
+  }
+};
 
-// The first chunk fills the pipeline, each of the others takes as long as the slower of the two.
-double piped(const Phases& chunk, int count) {
-  return chunk.all() + (count - 1) * std::max(chunk.network, chunk.on_nodes());
+Pipeline best_pipeline(const Shape& s, const Call& call) {
+  if (call.collective == Collective::barrier) return {1, {0, impossible, 0}};
+  const auto phases = s.equal ? lanes_phases : leader_phases;
+  const Phases whole = phases(s, call);
+  Pipeline best{1, whole};
+  for (const int count : {2, 3, 4, 6, 8, 12, most_chunks}) {
+    Call part = call;
+    part.bytes = call.bytes / std::size_t(count);
+    if (part.bytes < least_chunk) break;
+    Phases chunk = phases(s, part);
+    // What the whole takes from memory, a chunk does not find in a cache.
+    chunk.before = std::max(chunk.before, whole.before / count);
+    chunk.after = std::max(chunk.after, whole.after / count);
+    if (const Pipeline other{count, chunk}; other.cost() < best.cost()) best = other;
+  }
+  return best;
 }
 
 }  // namespace
 
-int chunks(const Shape& s, const Call& call) {
-  int best = 1;
-  double least = piped(phases_in(s, call, 1), 1);
-  for (int count = 2; count <= most_chunks && std::size_t(count) <= call.bytes; ++count)
-    if (const double cost = piped(phases_in(s, call, count), count); cost < least) best = count, least = cost;
-  return best;
-}
+int chunks(const Shape& s, const Call& call) { return best_pipeline(s, call).chunks; }
 
-Phases chunk_phases(const Shape& s, const Call& call) { return phases_in(s, call, chunks(s, call)); }
+Phases chunk_phases(const Shape& s, const Call& call) { return best_pipeline(s, call).chunk; }
 
 double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, call).all(); }
 double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
-double pipelined_cost(const Shape& s, const Call& call) {
-  const int count = chunks(s, call);
-  return piped(phases_in(s, call, count), count);
-}
+double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 
 std::span<const Estimate> estimates() {
   static constexpr Estimate rows[] = {

@@ -8,6 +8,7 @@
 // Collective Communication Operations in MPICH, 2005; Open MPI's and Intel's are of the same orders) by the figures of
 // the network (machine.hpp). A pipeline works on chunks: while one is on the network, the nodes are at work on others.
 #pragma once
+#include <limits>
 #include <span>
 
 #include "engine/collectives/call.hpp"
@@ -18,7 +19,7 @@ namespace nearfield::spread {
 using collectives::Call;
 
 // What is estimated for what an algorithm cannot do.
-inline constexpr double impossible = 1e12;
+inline constexpr double impossible = std::numeric_limits<double>::infinity();
 
 // So many messages of each of `lanes` ranks on every node, one right after the other, `bytes` in all from each rank.
 double net_messages(const Shape& s, int lanes, double messages, double bytes);
@@ -43,9 +44,11 @@ Phases leader_phases(const Shape& s, const Call& call);
 Phases lanes_phases(const Shape& s, const Call& call);
 // Of one chunk out of chunks(s, call): by lanes, or by leaders where nodes are not equal.
 Phases chunk_phases(const Shape& s, const Call& call);
-// The number of chunks for which a pipeline is estimated to take least.
+// The number of chunks for which a pipeline is estimated to take least. Some microseconds: for once per cell, not per
+// call.
 int chunks(const Shape& s, const Call& call);
 inline constexpr int most_chunks = 16;
+inline constexpr std::size_t least_chunk = 256;  // bytes
 
 double leader_cost(const Shape& s, const Call& call);
 double lanes_cost(const Shape& s, const Call& call);

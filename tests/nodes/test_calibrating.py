@@ -1,0 +1,88 @@
+"""`nearfield model --calibrate` under a launcher: the network between nodes, measured and stored on each of them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from nearfield.node_jobs import Ended, blocks, run_job
+from nearfield.nodes import Nodes
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.nodes.test_nodes import EVERY, MAIN, made_or_skip
+
+CALIBRATE = [
+    str(ROOT / ".venv/bin/nearfield"),
+    "model",
+    "bcast",
+    "--calibrate",
+    "--nodes",
+    "2",
+    "--sizes",
+    "8",
+]
+FIGURES = {"net_latency", "net_message", "net_byte", "net_node_message", "net_node_byte"}
+
+
+def calibrate(nodes: Nodes, host: str, placement: list[int], cache: Path, nearfield: bool = False) -> Ended:
+    """Runs the command on every rank; what it stores lies below `cache`."""
+    command = ["env", f"PYTHONPATH={ROOT}", *CALIBRATE]
+    env = environment(host, nearfield, {"XDG_CACHE_HOME": str(cache)})
+    return run_job(nodes, HOSTS[host], placement, command, env, timeout=60)
+
+
+def stored(nodes: Nodes, cache: Path, node: int = 0) -> dict:
+    """The figures that ranks on a node will read."""
+    return tomllib.loads((cache / "nearfield" / f"{nodes.names[node]}.toml").read_text())
+
+
+@pytest.mark.parametrize("host", EVERY)
+def test_the_network_is_measured_and_stored_on_every_node(tmp_path: Path, host: str) -> None:
+    with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
+        ended = calibrate(nodes, host, blocks(2, 2), tmp_path)
+        assert ended.returncode == 0 and not ended.timed_out, ended.text
+        first, second = (stored(nodes, tmp_path, node) for node in (0, 1))
+    assert {name: first[name] for name in FIGURES} == {name: second[name] for name in FIGURES}
+    assert 1_000 < first["net_latency"] < 1_000_000 and first["net_message"] > 0
+    assert 0.01 < first["net_byte"] < 100 and 0.01 < first["net_node_byte"] < 100
+    assert ended.out[1:] == ["", "", ""] and ended.out[0].startswith("predicted, not measured")
+    shown = re.search(r"network: ([\d.e+]+) us", ended.out[0])
+    assert shown and float(shown[1]) == pytest.approx(first["net_latency"] / 1000, rel=0.01)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_a_slow_network_is_found_to_be_as_slow_as_it_is(tmp_path: Path, host: str) -> None:
+    with made_or_skip(Nodes(2, own_cpus=True, delay=50, rate=1e9)) as nodes:
+        # The program that delays frames adds 25 to 30 us, and more where others want its CPU.
+        told = {"net_latency": 77_500, "net_byte": 8, "net_node_byte": 8}
+        least: dict[str, float] = {}
+        for _ in range(4):
+            ended = calibrate(nodes, host, blocks(2, 2), tmp_path)
+            assert ended.returncode == 0 and not ended.timed_out, ended.text
+            figures = stored(nodes, tmp_path)
+            least = {name: min(figures[name], least.get(name, figures[name])) for name in told}
+            if least == pytest.approx(told, rel=0.3):
+                break
+    assert least == pytest.approx(told, rel=0.3)
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_the_plain_host_is_measured_and_other_figures_stay(tmp_path: Path, host: str) -> None:
+    with made_or_skip(Nodes(3, own_cpus=True)) as nodes:
+        calibrate(nodes, host, blocks(1, 1), tmp_path)
+        file = tmp_path / "nearfield" / f"{nodes.names[0]}.toml"
+        file.write_text(re.sub(r"(?m)^turn = .*$", "turn = 4321", file.read_text()))
+        # Nodes of two, one and one: a lane that all have, and the last node without a partner.
+        ended = calibrate(nodes, host, blocks(2, 1, 1), tmp_path, nearfield=True)
+        assert ended.returncode == 0 and not ended.timed_out, ended.text
+        assert stored(nodes, tmp_path)["turn"] == 4321
+        assert stored(nodes, tmp_path, 2)["net_byte"] == stored(nodes, tmp_path)["net_byte"]
+
+
+def test_one_node_has_no_network(tmp_path: Path) -> None:
+    with made_or_skip(Nodes(2)) as nodes:
+        ended = calibrate(nodes, "mpich", blocks(2), tmp_path)
+    assert ended.returncode != 0 and "all 2 ranks are on one node" in ended.text
+    assert ended.text.count("one node") == 1 and not list(tmp_path.glob("nearfield/*"))
