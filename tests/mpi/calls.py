@@ -83,11 +83,8 @@ class Buffer:
         """Whether guards and gaps still hold their pattern."""
         start = self.data.__array_interface__["data"][0] - self.raw.__array_interface__["data"][0]
         outside = np.concatenate([self.raw[:start], self.raw[start + self.data.size :]])
-        gaps = np.frombuffer(self.data.tobytes(), f"V{self.dtype.itemsize}")
-        pattern = bytes([0xA5]) * self.dtype.itemsize
-        return bool((outside == 0xA5).all()) and (
-            self.stride == 1 or all(g.tobytes() == pattern for g in gaps[1::2])
-        )
+        elements = self.data.reshape(-1, self.dtype.itemsize)
+        return bool((outside == 0xA5).all() and (self.stride == 1 or (elements[1::2] == 0xA5).all()))
 
     def free(self) -> None:
         """Releases datatype and memory."""
