@@ -32,7 +32,6 @@ class Fed:
         self.nodes, self.host, self.placement = nodes, host, list(placement)
         self._env = {"PYTHONPATH": str(ROOT / "tests/mpi"), "NEARFIELD_STALL_SECONDS": "15"} | env
         self._job: Job | None = None
-        self._programs = 0
 
     def run(self, cases: list[Case], seconds: float = 60) -> list[dict]:
         """What each rank answers: `served`, calls by [collective, forced row, row that served, whether its communicator
@@ -41,7 +40,8 @@ class Fed:
         """
         fresh = self._job is None
         job = self._job or self._start()
-        number, self._programs = self._programs, self._programs + 1
+        number = self._programs
+        self._programs += 1
         hidden = self._files / "hidden"
         hidden.write_text(json.dumps(cases))
         hidden.rename(self._files / f"{number}.json")
@@ -71,6 +71,7 @@ class Fed:
             assert ended.returncode == 0 and not ended.timed_out, ended.text[-3000:]
 
     def _start(self) -> Job:
+        self._programs = 0
         self._files = self.nodes.files / f"programs-{time.monotonic_ns()}"
         self._files.mkdir()
         command = [python_of(self.host), WORKER, str(self._files)]
