@@ -63,9 +63,10 @@ def needs_rows() -> None:
         pytest.skip("no algorithm serves communicators that span nodes")
 
 
-def forced(row: str) -> str:
-    """NEARFIELD_ALGORITHM that forces a row wherever there is one of this name."""
-    return ";".join(f"{op}:{row}" for op, names in rows().items() if row in names)
+def forced(*names: str) -> str:
+    """NEARFIELD_ALGORITHM that forces rows of these names (several: they are tried) wherever there are such."""
+    having = {op: [name for name in names if name in found] for op, found in rows().items()}
+    return ";".join(f"{op}:{','.join(found)}" for op, found in having.items() if found)
 
 
 @contextlib.contextmanager
