@@ -92,53 +92,59 @@ inline Crossed read_when_quiet() {
   const std::uint64_t all = ++meetings * std::uint64_t(size);
   arrived.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load of those who wait
   while (arrived.load(std::memory_order_acquire) < all) usleep(200);
-  usleep(60'000);
+  usleep(50'000);
   return crossed_here();
 }
 
-inline void measure_crossing(const Cell& cell, double seconds, bool loaded) {
+// `modes`: plain, nearfield or both. A repetition takes about `seconds`, and so may trials before the first one.
+inline void measure_crossing(const Cell& cell, double seconds, const std::vector<Mode>& modes) {
   static const Place where = place();
   const Operation call = cell.operation();
   OwnWork nothing;
   BuffersOfModes buffers(cell);
-  for (int mode = 0; mode < (loaded ? 2 : 1); ++mode) {
-    switch_to(Mode(mode));
+  for (const Mode mode : modes) {
+    switch_to(mode);
     Buffers& own = buffers.of[mode];
     auto run = [&](long n) {
       for (long i = 0; i < n; ++i) call(own.send.data(), own.recv.data(), nothing);
     };
     run(2);  // connects
     const double start = MPI_Wtime();
-    long begun = 0, calls = 0;
-    for (int go = 1; go; begun += 4) {  // trials come to their end
+    long begun = 0;
+    for (int go = 1; go; begun += 4) {
       run(4);
       go = mode == nearfield && MPI_Wtime() - start < seconds;
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
-    calls = std::clamp(long(0.3 / (MPI_Wtime() - start) * double(begun)), 2L, 32L);
+    long calls = std::clamp(long(seconds / (MPI_Wtime() - start) * double(begun)), 2L, 32L);
     MPI_Bcast(&calls, 1, MPI_LONG, 0, MPI_COMM_WORLD);
-    long least[4] = {};
-    for (int repetition = 0; repetition < 4; ++repetition) {
-      const Crossed before = read_when_quiet();
+    constexpr int repetitions = 4;
+    long mine[repetitions][4] = {}, all[repetitions][4];
+    Crossed before = read_when_quiet();
+    for (auto& of_this : mine) {
       run(calls);
-      const Crossed found = read_when_quiet() - before;
-      long mine[4] = {found.packets, found.bytes, found.segments, found.payload()}, all[4];
-      if (!where.first) std::fill_n(mine, 4, 0L);
-      MPI_Allreduce(mine, all, 4, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-      for (int k = 0; k < 4; ++k) least[k] = repetition ? std::min(least[k], all[k]) : all[k];
+      const Crossed now = read_when_quiet(), found = now - before;
+      const long figures[] = {found.packets, found.bytes, found.segments, found.payload()};
+      if (where.first) std::copy_n(figures, 4, of_this);
+      before = now;
     }
+    MPI_Allreduce(mine, all, 4 * repetitions, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank) continue;
-    auto each = [&](long number) { return nearfield::rounded(double(number) / double(calls), 2); };
+    auto each = [&](int figure) {
+      long least = all[0][figure];
+      for (const auto& of_this : all) least = std::min(least, of_this[figure]);
+      return nearfield::rounded(double(least) / double(calls), 2);
+    };
     nearfield::print({{"op", cell.op},
                       {"bytes", cell.bytes},
                       {"ranks", size},
                       {"nodes", where.nodes},
                       {"mode", mode_names[mode]},
                       {"algorithm", mode == plain ? "host" : algorithm_of(cell)},
-                      {"packets", each(least[0])},
-                      {"wire_bytes", each(least[1])},
-                      {"segments", each(least[2])},
-                      {"payload", each(least[3])}});
+                      {"packets", each(0)},
+                      {"wire_bytes", each(1)},
+                      {"segments", each(2)},
+                      {"payload", each(3)}});
   }
 }
 
