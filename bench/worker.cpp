@@ -11,7 +11,8 @@
 // time is the slowest rank's; medians and quartiles are over blocks.
 //
 // Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=N", loops of N calls from the very
-// first one on new communicators instead (loops.hpp).
+// first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that cross
+// between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both.
 //
 // Buffers: used, what a rank sends is rewritten before each call, and what it gets is read afterwards, as programs do
 // (the time that both take alone is subtracted: own_work.hpp); modified, rewritten only; warm, the same again,
@@ -28,6 +29,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/crossing.hpp"
 #include "bench/loops.hpp"
 #include "bench/measuring.hpp"
 #include "bench/network.hpp"
@@ -84,11 +86,15 @@ int main(int argc, char** argv) {
   MPI_Info_free(&off);
   const bool tuning = argc > 5 && !std::strcmp(argv[3], "tune");
   if (argc > 5 && *argv[5] && !tuning) hint("nearfield_algorithm", argv[5]);
+  MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_CXX_BOOL, MPI_LAND, MPI_COMM_WORLD);  // nodes may be of unequal size
   if (!(probe_words = static_cast<std::atomic<std::uint64_t>*>(share(4096)))) pinned = false;  // no probing then
   bool with_floor = false;
+  std::vector<Mode> crossing;
   long calls_in_loop = 0;
   for (const auto& word : split(argc > 6 ? argv[6] : "")) {
     if (word == "floor") with_floor = true;
+    if (word == "crossing" || word == "crossing=plain") crossing.push_back(Mode::plain);
+    if (word == "crossing" || word == "crossing=nearfield") crossing.push_back(Mode::nearfield);
     if (word.starts_with("loop=")) calls_in_loop = std::atol(word.c_str() + 5);
   }
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
@@ -100,6 +106,7 @@ int main(int argc, char** argv) {
         const Cell cell{op, buffers, bytes};
         check(cell);
         if (tuning) tune(cell, split(argv[5]), seconds);
+        else if (!crossing.empty()) measure_crossing(cell, seconds, crossing);
         else if (calls_in_loop) measure_loops(cell, seconds, loaded, calls_in_loop);
         else measure_steady(cell, seconds, loaded, with_floor);
         if (without_size(op)) break;

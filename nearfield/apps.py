@@ -7,11 +7,10 @@ of a loop, waiting included, the ranks' mean and the largest), each the median o
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,8 @@ from rich.progress import track
 from nearfield.bench import host_version, stop
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import DEFAULT_HEAP, ROOT
-from nearfield.node_jobs import blocks, run_job
-from nearfield.nodes import Nodes, Unavailable
+from nearfield.node_jobs import even_blocks, run_job
+from nearfield.nodes import Nodes, several_nodes
 from nearfield.tables import print_table
 
 Row = dict[str, Any]
@@ -101,7 +100,7 @@ def compare(
     ]
     console = Console(stderr=True)
     rows: list[Row] = []
-    with _nodes(nodes) as bed:
+    with several_nodes(nodes, own_cpus=True) as bed:
         for cell in track(cells, name, console=console, disable=not console.is_terminal):
             program = [python_of(cell.host), str(ROOT / "examples" / app.program), *options]
             program += ["--size", str(cell.points), "--loops", str(loops)]
@@ -131,24 +130,12 @@ def _both(
     return printed
 
 
-@contextlib.contextmanager
-def _nodes(count: int) -> Iterator[Nodes | None]:
-    """Pretended nodes, or None for this machine as it is. Raises ValueError where they cannot be made."""
-    with contextlib.ExitStack() as stack:
-        try:
-            bed = stack.enter_context(Nodes(count, own_cpus=True)) if count > 1 else None
-        except Unavailable as why:
-            raise ValueError(f"{count} nodes cannot be made here: {why}") from None
-        yield bed
-
-
 def _run(cell: Cell, program: list[str], nearfield: bool, heap: str, bed: Nodes | None) -> dict[str, str]:
     """One run. Returns what rank 0 printed, by name. Raises ValueError when it fails."""
     env = launcher_environment(cell.host, nearfield, heap)
     if bed:
-        count = len(bed.names)
-        shares = [cell.ranks * (i + 1) // count - cell.ranks * i // count for i in range(count)]
-        ended = run_job(bed, cell.host, blocks(*shares), program, env, LIMIT)
+        placement = even_blocks(cell.ranks, len(bed.names))
+        ended = run_job(bed, cell.host, placement, program, env, LIMIT)
         good, output, text = ended.returncode == 0 and not ended.timed_out, ended.out[0], ended.text
     else:
         with subprocess.Popen(

@@ -2,7 +2,8 @@
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
-after how many calls everything began afresh), median, lower, upper (microseconds) and iterations.
+after how many calls everything began afresh), median, lower, upper (microseconds) and iterations; over nodes also nodes,
+and what nearfield/crossing.py counts.
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
 reading what it gets is measured on buffers in its own caches, and the longest of them is subtracted from the slowest
@@ -32,6 +33,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
+from nearfield.node_jobs import even_blocks, run_job
+from nearfield.nodes import Nodes
 from nearfield.operations import OPERATIONS
 from nearfield.summary import pairs
 
@@ -96,12 +99,13 @@ def run_bench(
     floor: bool = False,
     protocols: list[str] | None = None,
     loop: int = 0,
+    bed: Nodes | None = None,
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host; jobs of different hosts alternate. Returns all rows.
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
     `loop`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
-    the long run.
+    the long run. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is.
 
     Raises ValueError for hosts that are not installed, other buffers, and jobs that fail.
     """
@@ -138,7 +142,7 @@ def run_bench(
             words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
             again = JOBS_OF_LOOPS if loop and op not in COLLECTIVES else 1
             found = [
-                _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, words, way, arrived)
+                _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, words, way, arrived, bed)
                 for _ in range(again)
             ]
             rows += found[0] if again == 1 else _merged(found)
@@ -159,6 +163,7 @@ def _run_job(
     words: list[str],
     protocol: str,
     arrived: Callable[[Row], None],
+    bed: Nodes | None,
 ) -> list[Row]:
     """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
     arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
@@ -169,12 +174,23 @@ def _run_job(
     limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
     origin = {"host": host.name, "version": host_version(host), "machine": describe_machine()}
     origin |= {"heap": heap, "protocol": protocol}
+    env = launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": protocol}
     rows: list[Row] = []
+    if bed:
+        origin |= {"nodes": len(bed.names)}
+        ended = run_job(bed, host, even_blocks(ranks, len(bed.names)), worker, env, limit)
+        for line in ended.out[0].splitlines():
+            if line.startswith("{"):
+                rows.append(origin | json.loads(line))
+                arrived(rows[-1])
+        if ended.returncode or ended.timed_out:
+            raise failed(op, ranks, host, limit if ended.timed_out else 0, ended.text)
+        return rows
     late = threading.Event()
     with tempfile.TemporaryFile("w+") as errors:
         job = subprocess.Popen(
             launch_command(host, ranks, worker),
-            env=launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": protocol},
+            env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -195,9 +211,14 @@ def _run_job(
             stop(job)
         if job.returncode or late.is_set():
             errors.seek(0)
-            why = f"did not end within {limit:.0f} s" if late.is_set() else "failed"
-            raise ValueError(f"{op} on {ranks} ranks of {host.name} {why}:\n{errors.read()[-2000:]}")
+            raise failed(op, ranks, host, limit if late.is_set() else 0, errors.read())
     return rows
+
+
+def failed(op: str, ranks: int, host: Host, limit: float, text: str) -> ValueError:
+    """What to raise for a job that failed, or did not end within `limit` seconds."""
+    why = f"did not end within {limit:.0f} s" if limit else "failed"
+    return ValueError(f"{op} on {ranks} ranks of {host.name} {why}:\n{text[-2000:]}")
 
 
 def stop(job: subprocess.Popen) -> None:

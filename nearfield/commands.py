@@ -98,15 +98,26 @@ def bench(
     ] = "",
     panel: Annotated[int, typer.Option(help="matmul: width of the panels of the form bcast.")] = 256,
     nodes: Annotated[
-        int, typer.Option(help="Applications: over so many pretended nodes (docs/testing-nodes.md).")
+        int,
+        typer.Option(
+            help="Over so many pretended nodes (docs/testing-nodes.md); of the nine collectives without scans also"
+            " packets and bytes that cross, alone with --seconds 0."
+        ),
     ] = 1,
+    delay: Annotated[float, typer.Option(help="Collectives over nodes: microseconds to another node.")] = 0,
+    rate: Annotated[float, typer.Option(help="Collectives over nodes: bits per second of a node.")] = 0,
+    shared_cpus: Annotated[
+        bool, typer.Option(help="Collectives over nodes: each has all CPUs, not its part of them.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
 ) -> None:
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
+    from nearfield import crossing
     from nearfield.bench import parse_ranks, parse_sizes, run_bench, save
     from nearfield.model import add_predictions
+    from nearfield.nodes import several_nodes
     from nearfield.summary import show_summary
 
     def work() -> None:
@@ -124,26 +135,27 @@ def bench(
             apps.show(results)
             save(results, json, None, None)
             return
-        if nodes > 1:
-            raise ValueError("over several nodes there are applications only: --app")
-        rows = run_bench(
-            op.split(","),
-            parse_ranks(ranks),
-            parse_sizes(sizes, quick),
-            host_names(hosts),
-            buffers.split(","),
-            0.15 if quick else seconds,
-            algorithm,
-            heap,
-            floor,
-            protocol.split(",") if protocol else None,
-            short,
-        )
+        operations, counts, lengths = op.split(","), parse_ranks(ranks), parse_sizes(sizes, quick)
+        names, each = host_names(hosts), 0.15 if quick else seconds
+        rows: list[dict] = []
+        crossed: list[dict] = []
+        with several_nodes(nodes, delay, rate, not shared_cpus) as bed:
+            if each or not bed:
+                rows = run_bench(
+                    *(operations, counts, lengths, names, buffers.split(","), each, algorithm, heap, floor),
+                    protocols=protocol.split(",") if protocol else None,
+                    loop=short,
+                    bed=bed,
+                )
+            if bed:
+                crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)
         error = add_predictions(rows)
         show_summary(rows)
+        crossing.show(crossed)
         if error is not None:
             typer.echo(f"median error of the model: {error:.0%}", err=True)
-        save(rows, json, report, svg)
+        save(rows + crossed, json, None, None)
+        save(rows, None, report, svg)
 
     _guard(work)
 

@@ -104,7 +104,8 @@ def add_predictions(rows: list[Cell]) -> float | None:
     """
     errors = []
     for row in rows:
-        if row["mode"] != "nearfield" or row["algorithm"] in ("host", "messages"):
+        foreign = row["algorithm"] in ("host", "messages") or row.get("nodes", 1) > 1
+        if row["mode"] != "nearfield" or foreign:
             continue
         cell = predict(row["op"], [row["ranks"]], [row["bytes"]])[0]
         if row["algorithm"] in cell["ns"]:

@@ -58,6 +58,11 @@ def blocks(*sizes: int) -> list[int]:
     return [node for node, size in enumerate(sizes) for _ in range(size)]
 
 
+def even_blocks(ranks: int, nodes: int) -> list[int]:
+    """The node of each rank: blocks, as equal as can be."""
+    return blocks(*(ranks * (i + 1) // nodes - ranks * i // nodes for i in range(nodes)))
+
+
 def round_robin(*sizes: int) -> list[int]:
     """The node of each rank, dealt out in turn until node i has sizes[i] of them."""
     turns = ((turn, node) for node, size in enumerate(sizes) for turn in range(size))

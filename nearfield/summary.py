@@ -12,7 +12,7 @@ from rich.console import Console
 from nearfield.tables import print_columns
 
 Row = dict[str, Any]
-GROUP = ("op", "ranks", "buffers", "heap", "protocol", "loop", "state")
+GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state")
 
 
 def show_summary(rows: list[Row]) -> None:
@@ -101,6 +101,7 @@ def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
 
 def _heading(about: Row, rows: list[Row]) -> str:
     words = [about["op"], f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
+    words += [f"{about['nodes']} nodes"] * bool(about["nodes"])
     words += [f"heap {about['heap']}"] * (about["heap"] == "off")
     words += [f"protocol {about['protocol']}"] * (about["protocol"] not in (None, "auto"))
     words += [f"loops of {about['loop']} calls"] * bool(about["loop"])

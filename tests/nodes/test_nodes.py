@@ -13,43 +13,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
 from nearfield.node_jobs import Ended, Job, blocks, round_robin, run_job
-from nearfield.nodes import Nodes, Unavailable
+from nearfield.nodes import Nodes
 from nearfield.slurm import Slurm
-from tests.mpi.jobs import HOSTS, ROOT, compile_c, environment, hosts
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.nodes.beds import MAIN, made_or_skip, program
 
-PROGRAMS = Path(__file__).parent / "programs"
 EVERY = hosts("mpich", "openmpi", "impi", "debian-openmpi")
-Made = TypeVar("Made", Nodes, Slurm)
-MAIN = hosts("mpich", "openmpi")
-
-
-@contextlib.contextmanager
-def made_or_skip(made: AbstractContextManager[Made]) -> Iterator[Made]:
-    """Nodes or Slurm, or a skipped test that says why there are none."""
-    with contextlib.ExitStack() as stack:
-        try:
-            ready = stack.enter_context(made)
-        except Unavailable as why:
-            pytest.skip(str(why))
-        yield ready
 
 
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     with made_or_skip(Nodes(3)) as three:
         yield three
-
-
-def program(host: str, source: str, *arguments: str) -> list[str]:
-    """The command line of one of the programs here, compiled for the host."""
-    return [compile_c(host, str(PROGRAMS / source)), *arguments]
 
 
 def run(nodes: Nodes, host: str, placement: list[int], command: list[str], nearfield: bool = True) -> Ended:
