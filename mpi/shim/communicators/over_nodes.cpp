@@ -17,7 +17,8 @@ namespace nearfield::mpi {
 namespace {
 
 struct Told {
-  int home, willing;
+  int home;
+  bool willing, reproducible;
 };
 
 // What counts is the first rank's.
@@ -61,7 +62,7 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
 bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   auto all = team::room_for<Told>(state.size);
   std::unique_ptr<spread::Chooser> chooser;
-  Told mine{lowest_near(state), 0};
+  Told mine{lowest_near(state), false, node_ever() && node_ever()->settings().reproducible};
   try {
     chooser = std::make_unique<spread::Chooser>();
     mine.willing = node_ever() != nullptr;
@@ -70,11 +71,12 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   bool one_node = true, alone = true, willing = bootstrap.allgather(&mine, all.data(), sizeof mine);
   for (int r = 0; r < state.size; ++r) {
     const Told& each = all[std::size_t(r)];
-    willing &= each.willing != 0;
+    willing &= each.willing;
     one_node &= each.home == all[0].home;
     alone &= each.home == r;  // of one that is alone on its node
   }
   if (one_node) return false;
+  alone &= !all[0].reproducible;
   if (!willing || alone) {
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size,
              alone ? "each of them is alone on its node" : "a rank cannot take part");
