@@ -26,11 +26,10 @@ namespace nearfield::mpi {
 enum class Side : std::uint8_t { unknown, near, far };
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;                           // of all ranks, where they share a node
-  std::unique_ptr<choosing::Chooser> chooser;                 // of its calls; there with the team
-  std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
-  std::unique_ptr<spread::Spread> spread;                     // where they live on several nodes
-  std::unique_ptr<spread::Chooser> spread_chooser;            // there with the spread
+  std::unique_ptr<team::Team> team;                 // of all ranks, where they share a node
+  std::unique_ptr<choosing::Chooser> chooser;       // of its calls; there with the team
+  std::unique_ptr<spread::Spread> spread;           // where they live on several nodes
+  std::unique_ptr<spread::Chooser> spread_chooser;  // there with the spread
   // Neither: the host serves this communicator's collectives. Whom we share memory with; nullptr: nobody.
   team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives
@@ -38,6 +37,7 @@ struct Communicator {
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;
+  std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
 
   bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's
