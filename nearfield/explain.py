@@ -12,6 +12,8 @@ from nearfield.model import ask, describe_network
 from nearfield.tables import print_table
 from nearfield.tune import stored_tuning, tuned_cell
 
+PHASES = ("ns", "before", "network", "after")
+
 
 def explain(op: str, ranks: int, size: int, machine: str) -> dict[str, Any]:
     """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the file's cell or None.
@@ -55,7 +57,7 @@ def show_nodes(found: dict[str, Any]) -> None:
     words = [
         [
             row["name"],
-            *(_us(row[key]) if row["applies"] else "-" for key in ("ns", "before", "network", "after")),
+            *(_us(row[key]) if row["applies"] and row[key] else "-" for key in PHASES),
         ]
         for row in rows
     ]
