@@ -108,15 +108,16 @@ inline void measure_crossing(const Cell& cell, double seconds, const std::vector
     auto run = [&](long n) {
       for (long i = 0; i < n; ++i) call(own.send.data(), own.recv.data(), nothing);
     };
-    run(2);  // connects
+    run(1);  // connects
     const double start = MPI_Wtime();
-    long begun = 0;
-    for (int go = 1; go; begun += 4) {
-      run(4);
-      go = mode == nearfield && MPI_Wtime() - start < seconds;
+    long begun = 1;
+    run(1);
+    for (int go = 1; go;) {
+      go = MPI_Wtime() - start < (mode == nearfield ? seconds : seconds / 4);
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+      if (go) run(4), begun += 4;
     }
-    long calls = std::clamp(long(seconds / (MPI_Wtime() - start) * double(begun)), 2L, 32L);
+    long calls = std::clamp(long(seconds / (MPI_Wtime() - start) * double(begun)), 1L, 32L);
     MPI_Bcast(&calls, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     constexpr int repetitions = 4;
     long mine[repetitions][4] = {}, all[repetitions][4];
