@@ -1,9 +1,9 @@
 // What crosses between nodes in a call: the packets and bytes that the interfaces of all nodes send, without noise
 // where times have much.
 //
-//   meet, wait until the last acknowledgement has come, read the counters
+//   meet, wait until the last acknowledgement has come, read the counters, meet
 //   some calls
-//   meet, wait, read
+//   meet, wait, read, meet
 //
 // Ranks meet in memory that they share, so that nothing else crosses meanwhile: pretended nodes are on one machine
 // (nearfield/nodes.py). The least of some repetitions counts, since TCP sends again what is acknowledged late.
@@ -85,20 +85,31 @@ inline Place place() {
   return found;
 }
 
-// All have come, and the network is quiet: TCP acknowledges after 40 ms at the latest.
-inline Crossed read_when_quiet() {
+// All have come, without a packet.
+inline void meet() {
   static std::uint64_t meetings = 0;
   std::atomic<std::uint64_t>& arrived = probe_words[32];
   const std::uint64_t all = ++meetings * std::uint64_t(size);
   arrived.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load of those who wait
   while (arrived.load(std::memory_order_acquire) < all) usleep(200);
+}
+
+// When the network is quiet, and before anybody sends again. TCP acknowledges after 40 ms at the latest.
+inline Crossed read_when_quiet() {
+  meet();
   usleep(50'000);
-  return crossed_here();
+  const Crossed found = crossed_here();
+  meet();
+  return found;
 }
 
 // `modes`: plain, nearfield or both. A repetition takes about `seconds`, and so may trials before the first one.
 inline void measure_crossing(const Cell& cell, double seconds, const std::vector<Mode>& modes) {
   static const Place where = place();
+  if (!probe_words) {
+    if (rank == 0) std::fprintf(stderr, "no memory to meet in; nodes that keep processes apart cannot be counted\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
   const Operation call = cell.operation();
   OwnWork nothing;
   BuffersOfModes buffers(cell);
@@ -108,15 +119,16 @@ inline void measure_crossing(const Cell& cell, double seconds, const std::vector
     auto run = [&](long n) {
       for (long i = 0; i < n; ++i) call(own.send.data(), own.recv.data(), nothing);
     };
-    run(2);  // connects
+    run(1);  // connects
     const double start = MPI_Wtime();
-    long begun = 0;
-    for (int go = 1; go; begun += 4) {
-      run(4);
-      go = mode == nearfield && MPI_Wtime() - start < seconds;
+    long begun = 1;
+    run(1);
+    for (int go = 1; go;) {
+      go = MPI_Wtime() - start < (mode == nearfield ? seconds : seconds / 4);
       MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
+      if (go) run(4), begun += 4;
     }
-    long calls = std::clamp(long(seconds / (MPI_Wtime() - start) * double(begun)), 2L, 32L);
+    long calls = std::clamp(long(seconds / (MPI_Wtime() - start) * double(begun)), 1L, 32L);
     MPI_Bcast(&calls, 1, MPI_LONG, 0, MPI_COMM_WORLD);
     constexpr int repetitions = 4;
     long mine[repetitions][4] = {}, all[repetitions][4];

@@ -168,12 +168,12 @@ def test_reproducible_sums_have_the_same_bits_in_every_layout(nodes: Nodes, host
 
 
 def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str, str]) -> list[list[str]]:
-    """Digests of each rank's results; the sums are those of the left fold in rank order, by every row and many times."""
+    """Digests of each rank's results; the sums are those of the left fold in rank order, by each of our rows and many times."""
     job = Fed(nodes, host, placement, env)
     cases = [
         case(op, comm=comm, count=n, dtype=dtype, operator=operator, row=row, times=5, fold=operator == "sum")
         for op in REDUCING
-        for row in [None, *rows().get(op, [])]
+        for row in [None, *(row for row in rows().get(op, []) if row in SAME_BITS)]
         for comm, n, dtype, operator in (
             ("world", 1, "f8", "sum"),
             ("world", 20_000, "f8", "sum"),

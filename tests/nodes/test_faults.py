@@ -1,4 +1,6 @@
-"""Collectives over nodes when a node dies, when the network stalls or is slow, and when communicators come and go."""
+"""Collectives over nodes when a node dies, when the network stalls or is slow, when messages are under way meanwhile, and when
+communicators come and go.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,10 @@ def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, names: st
 def test_a_job_ends_when_a_node_dies_in_a_collective(nodes: Nodes, host: str, names: str) -> None:
     job = begun(nodes, host, blocks(2, 2), "60", names)
     time.sleep(0.1)
+    shared = nodes.shared_memory()
     nodes.kill(1)
     ended = job.wait(20)
+    assert not shared, "ranks have mapped memory of another node"
     # Open MPI's launcher says what happened and returns 0.
     assert not ended.timed_out and "longest pause" not in ended.out[0], ended.text
     assert ended.returncode != 0 or nodes.names[1] in ended.launcher, ended.text
@@ -76,6 +80,16 @@ def test_collectives_are_right_on_a_slow_network(host: str, names: str) -> None:
         ended = begun(slow, host, blocks(2, 2), "2", names).wait(40)
     assert ended.returncode == 0 and not ended.timed_out, ended.text
     assert int(re.search(r"of (\d+) rounds", ended.out[0])[1]) >= 3
+
+
+@either
+@pytest.mark.parametrize("host", MAIN)
+def test_messages_go_on_while_their_sender_is_in_a_collective(nodes: Nodes, host: str, names: str) -> None:
+    """Both to near ranks, while it waits for other nodes, and to far ones, while it waits for near ranks."""
+    env = environment_of(host, names)
+    ended = run_job(nodes, HOSTS[host], blocks(2, 2), program(host, "under_way.c", "16"), env, timeout=40)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text
+    assert ended.out == ["good\n"] * 4, ended.text
 
 
 @pytest.mark.parametrize("host", MAIN)

@@ -76,6 +76,7 @@ def test_data_cross_once(nodes: Nodes, host: str, name: str, layout: str) -> Non
 def test_short_data_cross_in_one_message_per_pair_of_nodes(nodes: Nodes, host: str, layout: str) -> None:
     needs_rows()
     ops = [op for op in OPERATIONS if "leader" in rows().get(op, [])]
+    assert ops, "no collective has a row leader"
     placement = PLACEMENTS[layout]
     for row in count(nodes, host, placement, ops, [8, SHORT], "leader", "nearfield"):
         assert row["algorithm"] == "leader", row
