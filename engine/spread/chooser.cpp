@@ -19,7 +19,8 @@ std::string complain_about(std::string_view override_text) {
 
 struct Chooser::Tried {
   Tried(std::vector<const Algorithm*> candidates, double estimate, bool together)
-      : rows(std::move(candidates)), trials(rows.size(), estimate, together) {}
+      : rows(std::move(candidates)), trials(rows.size(), estimate, together, estimate < brief ? 8 : 3) {}
+  static constexpr double brief = 100e3;  // ns. What a network adds varies more than what memory does
   std::vector<const Algorithm*> rows;
   Trials trials;
   const Algorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
@@ -100,7 +101,7 @@ void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
       candidates.push_back(each.row);
   if (!tries_ || candidates.size() < 2) return;
   cell.trials = std::make_unique<Tried>(std::move(candidates), rows[0].cost, collectives::rooted(call.collective));
-  cell.next_trial = cell.calls + choosing::pace.first;
+  cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? choosing::pace.first : 2);
 }
 
 void Chooser::report(const Spread& spread, const Call& call, const Tried& tried) const {

@@ -42,24 +42,37 @@ void alltoall_by_leaders(Spread& s, const Call& call) {
   s.node_scatter(other.data(), call.recv, all, 0);
 }
 
+// Below, a node phase for each node costs more than putting blocks in order by a copy.
+constexpr std::size_t short_blocks = 2048;
+
 void alltoall_by_lanes(Spread& s, const Call& call) {
   const Placement& places = s.placement();
   const std::size_t b = call.bytes, p = std::size_t(s.locals()), n = std::size_t(s.nodes()), all = n * p * b;
+  const auto* send = static_cast<const std::byte*>(call.send);
   auto* const recv = static_cast<std::byte*>(call.recv);
-  const Room one(s, all), other(s, all);
-  const auto* by_lanes = static_cast<const std::byte*>(call.send);
-  if (!places.striped()) {
-    rank_order_to_lanes(places, one.data(), by_lanes, b);
-    by_lanes = one.data();
-  }
+  const bool one_by_one = places.blocks() && b >= short_blocks;
+  const Room one(s, all), other(s, one_by_one ? 0 : all);
+  PartsOfNodes given = equal_parts(places, p * b, p * b), got = given;
   s.open_all();
-  s.node_alltoall(by_lanes, other.data(), n * b);  // of each local: our lane's blocks, node by node
-  for (std::size_t node = 0; node < n; ++node)
-    for (std::size_t local = 0; local < p; ++local)
-      std::memcpy(one.data() + (node * p + local) * b, other.data() + (local * n + node) * b, b);
-  const PartsOfNodes parts = equal_parts(places, p * b, p * b);
+  // What goes along our lane: of each node's part, the blocks that the ranks here have for the rank that we are there.
+  if (one_by_one) {
+    for (std::size_t node = 0; node < n; ++node) {
+      const bool own = int(node) == s.node();
+      s.node_alltoall(send + node * p * b, (own ? recv : one.data()) + node * p * b, b);
+      if (own) given.bytes[node] = got.bytes[node] = 0;
+    }
+  } else {
+    if (!places.striped()) {
+      rank_order_to_lanes(places, one.data(), send, b);
+      send = one.data();
+    }
+    s.node_alltoall(send, other.data(), n * b);
+    for (std::size_t node = 0; node < n; ++node)
+      for (std::size_t local = 0; local < p; ++local)
+        std::memcpy(one.data() + (node * p + local) * b, other.data() + (local * n + node) * b, b);
+  }
   std::byte* const into = places.blocks() ? recv : other.data();
-  s.start(0, s.local(), {.move = Move::alltoall, .from = parts.in(one.data()), .into = parts.in(into)});
+  s.start(0, s.local(), {.move = Move::alltoall, .from = given.in(one.data()), .into = got.in(into)});
   s.wait(0);
   if (into != recv) to_rank_order(places, recv, into, b);
 }

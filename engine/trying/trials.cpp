@@ -53,8 +53,8 @@ float Candidate::at_best() const {
   return times.size() < enough ? *std::ranges::min_element(times) : median();
 }
 
-Trials::Trials(std::size_t count, double estimate, bool together)
-    : timed_(estimate < 1e6 ? most_timed : 1), together_(together) {
+Trials::Trials(std::size_t count, double estimate, bool together, unsigned timed)
+    : timed_(estimate < 1e6 ? timed : 1), together_(together) {
   for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
   decided_ = candidates_.size() < 2;
 }

@@ -53,8 +53,8 @@ class Trials {
  public:
   static constexpr unsigned most_candidates = 6, most_timed = 2;
   // Candidates 0 .. count - 1, the model's choice first. `estimate`: ns of a call; short ones are timed more often.
-  // `together`: a block gives one time, not one per call.
-  Trials(std::size_t count, double estimate, bool together);
+  // `together`: a block gives one time, not one per call. `timed`: calls of a block that count.
+  Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
