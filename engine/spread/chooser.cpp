@@ -47,27 +47,28 @@ void run(const Algorithm& row, Spread& spread, const Call& call, FunctionRef<voi
   else host();
 }
 
-// Of all ranks' times of a block's calls, by an allreduce of ours.
+// All ranks' times of a block's calls as one of each, or one for all of them, by an allreduce of ours.
 std::vector<float> agree(Spread& spread, const Trials& trials) {
   std::vector<float> mine, all;
   float whole = 0;
   for (const Trials::Moment& moment : trials.moments()) {
     const auto inside = float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered)));
     whole += inside;
-    mine.push_back(-inside);
+    mine.push_back(inside);
   }
-  if (trials.together()) mine = {whole / float(mine.size())};
+  const bool crowded = spread.shape().node.crowded();
+  if (trials.together() || crowded) mine = {whole / float(mine.size())};
   all.resize(mine.size());
   Call call{.collective = Collective::allreduce};
   call.type = reducing::Type::f32;
-  call.op = reducing::Op::max;
+  call.op = trials.together() ? reducing::Op::max : crowded ? reducing::Op::sum : reducing::Op::min;
   call.fold = reducing::fold(call.op, call.type);
   call.count = mine.size();
   call.bytes = mine.size() * sizeof mine[0];
   call.send = mine.data();
   call.recv = all.data();
   reduce_by_leaders(spread, call);
-  for (float& time : all) time = std::abs(time);
+  if (call.op == reducing::Op::sum) all[0] /= float(spread.size());
   return all;
 }
 

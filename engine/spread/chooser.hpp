@@ -1,7 +1,8 @@
 // What has been chosen for the calls of a communicator over several nodes: by the model and by trials
 // (trying/trials.hpp), in which the host's own algorithm takes part. Nodes have clocks of their own, so each rank takes
 // the time that it was in a call: of a call in which all wait for all, the shortest counts, which is that of the last
-// to come; of one with a root, the longest of a block of calls.
+// to come (where ranks share CPUs, the mean: it matters who runs meanwhile); of one with a root, the longest of a
+// block.
 //
 // Floating-point results must not depend on who was faster: all rows but the host's combine in the same order, and the
 // host's is no candidate for such types.
