@@ -18,6 +18,7 @@
 #include "engine/choosing/choose.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/spread/costs.hpp"
+#include "engine/spread/rows.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/json.hpp"
 
@@ -84,9 +85,9 @@ void print_prediction(const spread::Shape& shape, const collectives::Call& call)
   Json costs = Json::object();
   const char* best = "host";  // carries what nothing here can
   double least = spread::impossible;
-  for (const auto& row : spread::estimates()) {
+  for (const auto& row : spread::rows_of(call.collective)) {
+    if (!row.run || !row.applies(shape, call)) continue;  // nobody can say what the host's own takes
     const double cost = row.cost(shape, call);
-    if (cost == spread::impossible) continue;
     costs[row.name] = rounded(cost, 1);
     if (cost < least) best = row.name, least = cost;
   }
@@ -107,13 +108,22 @@ void print_prediction(const spread::Shape& shape, const collectives::Call& call)
            {"node_byte", net.node_byte}}}});
 }
 
+// Nothing for a row that is not estimated by phases.
+spread::Phases phases_of(const spread::Shape& shape, const spread::Algorithm& row, const collectives::Call& call) {
+  if (row.cost == spread::leader_cost) return spread::leader_phases(shape, call);
+  if (row.cost == spread::lanes_cost) return spread::lanes_phases(shape, call);
+  if (row.cost == spread::pipelined_cost) return spread::chunk_phases(shape, call);
+  return {};
+}
+
 void print_rows(const spread::Shape& shape, const collectives::Call& call) {
-  for (const auto& row : spread::estimates()) {
-    const double cost = row.cost(shape, call);
-    const auto phases = row.phases(shape, call);
+  for (const auto& row : spread::rows_of(call.collective)) {
+    if (!row.run) continue;
+    const bool applies = row.applies(shape, call);
+    const auto phases = applies ? phases_of(shape, row, call) : spread::Phases{};
     print({{"name", row.name},
-           {"applies", cost < spread::impossible},
-           {"ns", rounded(cost, 1)},
+           {"applies", applies},
+           {"ns", applies ? rounded(row.cost(shape, call), 1) : 0},
            {"before", rounded(phases.before, 1)},
            {"network", rounded(phases.network, 1)},
            {"after", rounded(phases.after, 1)},

@@ -182,14 +182,4 @@ double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, c
 double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
 double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 
-std::span<const Estimate> estimates() {
-  static constexpr Estimate rows[] = {
-      {"leader", leader_cost, leader_phases, "on each node, then by one rank of each over the network, and back"},
-      {"lanes", lanes_cost, lanes_phases,
-       "every rank carries its part over the network, at the same time as the others"},
-      {"pipelined", pipelined_cost, chunk_phases, "in chunks: one on the network while nodes are at work on others"},
-  };
-  return rows;
-}
-
 }  // namespace nearfield::spread

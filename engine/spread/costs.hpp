@@ -9,7 +9,6 @@
 // the network (machine.hpp). A pipeline works on chunks: while one is on the network, the nodes are at work on others.
 #pragma once
 #include <limits>
-#include <span>
 
 #include "engine/collectives/call.hpp"
 #include "engine/spread/shape.hpp"
@@ -53,13 +52,5 @@ inline constexpr std::size_t least_chunk = 256;  // bytes
 double leader_cost(const Shape& s, const Call& call);
 double lanes_cost(const Shape& s, const Call& call);
 double pipelined_cost(const Shape& s, const Call& call);
-
-struct Estimate {
-  const char* name;
-  double (*cost)(const Shape&, const Call&);
-  Phases (*phases)(const Shape&, const Call&);
-  const char* about;
-};
-std::span<const Estimate> estimates();
 
 }  // namespace nearfield::spread

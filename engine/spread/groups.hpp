@@ -14,9 +14,17 @@ Run reduce_in_order, reduce_scatter_block_in_order;
 // The first rank's, to all ranks.
 void tell_all(Spread& spread, void* data, std::size_t bytes);
 
-// Whether each lane gets a share: nodes have as many ranks each, and there are as many elements or bytes.
+// Whether each lane gets a share: nodes have as many ranks each, and what is divided is long enough for that. Blocks go
+// along lanes whole.
 inline bool lanes_apply(const Shape& shape, const Call& call) {
-  const std::size_t units = collectives::operation(call.collective).reduces() ? call.count : call.bytes;
-  return shape.equal && shape.node.size > 1 && units >= std::size_t(shape.node.size);
+  const auto p = std::size_t(shape.node.size);
+  if (!shape.equal || p == 1) return false;
+  switch (call.collective) {
+    case Collective::bcast: return call.bytes >= p;
+    case Collective::reduce:
+    case Collective::allreduce: return call.count >= p;
+    default: return true;
+  }
 }
+
 }  // namespace nearfield::spread
