@@ -121,9 +121,11 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     each[bare] = floor->choose(state_of(line_time()));
   }
 
-  // Blocks of the same length in time.
+  // Blocks of the same length in time; of some calls also where a plain host needs time slices for each, since the
+  // first call of a block waits for whoever sleeps.
+  const double length = std::clamp(8 * std::max({each[0], each[1], each[2]}), length_of_block(), 1e6);
   long calls[3];
-  for (int mode = 0; mode < 3; ++mode) calls[mode] = std::max(1L, long(length_of_block() / std::max(each[mode], 0.01)));
+  for (int mode = 0; mode < 3; ++mode) calls[mode] = std::max(1L, long(length / std::max(each[mode], 0.01)));
   MPI_Bcast(calls, 3, MPI_LONG, 0, MPI_COMM_WORLD);
   const std::vector<Mode> turns = !loaded                     ? std::vector<Mode>{plain, plain}
                                   : !floor || !floor->known() ? std::vector<Mode>{plain, nearfield, nearfield, plain}
