@@ -34,6 +34,17 @@ struct Chain {
   std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
 };
 
+// Where else a posted receive may be met (elsewhere.cpp). Called under the messenger's lock, never by a stand-in.
+struct Elsewhere {
+  virtual void posted() = 0;  // nothing has come here yet: it waits there as well
+  enum class Claim : std::uint8_t { yes, no, later };
+  // Something has come here. `yes`: it is taken back there, and ours; `no`: it was met there; `later`: not known yet.
+  virtual Claim claim() = 0;
+
+ protected:
+  ~Elsewhere() = default;
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
   [[gnu::always_inline]] Request() {}
@@ -77,7 +88,9 @@ struct Request : Entry {
   bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
-  Link under_way;           // in the list of transfers, or of sends that wait for room
+  Link under_way;         // in the list of transfers, or of sends that wait for room
+  bool takes_in = false;  // is a Taking (elsewhere.cpp)
+  Elsewhere* elsewhere = nullptr;
   bool helps = false;       // sender: it can copy into the receiver's data
   bool has_first = false;   // receiver: the first block is claimed and not yet copied
   Chain chain;              // where it goes through copy buffers
@@ -91,8 +104,11 @@ struct Request : Entry {
 };
 
 // A message that came before its receive.
+struct Taking;
 struct Early : UnexpectedEntry {
   int member = 0;
+  bool undecided = false;    // whether it is met by a receive that may be met elsewhere
+  Taking* taking = nullptr;  // while it is received into its payload
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;              // of the message
   std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment

@@ -427,13 +427,21 @@ bool resolve_members(Communicator& state) {
   if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
   const int code = host.Group_translate_ranks(group, state.size, ranks.data(), members_group, members.data());
   host.Group_free(&group);
-  bool all = code == MPI_SUCCESS;
-  for (const int member : members) all &= member >= 0 && member < the_messenger->members();
+  int near = 0;
+  for (int& member : members) {
+    if (member < 0 || member >= the_messenger->members()) member = -1;
+    near += member >= 0;
+  }
+  // A rank that is alone on its node leaves all to the host, its messages to itself as well.
+  const Side side = code != MPI_SUCCESS  ? Side::far
+                    : near == state.size ? Side::near
+                    : near > 1           ? Side::both
+                                         : Side::far;
   const std::lock_guard lock(first_use);
-  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return all;
-  if (all) state.members = std::move(members);
-  state.side.store(all ? Side::near : Side::far, std::memory_order_release);  // pairs with channel
-  return all;
+  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
+  if (side != Side::far) state.members = std::move(members);
+  state.side.store(side, std::memory_order_release);  // pairs with channel
+  return side != Side::far;
 }
 
 void adopt(MPI_Comm comm, std::uint64_t context) {
