@@ -25,7 +25,10 @@ typedef struct {
 static int rank, size;
 static int32_t *out[most], *in[most];
 static unsigned state;
+/* The same on all ranks; how() is each rank's own. */
 static unsigned draw(unsigned below) { return (state = state * 1664525u + 1013904223u) / 256 % below; }
+static unsigned own_state;
+static unsigned how(unsigned below) { return (own_state = own_state * 1664525u + 1013904223u) / 256 % below; }
 
 static void fill(int32_t *data, const Message *m) {
   for (int i = 0; i < m->length; ++i) data[i] = m->from * 1000000 + m->number * 1000 + i;
@@ -51,6 +54,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  own_state = seed + (unsigned)rank * 31u;
   for (int k = 0; k < most; ++k) out[k] = malloc(longest * 4), in[k] = malloc(longest * 4);
   for (int round = 0; round < rounds; ++round) {
     state = seed * 7919u + (unsigned)round * 104729u + 1;
@@ -119,16 +123,16 @@ int main(int argc, char **argv) {
     for (; got < mine; ++got) {
       int length, flag = 0;
       MPI_Message message;
-      const int how = (int)draw(5);
-      if (how == 0) {
+      const unsigned kind = how(5);
+      if (kind == 0) {
         MPI_Recv(in[0], longest, MPI_INT32_T, MPI_ANY_SOURCE, MPI_ANY_TAG, at, &status);
-      } else if (how == 1) {
+      } else if (kind == 1) {
         MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, at, &status);
         MPI_Recv(in[0], longest, MPI_INT32_T, status.MPI_SOURCE, status.MPI_TAG, at, &status);
-      } else if (how == 2) {
+      } else if (kind == 2) {
         MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, at, &message, &status);
         MPI_Mrecv(in[0], longest, MPI_INT32_T, &message, &status);
-      } else if (how == 3) {
+      } else if (kind == 3) {
         while (!flag) MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, at, &flag, &message, &status);
         MPI_Mrecv(in[0], longest, MPI_INT32_T, &message, &status);
       } else {
@@ -140,11 +144,12 @@ int main(int argc, char **argv) {
       accept_one(all, count, seen, in[0], &status, length);
     }
     MPI_Waitall(sent, sends, MPI_STATUSES_IGNORE);
+    MPI_Barrier(at);
     /* A receive that nobody meets is taken back. */
     if (draw(3) == 0) {
       MPI_Request request;
       int cancelled;
-      MPI_Irecv(in[0], 1, MPI_INT32_T, MPI_ANY_SOURCE, tags, at, &request);
+      MPI_Irecv(in[0], 1, MPI_INT32_T, MPI_ANY_SOURCE, tags + 1, at, &request);
       MPI_Cancel(&request);
       MPI_Wait(&request, &status);
       MPI_Test_cancelled(&status, &cancelled);
