@@ -4,22 +4,22 @@ Ranks form a grid; each has whole lines of one axis. Two transposes, each an All
 of the grid, bring the other axes together (the 1-D transforms are numpy's pocketfft). The error after each loop is agreed
 by Allreduce, as a solver would check convergence.
 
-Prints the error, a checksum of the bits of the last spectrum, and per loop the wall time, the CPU time of all ranks and
-the part of the wall time that rank 0 spent in MPI.
+Prints the error, a checksum of the bits of the last spectrum, and per loop the wall time, the CPU time of all ranks
+and their time in MPI, on average and at most (loops.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import time
 
+import loops
 import numpy as np
 from mpi4py import MPI
 
 
 class Pencils:
-    """The grid of ranks and its two communicators; `mpi_seconds` sums the time in MPI."""
+    """The grid of ranks and its two communicators; the clock `mpi` sums the time in MPI."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         rows, columns = MPI.Compute_dims(comm.size, 2)
@@ -27,14 +27,13 @@ class Pencils:
         self.column = self.grid.Sub((True, False))
         self.row = self.grid.Sub((False, True))
         self.shape = (rows, columns)
-        self.mpi_seconds = 0.0
+        self.mpi = loops.Clock()
 
     def exchange(self, comm: MPI.Intracomm, blocks: np.ndarray) -> np.ndarray:
         """Alltoall of blocks[r], each for rank r of `comm`."""
         received = np.empty_like(blocks)
-        start = time.perf_counter()
-        comm.Alltoall(blocks, received)
-        self.mpi_seconds += time.perf_counter() - start
+        with self.mpi:
+            comm.Alltoall(blocks, received)
         return received
 
     def gather_axis(self, comm: MPI.Intracomm, a: np.ndarray, whole: int, split: int) -> np.ndarray:
@@ -72,26 +71,22 @@ def main() -> None:
     original = generator.standard_normal(shape) + 1j * generator.standard_normal(shape)
     field = pencils.backward(pencils.forward(original))  # the first loop warms up
     error = np.array([np.abs(field - original).max()])
-    comm.Barrier()
-    pencils.mpi_seconds = 0.0
-    start, cpu = time.perf_counter(), time.process_time()
-    for _ in range(arguments.loops):
+    spectrum = None
+
+    def there_and_back() -> None:
+        nonlocal field, spectrum
         spectrum = pencils.forward(field)
         field = pencils.backward(spectrum)
         error[0] = np.abs(field - original).max()
-        before = time.perf_counter()
-        comm.Allreduce(MPI.IN_PLACE, error, MPI.MAX)
-        pencils.mpi_seconds += time.perf_counter() - before
-    seconds = time.perf_counter() - start
-    cpu_seconds = comm.reduce(time.process_time() - cpu)
+        with pencils.mpi:
+            comm.Allreduce(MPI.IN_PLACE, error, MPI.MAX)
+
+    figures = loops.measure(comm, pencils.mpi, arguments.loops, there_and_back)
     everything = np.empty((comm.size, *spectrum.shape), spectrum.dtype) if comm.rank == 0 else None
     comm.Gather(spectrum, everything, root=0)
     if comm.rank == 0:
-        print(f"error: {error[0]:.3e}")
-        print(f"checksum: {hashlib.sha256(everything.tobytes()).hexdigest()}")
-        print(f"seconds: {seconds / arguments.loops:.6f}")
-        print(f"cpu: {cpu_seconds / arguments.loops:.6f}")
-        print(f"mpi: {pencils.mpi_seconds / arguments.loops:.6f}")
+        loops.report(error[0], hashlib.sha256(everything.tobytes()).hexdigest(), figures)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,84 +1,187 @@
-"""`nearfield bench --app fft`: a program plain and under Nearfield, in turn.
+"""`nearfield bench --app NAME`: an application out of examples, plain and under Nearfield, in turn.
 
-A row has app, ranks, host, version, mode (plain or nearfield), points, loops, seconds (wall time of a loop), cpu (CPU time of
-a loop, all ranks), mpi (of the wall time, rank 0's in MPI), each the median over runs, and runs.
+A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (plain or
+nearfield), points (a side), loops, heap, seconds (wall time of a loop), cpu (CPU time of a loop, all ranks), mpi and mpi_most (time in MPI
+of a loop, waiting included, the ranks' mean and the largest), each the median over runs, and runs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import track
 
-from nearfield.bench import host_version
+from nearfield.bench import host_version, stop
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment, python_of
-from nearfield.libraries import ROOT
+from nearfield.libraries import DEFAULT_HEAP, ROOT
+from nearfield.node_jobs import blocks, run_job
+from nearfield.nodes import Nodes, Unavailable
 from nearfield.tables import print_table
 
 Row = dict[str, Any]
-FIGURES = ("seconds", "cpu", "mpi")
+FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
+LIMIT = 600  # seconds, of a run
 
 
-def run_fft(host: Host, ranks: int, points: int, loops: int, nearfield: bool) -> dict[str, str]:
-    """One run of examples/fft3d.py. Returns what it printed, by name. Raises ValueError when it fails."""
-    program = [python_of(host), str(ROOT / "examples/fft3d.py"), "--size", str(points), "--loops", str(loops)]
-    job = subprocess.run(
-        launch_command(host, ranks, program),
-        env=launcher_environment(host, nearfield),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    if job.returncode:
-        raise ValueError(f"the FFT failed on {ranks} ranks of {host.name}:\n{job.stdout}{job.stderr}")
-    return dict(line.split(": ", 1) for line in job.stdout.splitlines() if ": " in line)
+@dataclass(frozen=True)
+class App:
+    """An application: its program in examples, what a size means, and what is measured unless asked otherwise."""
+
+    program: str
+    shape: str
+    points: tuple[int, ...]
+    loops: int
+    forms: tuple[str, ...] = ("",)
 
 
-def compare_fft(ranks: list[int], hosts: list[str], points: list[int], loops: int, runs: int) -> list[Row]:
-    """All cells, `runs` times each way in the order A B B A. Raises ValueError where results differ by a bit."""
-    found = find_hosts()
-    for name in hosts:
-        if name not in found:
-            raise ValueError(f"there is no host {name}; found: {', '.join(found)}")
-    console = Console(stderr=True)
-    cells = [(found[name], p, n) for p in ranks for n in points for name in hosts]
-    turns = [turn % 4 in (1, 2) for turn in range(2 * runs)]
-    rows: list[Row] = []
-    for host, p, n in track(cells, "FFT", console=console, disable=not console.is_terminal):
-        printed = {mode: [] for mode in (False, True)}
-        for nearfield in turns:
-            if not console.is_terminal:
-                print(
-                    f"fft {n}^3, {p} ranks, {host.name}", "Nearfield" * nearfield, file=sys.stderr, flush=True
-                )
-            printed[nearfield].append(run_fft(host, p, n, loops, nearfield))
-        sums = {one["checksum"] for all_runs in printed.values() for one in all_runs}
-        if len(sums) > 1:
-            raise ValueError(f"the results differ on {p} ranks of {host.name}: {', '.join(sorted(sums))}")
-        for nearfield, all_runs in printed.items():
-            row = {"app": "fft", "ranks": p, "host": host.name, "version": host_version(host)}
-            row |= {"mode": "nearfield" if nearfield else "plain", "points": n, "loops": loops, "runs": runs}
-            rows.append(
-                row | {key: statistics.median(float(one[key]) for one in all_runs) for key in FIGURES}
+APPS = {
+    "fft": App("fft3d.py", "{0}^3", (32, 64), 50),
+    "matmul": App("matmul.py", "{0} x {0}", (2048,), 5, ("bcast", "allgather", "allreduce")),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured both ways."""
+
+    host: Host
+    ranks: int
+    points: int
+    form: str
+
+    def __str__(self) -> str:
+        return f"{self.form} {self.points}, {self.ranks} ranks, {self.host.name}".strip()
+
+
+def compare(
+    name: str,
+    ranks: Sequence[int],
+    hosts: Sequence[str],
+    points: Sequence[int] = (),
+    loops: int = 0,
+    runs: int = 3,
+    forms: Sequence[str] = (),
+    options: Sequence[str] = (),
+    nodes: int = 1,
+    heap: str = DEFAULT_HEAP,
+) -> list[Row]:
+    """All cells, `runs` times each way in the order A B B A; what is empty or 0 is as APPS has it.
+
+    `options` are the program's own; on more than one of `nodes` ranks are placed in blocks, and each node has its part of
+    the CPUs. Raises ValueError where results differ by a bit, where a job fails, and for what there is not.
+    """
+    if name not in APPS:
+        raise ValueError(f"there is no application {name}; there are {', '.join(APPS)}")
+    app, found = APPS[name], find_hosts()
+    for host in hosts:
+        if host not in found:
+            raise ValueError(f"there is no host {host}; found: {', '.join(found)}")
+    for form in forms:
+        if form not in app.forms:
+            raise ValueError(
+                f"{name} has no form {form}; it has {', '.join(filter(None, app.forms)) or 'one only'}"
             )
+    if nodes > min(ranks):
+        raise ValueError(f"{min(ranks)} ranks are too few for {nodes} nodes")
+    loops = loops or app.loops
+    cells = [
+        Cell(found[host], p, n, form)
+        for form in forms or app.forms
+        for p in ranks
+        for n in points or app.points
+        for host in hosts
+    ]
+    console = Console(stderr=True)
+    rows: list[Row] = []
+    with _nodes(nodes) as bed:
+        for cell in track(cells, name, console=console, disable=not console.is_terminal):
+            program = [python_of(cell.host), str(ROOT / "examples" / app.program), *options]
+            program += ["--size", str(cell.points), "--loops", str(loops)]
+            program += ["--form", cell.form] if cell.form else []
+            about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
+            about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
+            about |= {"loops": loops, "heap": heap, "runs": runs}
+            for mode, printed in _both(cell, program, runs, heap, bed, not console.is_terminal).items():
+                medians = {key: statistics.median(float(one[key]) for one in printed) for key in FIGURES}
+                rows.append(about | {"mode": mode} | medians)
     return rows
+
+
+def _both(
+    cell: Cell, program: list[str], runs: int, heap: str, bed: Nodes | None, tell: bool
+) -> dict[str, list[dict[str, str]]]:
+    """What the runs of each mode printed, plain first. Raises ValueError where results differ by a bit."""
+    printed: dict[str, list[dict[str, str]]] = {"plain": [], "nearfield": []}
+    for turn in range(2 * runs):
+        mode = "nearfield" if turn % 4 in (1, 2) else "plain"
+        if tell:
+            print(Path(program[1]).stem, cell, mode, file=sys.stderr, flush=True)
+        printed[mode].append(_run(cell, program, mode == "nearfield", heap, bed))
+    sums = {one["checksum"] for of_mode in printed.values() for one in of_mode}
+    if len(sums) > 1:
+        raise ValueError(f"the results of {program[1]} differ, {cell}: {', '.join(sorted(sums))}")
+    return printed
+
+
+@contextlib.contextmanager
+def _nodes(count: int) -> Iterator[Nodes | None]:
+    """Pretended nodes, or None for this machine as it is. Raises ValueError where they cannot be made."""
+    with contextlib.ExitStack() as stack:
+        try:
+            bed = stack.enter_context(Nodes(count, own_cpus=True)) if count > 1 else None
+        except Unavailable as why:
+            raise ValueError(f"{count} nodes cannot be made here: {why}") from None
+        yield bed
+
+
+def _run(cell: Cell, program: list[str], nearfield: bool, heap: str, bed: Nodes | None) -> dict[str, str]:
+    """One run. Returns what rank 0 printed, by name. Raises ValueError when it fails."""
+    env = launcher_environment(cell.host, nearfield, heap)
+    if bed:
+        count = len(bed.names)
+        shares = [cell.ranks * (i + 1) // count - cell.ranks * i // count for i in range(count)]
+        ended = run_job(bed, cell.host, blocks(*shares), program, env, LIMIT)
+        good, output, text = ended.returncode == 0 and not ended.timed_out, ended.out[0], ended.text
+    else:
+        with subprocess.Popen(
+            launch_command(cell.host, cell.ranks, program),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as job:
+            try:
+                output, errors = job.communicate(timeout=LIMIT)
+            except subprocess.TimeoutExpired:
+                raise ValueError(f"{program[1]} did not end within {LIMIT} s, {cell}") from None
+            finally:
+                stop(job)
+        good, text = job.returncode == 0, output + errors
+    if not good:
+        raise ValueError(f"{program[1]} failed, {cell}:\n{text}")
+    return dict(line.split(": ", 1) for line in output.splitlines() if ": " in line)
 
 
 def show(rows: list[Row]) -> None:
     """Prints each cell with its times in milliseconds and Nearfield's by the host's."""
-    plain = {(r["ranks"], r["points"], r["host"]): r for r in rows if r["mode"] == "plain"}
     words = []
-    for ours in rows:
-        if ours["mode"] == "plain":
-            continue
-        theirs = plain[ours["ranks"], ours["points"], ours["host"]]
-        words.append([str(ours["ranks"]), f"{ours['points']}^3", ours["host"]])
-        for key in ("seconds", "cpu"):
-            words[-1] += [f"{r[key] * 1000:.2f}" for r in (theirs, ours)] + [f"{ours[key] / theirs[key]:.2f}"]
-        words[-1] += [f"{r['mpi'] / r['seconds']:.0%}" for r in (theirs, ours)]
-    titles = ("ranks", "points", "host", "wall ms", "with Nearfield", "ratio")
-    print_table((*titles, "CPU ms", "with Nearfield", "ratio", "MPI", "with Nearfield"), words)
+    for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
+        shape = APPS[ours["app"]].shape.format(ours["points"])
+        words.append([str(ours["ranks"]), shape, *filter(None, [ours["form"]]), ours["host"]])
+        for key in ("seconds", "cpu", "mpi"):
+            words[-1] += [f"{r[key] * 1000:.2f}" for r in (theirs, ours)]
+            words[-1].append(f"{ours[key] / theirs[key]:.2f}" if theirs[key] else "-")
+    titles = ["ranks", "points", *(["form"] if rows[0]["form"] else []), "host"]
+    for figure in ("wall ms", "CPU ms", "MPI ms"):
+        titles += [figure, "with Nearfield", "ratio"]
+    print_table(titles, words)

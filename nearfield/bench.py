@@ -181,7 +181,7 @@ def _run_job(
             text=True,
             start_new_session=True,
         )
-        timer = threading.Timer(limit, lambda: (late.set(), _stop(job)))
+        timer = threading.Timer(limit, lambda: (late.set(), stop(job)))
         timer.start()
         try:
             assert job.stdout is not None
@@ -192,7 +192,7 @@ def _run_job(
             job.wait()
         finally:
             timer.cancel()
-            _stop(job)
+            stop(job)
         if job.returncode or late.is_set():
             errors.seek(0)
             why = f"did not end within {limit:.0f} s" if late.is_set() else "failed"
@@ -200,7 +200,7 @@ def _run_job(
     return rows
 
 
-def _stop(job: subprocess.Popen) -> None:
+def stop(job: subprocess.Popen) -> None:
     """Ends a job that still runs: the launcher takes its ranks with it, or else all of its group goes."""
     if job.poll() is not None:
         return

@@ -81,11 +81,24 @@ def bench(
         typer.Option(help="Messages: queue, fastbox, copy-buffers, cma, mapped, auto, one after the other."),
     ] = "",
     application: Annotated[
-        str, typer.Option("--app", help="fft: a 3-D FFT in pencils instead, wall and CPU time per loop.")
+        str,
+        typer.Option(
+            "--app",
+            help="An application instead, wall, CPU and communication time per loop: fft (3-D, in pencils) or matmul.",
+        ),
     ] = "",
-    points: Annotated[str, typer.Option(help="fft: points a side.")] = "32,64",
-    loops: Annotated[int, typer.Option(help="fft: transforms there and back in a run.")] = 50,
-    runs: Annotated[int, typer.Option(help="fft: runs of each kind.")] = 3,
+    points: Annotated[str, typer.Option(help="Applications: points a side, rows of a matrix; a list.")] = "",
+    loops: Annotated[
+        int, typer.Option(help="Applications: transforms there and back, products in a run.")
+    ] = 0,
+    runs: Annotated[int, typer.Option(help="Applications: runs of each kind.")] = 3,
+    form: Annotated[
+        str, typer.Option(help="matmul: some of bcast, allgather, allreduce; all unless given.")
+    ] = "",
+    panel: Annotated[int, typer.Option(help="matmul: width of the panels of the form bcast.")] = 256,
+    nodes: Annotated[
+        int, typer.Option(help="Applications: over so many pretended nodes (docs/testing-nodes.md).")
+    ] = 1,
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
@@ -99,13 +112,19 @@ def bench(
         if application:
             from nearfield import apps
 
-            if application != "fft":
-                raise ValueError(f"there is no application {application}; there is fft")
-            sides = [int(side) for side in points.split(",")]
-            results = apps.compare_fft(parse_ranks(ranks), host_names(hosts), sides, loops, runs)
+            sides = [int(side) for side in points.split(",") if side]
+            forms = [name for name in form.split(",") if name]
+            options = ["--panel", str(panel)] if application == "matmul" else []
+            results = apps.compare(
+                *(application, parse_ranks(ranks), host_names(hosts), sides, loops, runs, forms, options),
+                nodes=nodes,
+                heap=heap,
+            )
             apps.show(results)
             save(results, json, None, None)
             return
+        if nodes > 1:
+            raise ValueError("over several nodes there are applications only: --app")
         rows = run_bench(
             op.split(","),
             parse_ranks(ranks),

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from nearfield.apps import compare_fft
+from nearfield.apps import compare
 from nearfield.bench import parse_sizes, run_bench
 from nearfield.hosts import find_hosts
 from nearfield.operations import OPERATIONS
@@ -23,7 +23,7 @@ def run_demo(out: Path, quick: bool) -> None:
     console = Console()
     table = Table("ranks", "plain s", "Nearfield s", "speed-up", "results")
     cells = []
-    for plain, ours in _pairs(compare_fft([2, 4], ["mpich"], [size], loops, 1)):
+    for plain, ours in _pairs(compare("fft", [2, 4], ["mpich"], [size], loops, 1)):
         times = plain["seconds"], ours["seconds"]
         cells.append(
             [

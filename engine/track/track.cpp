@@ -58,7 +58,8 @@ template <class Flag, class Lacking>
 // sleep, whoever has done what we await rings.
 void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
                     Awaited awaited) {
-  constexpr std::uint32_t looks = 1024;  // between two at the clock
+  // Between two at the clock. In a crowd others have a turn, of milliseconds at times, between two of ours.
+  const std::uint32_t looks = node_.policy().crowded ? 16 : 256;
   awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nearfield import apps
 from nearfield.bench import WITHOUT_SIZE, parse_sizes
 from nearfield.operations import OPERATIONS
 from nearfield.summary import cells_of, pairs
@@ -159,6 +160,71 @@ def test_short_loops_begin_afresh(tmp_path: Path) -> None:
             found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
             assert {row["bytes"] for row in found} == {8, 4096}
             assert all(row["median"] > 0 and row["iterations"] % 20 == 0 for row in found)
+
+
+APP_FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
+
+
+def expect_cells(rows: list[dict], cells: set[tuple[str, str]], about: dict) -> None:
+    """Each cell, a form and a host, was measured both ways and is what `about` says."""
+    for mode in ("plain", "nearfield"):
+        found = [row for row in rows if row["mode"] == mode]
+        assert {(row["form"], row["host"]) for row in found} == cells and len(found) == len(cells)
+    for row in rows:
+        assert row.items() >= about.items() and all(row[key] > 0 for key in APP_FIGURES), row
+
+
+def test_bench_runs_applications(tmp_path: Path) -> None:
+    once = ("--loops", "2", "--runs", "1")
+    rows, shown = bench(tmp_path, "--app", "fft", "--points", "16", *once)
+    expect_cells(rows, {("", "mpich")}, {"app": "fft", "ranks": 2, "nodes": 1, "points": 16, "loops": 2})
+    assert "16^3" in shown
+    arguments = ("--points", "48", "--ranks", "3", "--hosts", "mpich,openmpi", "--form", "bcast,allreduce")
+    rows, shown = bench(tmp_path, "--app", "matmul", *arguments, "--panel", "9", *once)
+    cells = {(form, host) for form in ("bcast", "allreduce") for host in ("mpich", "openmpi")}
+    expect_cells(rows, cells, {"app": "matmul", "ranks": 3, "points": 48, "runs": 1, "heap": "shared"})
+    assert "48 x 48" in shown and "allreduce" in shown
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_an_application_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setattr(apps, "LIMIT", 2)
+    mine = "123457"  # so many loops do not end
+    with pytest.raises(ValueError, match="did not end within 2 s"):
+        apps.compare("matmul", [2], [host], [600], int(mine), forms=["bcast"])
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mine in _text(path).split("\0")]
+    assert not left, [_text(path) for path in left]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def test_bench_says_which_applications_there_are() -> None:
+    for arguments, word in (
+        (("--app", "lu"), "fft, matmul"),
+        (("--app", "matmul", "--form", "cannon"), "allgather"),
+        (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
+        (("--app", "fft", "--points", "17"), "17 points do not divide"),
+        (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
+        (("--op", "bcast", "--nodes", "2"), "--app"),
+    ):
+        done = nearfield("bench", *arguments)
+        assert done.returncode == 2 and word in done.stderr, done.stderr
+
+
+def test_bench_runs_applications_over_nodes(tmp_path: Path) -> None:
+    arguments = ("--nodes", "2", "--ranks", "3", "--points", "48", "--form", "allgather")
+    arguments = ("bench", "--app", "matmul", *arguments, "--loops", "1", "--runs", "1")
+    done = nearfield(*arguments, "--json", str(tmp_path / "rows.json"))
+    if "nodes cannot be made here" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads((tmp_path / "rows.json").read_text())
+    expect_cells(rows, {("allgather", "mpich")}, {"nodes": 2, "ranks": 3})
 
 
 def test_the_summary_holds_nearfield_against_the_best_host() -> None:
