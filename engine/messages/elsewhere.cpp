@@ -1,17 +1,19 @@
 // Receives that may be met elsewhere as well: from ranks that are no members, whose messages another MPI carries.
 //
-//   a receive from anybody   is posted here, and there (Elsewhere::posted)
-//   a message comes here     and the oldest receive for it is such a one: is it still to be had (Elsewhere::claim)?
-//       yes                  it has been taken back there; matched as any other
-//       no                   it was met there, and is out; the message goes on to the next receive
-//       later                the message stays among the unexpected ones, undecided, and so does what its sender sends
-//                            after it, since it might have to go first. Asked again at every poll (decide)
+//   a receive from anybody     is posted here; a message that has come there meets it by take_out
+//   the rank goes elsewhere    it is posted there as well (Request::elsewhere)
+//   then a message comes here  and the oldest receive for it is such a one: is it still to be had (Elsewhere::claim)?
+//       yes                    it has been taken back there; matched as any other
+//       no                     it was met there, and is out; the message goes on to the next receive
+//       later                  the message stays among the unexpected ones, undecided, and so does what its sender
+//       sends
+//                              after it, since it might have to go first. Asked again at every poll (decide)
 //
 // A stand-in may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank is
 // back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
-// stand-in takes undecided messages in: it receives them into memory of ours (a Taking), from where they are handed on
-// when it is decided. A long synchronous send may so be complete before its receive is found to have been met
-// elsewhere; then it is matched by a later one.
+// stand-in takes undecided messages in where there is a receive for each: it receives them into memory of ours (a
+// Taking), from where they are handed on when it is decided. A synchronous send may so be complete before its receive
+// is found to have been met elsewhere; then it is matched by a later one.
 #include <new>
 
 #include "engine/messages/guard.hpp"
@@ -25,18 +27,18 @@ struct Taking : Request {
   bool wanted = true;       // by anybody
 };
 
-Elsewhere::Claim Messenger::claim(Request& request) {
+Elsewhere::Claim Messenger::claim(Request& request, int tag) {
   if (!request.elsewhere) [[likely]]
     return Elsewhere::Claim::yes;
-  return standing_in_ ? Elsewhere::Claim::later : request.elsewhere->claim();
+  return standing_in_ ? Elsewhere::Claim::later : request.elsewhere->claim(tag);
 }
 
-bool Messenger::take_out_if(Request& request, FunctionRef<bool()> elsewhere) {
+void Messenger::take_out(FunctionRef<Request*()> choose) {
   Guard guard(*this);
-  if (!request.posted || !elsewhere()) return false;
-  posted_.remove(request);
-  request.posted = false;
-  return true;
+  Request* const met = choose();
+  if (!met) return;
+  posted_.remove(*met);
+  met->posted = false;
 }
 
 void Messenger::note_undecided(Early& message) {
@@ -47,14 +49,7 @@ void Messenger::note_undecided(Early& message) {
 
 // In the order in which they came: what is matched, or not any more, leaves the state of being undecided.
 void Messenger::decide(Guard& guard) {
-  if (standing_in_) {
-    unexpected_.find_if([&](const UnexpectedEntry& each) {
-      auto& message = const_cast<Early&>(static_cast<const Early&>(each));
-      if (message.undecided) take_in(message);
-      return false;
-    });
-    return;
-  }
+  if (standing_in_) return take_in_undecided();
   auto settle = [&](Early& message) {
     if (!message.undecided) return;
     message.undecided = false;
@@ -73,7 +68,7 @@ void Messenger::decide(Guard& guard) {
     if (!found) break;
     Early& message = static_cast<Early&>(*found);
     Request& request = static_cast<Request&>(*receive);
-    const Elsewhere::Claim claimed = claim(request);
+    const Elsewhere::Claim claimed = claim(request, message.envelope.tag);
     if (claimed == Elsewhere::Claim::later) {
       if (!message.undecided) note_undecided(message);
       in_[std::size_t(message.member)].held = true;
@@ -89,9 +84,29 @@ void Messenger::decide(Guard& guard) {
   for (In& in : in_) in.held = false;
 }
 
+// Each receive speaks for the message that it would be matched with if none were met elsewhere.
+void Messenger::take_in_undecided() {
+  unexpected_.find_if([&](const UnexpectedEntry& each) {
+    auto& message = const_cast<Early&>(static_cast<const Early&>(each));
+    if (!message.undecided) return false;
+    Entry* const receive = posted_.find_if([&](const Entry& entry) {
+      return !static_cast<const Request&>(entry).spoken_for && matches(entry.envelope, message.envelope);
+    });
+    if (!receive) return false;
+    static_cast<Request*>(receive)->spoken_for = true;
+    take_in(message);
+    return false;
+  });
+  posted_.find_if([](Entry& entry) { return static_cast<Request&>(entry).spoken_for = false; });
+}
+
 // Without memory it stays where it is.
 void Messenger::take_in(Early& message) {
-  if (message.taking || (message.kind != Kind::transfer && message.kind != Kind::buffers)) return;
+  if (message.kind == Kind::eager_synchronous) {
+    message.kind = Kind::eager;
+    return acknowledge(message.member, message.transfer, State::done);
+  }
+  if (message.taking || message.kind == Kind::eager) return;
   auto* const taking = new (std::nothrow) Taking;
   if (!taking) return;
   if (!message.fits()) {
@@ -118,7 +133,9 @@ void Messenger::taken_in(Request& request) {
   message.taking = nullptr;
   Request* const heir = taking.heir;
   const bool wanted = taking.wanted;
+  message.trouble = taking.trouble;
   delete &taking;
+  if (heir) heir->trouble = message.trouble;
   if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
   if (heir || !wanted) free_early(message);
 }

@@ -56,8 +56,9 @@ class Messenger final : public waiting::Source {
 
   // Receives that are not matched yet complete as cancelled; sends when the receiver agrees.
   void cancel(Request& request);
-  // Whether it was neither matched nor taken out before and `elsewhere()` says that it is met there: then it is out.
-  bool take_out_if(Request& request, FunctionRef<bool()> elsewhere);
+  // `choose()` says which of the posted receives is met elsewhere, nullptr: none; nothing is matched meanwhile. That
+  // one is out of matching then, and never completes here. It may set Request::elsewhere of posted ones.
+  void take_out(FunctionRef<Request*()> choose);
   // Takes the request out of everything after a wait for it has thrown.
   void abandon(Request& request);
 
@@ -159,9 +160,10 @@ class Messenger final : public waiting::Source {
   void summon(int member);
 
   // elsewhere.cpp
-  Elsewhere::Claim claim(Request& request);
+  Elsewhere::Claim claim(Request& request, int tag);
   void note_undecided(Early& message);
   void decide(Guard& guard);
+  void take_in_undecided();
   void take_in(Early& message);
   void taken_in(Request& request);
   void inherit(Early& message, Request& request);

@@ -50,7 +50,7 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     Entry* const entry = posted_.first(record.envelope);
     if (!entry) break;
     Request& request = static_cast<Request&>(*entry);
-    const Elsewhere::Claim claimed = claim(request);
+    const Elsewhere::Claim claimed = claim(request, record.envelope.tag);
     if (claimed == Elsewhere::Claim::later) {
       undecided = true;
       break;
@@ -106,6 +106,7 @@ Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, st
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
+  early->trouble = Trouble::none;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;
   } else if (kind == Kind::buffers) {
@@ -159,6 +160,7 @@ void Messenger::consume(Early& early, Request& request) {
     return accept_buffers(request, member, handed, envelope);
   }
   if (kind == Kind::eager_synchronous) acknowledge(member, early.transfer, State::done);
+  request.trouble = early.trouble;
   finish_eager(request, member, early.envelope, early.payload(), early.bytes);
   free_early(early);
 }

@@ -200,8 +200,6 @@ void Messenger::start(Request& request) {
   }
   request.posted = true;
   posted_.push(request);
-  if (request.elsewhere) [[unlikely]]
-    request.elsewhere->posted();
 }
 
 void Messenger::start_matched(Request& request, Early& message) {

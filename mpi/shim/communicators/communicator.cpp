@@ -21,6 +21,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
+#include "engine/processor/processor.h"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/messages/point.hpp"
@@ -58,10 +59,20 @@ void progress_host() {
   host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
+// For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
+bool look_now_and_then() {
+  static thread_local std::uint64_t next;
+  const std::uint64_t now = processor::ticks();
+  if (now < next) return true;
+  const bool asked = look_for_crossings();
+  next = processor::ticks() + processor::ticks_in(2500);
+  return asked;
+}
+
 // What waits of ours do for the host, and look for what only the host is told.
 struct ProgressOfHost final : waiting::Foreign {
   void step() override {
-    progress_host();
+    if (!crossings.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
     look_for_revoked();
   }
   bool needs_us() override;
@@ -78,6 +89,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
   forget_buffer(state->comm);
+  if (crossings.load(std::memory_order_relaxed)) forget_crossings(state->comm);
   // The messenger lives on the world's team.
   if (state->team && state->team.get() == base_team) state->team.release();
   if (state->team) team::Team::close(std::move(state->team));
@@ -178,7 +190,7 @@ std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
 bool ProgressOfHost::needs_us() {
-  if (open_windows.load(std::memory_order_relaxed) > 0) return true;
+  if (open_windows.load(std::memory_order_relaxed) > 0 || crossings.load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
   static std::atomic<std::uint32_t> known{0};
   static std::atomic<std::uint64_t> until{0};

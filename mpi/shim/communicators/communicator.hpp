@@ -18,6 +18,7 @@
 #include "engine/messages/messenger.hpp"
 #include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
+#include "mpi/shim/stand_in.hpp"
 
 namespace nearfield::mpi {
 
@@ -113,7 +114,11 @@ inline bool spans_nodes(const Communicator& state) { return state.side.load(std:
 // A wait for a request of the host's: it is progressed by testing it, our messages move meanwhile.
 struct HostWaiter : waiting::Waiter {
   HostWaiter() : Waiter{progress()} {}
-  bool turn() { return others.poll(); }
+  bool turn() {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_crossings();
+    return others.poll();
+  }
   bool eager() const { return true; }
   static waiting::Progress& progress();
 };

@@ -41,11 +41,22 @@ template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, MPI_Request* request, HostCall host_call);
 
-template <class N, class HostCall>
+// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+template <class HostCall, class HostStart>
+int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
+  if (!crossings.load(std::memory_order_relaxed)) [[likely]]
+    return blocking_host(host_call);
+  before_host_receives(c, tag);
+  MPI_Request request;
+  const int code = passing_host([&] { return host_start(&request); });
+  return code == MPI_SUCCESS ? Wait(&request, status) : code;
+}
+
+template <class N, class HostCall, class HostStart>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-            MPI_Status* status, HostCall host_call) try {
+            MPI_Status* status, HostCall host_call, HostStart host_start) try {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
+  if (!c || !good_source(*c, source, tag)) return receive_by_host(c, tag, status, host_call, host_start);
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
@@ -54,6 +65,7 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
   }
   return guarded(comm, function, [&]() -> int {
     if (may_cross(*c, source)) [[unlikely]] {
+      before_host_receives(c, tag);
       if (!typed.packs() && !devices::possible())
         return receive_from_anybody(typed.data, *c, buffer, count, type, tag, status);
       MPI_Request request;
@@ -77,7 +89,10 @@ template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !request) return making_host(persistent, request, host_call);
+  if (!c || !good_source(*c, source, tag) || !request) {
+    before_host_receives(c, tag);
+    return making_host(persistent, request, host_call);
+  }
   TypedData typed(buffer, count, type);
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
@@ -105,7 +120,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     std::unique_ptr<Activity> receive = std::move(message);
     if (crosses) {
       std::unique_ptr<Message> near(static_cast<Message*>(receive.release()));
-      receive = std::make_unique<Crossing>(std::move(near), buffer, MPI_Count(count), type, tag, comm);
+      receive = std::make_unique<Crossing>(std::move(near), buffer, MPI_Count(count), type, tag, *c);
     }
     return report(comm, make_request(comm, std::move(receive), persistent, request));
   });
@@ -187,8 +202,9 @@ void set_status(MPI_Status* status, const messages::Messenger::Found& found) {
 template <class There>
 int probe_both(bool blocks, Found& where, const Communicator& c, int tag, bool take, messages::Messenger::Found& found,
                MPI_Status* status, There there) {
+  before_host_receives(&c, tag);
   const int code =
-      probe_for_anybody(blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
+      probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
   if (where == Found::near) set_status(status, found);
   return code;
 }
@@ -404,11 +420,15 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
 }  // namespace
 
 int Recv(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
-  return receive("MPI_Recv", b, n, t, source, tag, c, s, [&] { return host.Recv(b, n, t, source, tag, c, s); });
+  return receive(
+      "MPI_Recv", b, n, t, source, tag, c, s, [&] { return host.Recv(b, n, t, source, tag, c, s); },
+      [&](MPI_Request* r) { return host.Irecv(b, n, t, source, tag, c, r); });
 }
 int Recv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
-  return receive("MPI_Recv_c", b, n, t, source, tag, c, s,
-                 [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); });
+  return receive(
+      "MPI_Recv_c", b, n, t, source, tag, c, s,
+      [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); },
+      [&](MPI_Request* r) { return large(host.Irecv_c, host.Irecv, "MPI_Recv_c", c, b, n, t, source, tag, c, r); });
 }
 #define NEARFIELD_MAKE_RECEIVE(Name, persistent)                                                        \
   int Name(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {           \
@@ -435,7 +455,7 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     if (may_cross(*c, source)) [[unlikely]] {
       Found where;
       return probe_both(true, where, *c, tag, false, found, status,
-                        [&](int* flag) { return host.Iprobe(source, tag, comm, flag, status); });
+                        [&](int* flag) { return iprobe_there(*c, tag, flag, status); });
     }
     probe_blocking(*c, source, tag, false, found);
     set_status(status, found);
@@ -445,7 +465,10 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 
 int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !flag) return host.Iprobe(source, tag, comm, flag, status);
+  if (!c || !good_source(*c, source, tag) || !flag) {
+    before_host_receives(c, tag);
+    return host.Iprobe(source, tag, comm, flag, status);
+  }
   if (source == MPI_PROC_NULL) {
     *flag = 1;
     set_nowhere_status(status);
@@ -456,7 +479,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
     if (may_cross(*c, source)) [[unlikely]] {
       Found where;
       const int code = probe_both(false, where, *c, tag, false, found, status,
-                                  [&](int* there) { return host.Iprobe(source, tag, comm, there, status); });
+                                  [&](int* there) { return iprobe_there(*c, tag, there, status); });
       *flag = where != Found::none;
       return code;
     }
@@ -481,7 +504,7 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
     if (may_cross(*c, source)) [[unlikely]] {
       Found where;
       const int code = probe_both(true, where, *c, tag, true, found, status,
-                                  [&](int* flag) { return host.Improbe(source, tag, comm, flag, message, status); });
+                                  [&](int* flag) { return improbe_there(comm, c->rank, tag, flag, message, status); });
       if (where == Found::near) *message = keep_matched(found.message, comm);
       return code;
     }
@@ -494,8 +517,10 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
 
 int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !flag || !message)
+  if (!c || !good_source(*c, source, tag) || !flag || !message) {
+    before_host_receives(c, tag);
     return host.Improbe(source, tag, comm, flag, message, status);
+  }
   if (source == MPI_PROC_NULL) {
     *flag = 1;
     *message = host.message_no_proc;
@@ -506,8 +531,9 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
     messages::Messenger::Found found;
     if (may_cross(*c, source)) [[unlikely]] {
       Found where;
-      const int code = probe_both(false, where, *c, tag, true, found, status,
-                                  [&](int* there) { return host.Improbe(source, tag, comm, there, message, status); });
+      const int code = probe_both(false, where, *c, tag, true, found, status, [&](int* there) {
+        return improbe_there(comm, c->rank, tag, there, message, status);
+      });
       if (where == Found::near) *message = keep_matched(found.message, comm);
       if (where == Found::none) *message = host.message_null;
       *flag = where != Found::none;
