@@ -98,14 +98,6 @@ def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, 
     assert sent and int(sent[1]) >= 80, ended.err[0]
 
 
-@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
-@pytest.mark.parametrize("placement", [blocks(2, 2), [0, 1, 0, 2, 1]], ids=["blocks", "any"])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_messages_from_anybody(nodes: Nodes, host: str, placement: list[int], nearfield: bool) -> None:
-    ended = run(nodes, host, placement, program(host, "wild.c", "6" if host == "mpich" else "60", "1"), nearfield)
-    assert ended.out == ["good\n"] * len(placement), ended.text
-
-
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
 def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
     placement = blocks(2, 2) if host == "mpich" else blocks(2, 1, 1)

@@ -43,6 +43,11 @@ thread_local unsigned patience = looks_at_host;
 constexpr unsigned for_far = 8, for_near = 128, long_wait = 1024;
 void came_from_far() { patience = for_far; }
 void came_from_near() { patience = for_near; }
+
+std::uint64_t bytes_of(const MPI_Status& status) {
+  MPI_Count bytes = 0;
+  return host.Get_elements_x(&status, host.byte, &bytes) == MPI_SUCCESS && bytes > 0 ? std::uint64_t(bytes) : 0;
+}
 bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? patience : for_far) == 0; }
 
 }  // namespace
@@ -160,9 +165,13 @@ int Crossing::begin() {
   if (++starts % looks_at_host == 0 && crossings.load(std::memory_order_relaxed) == 0) {
     int there = 0;
     MPI_Message message;
-    code_ = improbe_there(comm_, rank_, tag_, &there, &message, MPI_STATUS_IGNORE);
+    MPI_Status status{};
+    code_ = improbe_there(comm_, rank_, tag_, &there, &message, &status);
     if (code_ != MPI_SUCCESS) return code_;
-    if (there) return take(message), MPI_SUCCESS;
+    if (there) {
+      near_->prepare();
+      return take(message, status), MPI_SUCCESS;
+    }
   }
   if (const int code = near_->begin(); code != MPI_SUCCESS || near_->completed()) return code;
   const std::lock_guard lock(under_way_now.mutex);
@@ -174,14 +183,33 @@ int Crossing::begin() {
 }
 
 // Met there by that message.
-void Crossing::take(MPI_Message message) {
+void Crossing::take(MPI_Message message, const MPI_Status& status) {
   int done = 0;
-  code_ = large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv", comm_, buffer_, count_, type_, &message, &there_);
+  void* buffer = buffer_;
+  MPI_Count count = count_;
+  MPI_Datatype type = type_;
+  if (const std::uint64_t bytes = bytes_of(status); bytes > near_->request.data.bytes) {
+    longer_.reset(new (std::nothrow) std::byte[bytes]);
+    if (longer_) buffer = longer_.get(), count = MPI_Count(bytes), type = host.byte;
+  }
+  code_ = large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv", comm_, buffer, count, type, &message, &there_);
   if (code_ == MPI_SUCCESS) code_ = host.Test(&there_, &done, &status_);
   done_ = done || code_ != MPI_SUCCESS;
   if (done_) there_ = host.request_null;
   came_from_far();
   met_.store(Met::there, std::memory_order_release);  // pairs with completed
+}
+
+// What was longer is complete as if it had come here.
+void Crossing::hand_over() {
+  messages::Request& r = near_->request;
+  r.received = r.data.bytes;
+  r.trouble = messages::Trouble::truncated;
+  r.envelope = {r.envelope.context, status_.MPI_SOURCE, status_.MPI_TAG};
+  layout::scatter(r.data, 0, longer_.get(), r.received);
+  longer_.reset();
+  r.completed.store(true, std::memory_order_relaxed);  // its owner looks
+  met_.store(Met::no, std::memory_order_relaxed);
 }
 
 // What has become of it at the host, where it is posted: `yes`, it has been taken back.
@@ -241,7 +269,7 @@ Crossing::Look Crossing::look() {
     Crossing& first = **std::ranges::find_if(under_way_now.all, [&](const Crossing* each) {
       return each == this || (each->waits_here() && each->overlaps(comm_, status.MPI_TAG));
     });
-    first.take(message);
+    first.take(message, status);
     return &first.near_->request;
   });
   return found;
@@ -270,13 +298,16 @@ void Crossing::orphan(MPI_Comm comm) {
 bool Crossing::completed() {
   auto through = [this] {
     if (met_.load(std::memory_order_acquire) == Met::no) return near_->completed();
-    if (done_) return true;
-    int done = 0;
-    const int code = host.Test(&there_, &done, &status_);
-    if (code == MPI_SUCCESS && !done) return false;
-    there_ = host.request_null;
-    code_ = code;
-    return done_ = true;
+    if (!done_) {
+      int done = 0;
+      const int code = host.Test(&there_, &done, &status_);
+      if (code == MPI_SUCCESS && !done) return false;
+      there_ = host.request_null;
+      code_ = code;
+      done_ = true;
+    }
+    if (longer_ && code_ == MPI_SUCCESS) hand_over();
+    return true;
   };
   bool is = through();
   if (!is && met_.load(std::memory_order_relaxed) == Met::no && is_hosts_turn(++looks_)) {
@@ -354,8 +385,9 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
                          MPI_Datatype type, int tag, MPI_Status* status) {
   int there = 0, code = MPI_SUCCESS;
   MPI_Message message;
+  MPI_Status found{};
   auto look = [&] {
-    code = improbe_there(c.comm, c.rank, tag, &there, &message, MPI_STATUS_IGNORE);
+    code = improbe_there(c.comm, c.rank, tag, &there, &message, &found);
     return code != MPI_SUCCESS || there;
   };
   messages::Request request;
@@ -391,6 +423,16 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
   if (met_there) {
     came_from_far();
     if (code != MPI_SUCCESS) return code;
+    if (const std::uint64_t bytes = bytes_of(found); bytes > data.bytes) [[unlikely]] {
+      const std::unique_ptr<std::byte[]> longer(new std::byte[bytes]);
+      code = blocking_host([&] {
+        return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv", c.comm, longer.get(), MPI_Count(bytes), host.byte, &message,
+                     MPI_STATUS_IGNORE);
+      });
+      layout::scatter(data, 0, longer.get(), data.bytes);
+      set_status(status, found.MPI_SOURCE, found.MPI_TAG, data.bytes, false);
+      return code == MPI_SUCCESS ? report(c.comm, MPI_ERR_TRUNCATE) : code;
+    }
     return blocking_host(
         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv", c.comm, buffer, count, type, &message, status); });
   }

@@ -15,6 +15,9 @@
 // be, also since MPICH over UCX loses receives from anybody for which something has come already, or comes from both
 // sides at once.
 //
+// What is longer than its receive is known before the host receives it, so that the error is ours: the MPICH family
+// takes it to the wrong error handler.
+//
 // Threads: the list of those that wait has a lock. What both sides decide is decided under the messenger's, which is
 // taken inside of that one.
 #pragma once
@@ -58,7 +61,8 @@ class Crossing final : public Activity, messages::Elsewhere {
   void leave();
   Claim claim(int tag) override;
   Claim resolve();
-  void take(MPI_Message message);
+  void take(MPI_Message message, const MPI_Status& status);
+  void hand_over();
   bool waits_here() const {
     return met_.load(std::memory_order_relaxed) == Met::no && near_->request.posted && there_ == host.request_null;
   }
@@ -80,6 +84,7 @@ class Crossing final : public Activity, messages::Elsewhere {
   bool done_ = false;    // met there, and complete
   bool listed_ = false;  // its owner's
   unsigned looks_ = 0;
+  std::unique_ptr<std::byte[]> longer_;  // what is longer than our data, as it comes there
   MPI_Status status_{};
   int code_ = MPI_SUCCESS;
   std::atomic<Met> met_{Met::no};  // set last; pairs with completed()
