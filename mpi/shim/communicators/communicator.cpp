@@ -89,7 +89,6 @@ int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
   forget_buffer(state->comm);
-  if (crossings.load(std::memory_order_relaxed)) forget_crossings(state->comm);
   // The messenger lives on the world's team.
   if (state->team && state->team.get() == base_team) state->team.release();
   if (state->team) team::Team::close(std::move(state->team));

@@ -277,7 +277,7 @@ Crossing::Look Crossing::look() {
 
 // pre: the lock of the list.
 void Crossing::post_there() {
-  if (!waits_here() || look() != Look::nothing || !waits_here()) return;
+  if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
     if (!near_->request.posted) return nullptr;
     token_sent_ = false;

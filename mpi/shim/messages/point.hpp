@@ -97,9 +97,8 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
-// The communicator goes.
-void forget_buffer(MPI_Comm comm);
-void forget_crossings(MPI_Comm comm);
+void forget_buffer(MPI_Comm comm);     // the communicator goes
+void forget_crossings(MPI_Comm comm);  // the program frees it
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

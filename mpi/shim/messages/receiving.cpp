@@ -206,6 +206,7 @@ int probe_both(bool blocks, Found& where, const Communicator& c, int tag, bool t
   const int code =
       probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
   if (where == Found::near) set_status(status, found);
+  if (where == Found::none) look_elsewhere();  // what else waits for the host
   return code;
 }
 
