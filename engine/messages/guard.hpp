@@ -29,4 +29,11 @@ struct Messenger::Guard {
   bool threaded_, owns_ = true;
 };
 
+// While a step is a stand-in's: it may not ask elsewhere.
+struct Messenger::StandingIn {
+  explicit StandingIn(Messenger& messenger) : messenger(messenger) { messenger.standing_in_ = true; }
+  ~StandingIn() { messenger.standing_in_ = false; }
+  Messenger& messenger;
+};
+
 }  // namespace nearfield::messages

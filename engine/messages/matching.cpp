@@ -93,7 +93,7 @@ void Posted::take_out(Entry& receive) {
   if (--size_ == 0 && indexed_) drop_index();
 }
 
-Entry* Posted::match(const Envelope& message) {
+Entry* Posted::first(const Envelope& message) {
   Entry* best = nullptr;
   if (!indexed_) {
     int steps = 0;
@@ -112,7 +112,6 @@ Entry* Posted::match(const Envelope& message) {
       if (!best || first->order < best->order) best = first;
     }
   }
-  if (best) take_out(*best);
   return best;
 }
 

@@ -83,7 +83,7 @@ inline constexpr int searched = 24;  // entries that one search may look through
 class Posted {
  public:
   void push(Entry& receive);
-  Entry* match(const Envelope& message);  // the oldest receive for it, taken out
+  Entry* first(const Envelope& message);  // the oldest receive for it, left in
   void remove(Entry& receive);
   template <class Test>
   Entry* find_if(Test test) const {

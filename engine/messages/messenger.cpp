@@ -155,6 +155,7 @@ void Messenger::abandon(Request& request) {
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
   }
+  disinherit(request);
   node_.reach().noticeboard.put_back(request.slot);
   request.mapping.reset();
   request.trouble = Trouble::broken;

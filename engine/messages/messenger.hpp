@@ -56,6 +56,9 @@ class Messenger final : public waiting::Source {
 
   // Receives that are not matched yet complete as cancelled; sends when the receiver agrees.
   void cancel(Request& request);
+  // `choose()` says which of the posted receives is met elsewhere, nullptr: none; nothing is matched meanwhile. That
+  // one is out of matching then, and never completes here. It may set Request::elsewhere of posted ones.
+  void take_out(FunctionRef<Request*()> choose);
   // Takes the request out of everything after a wait for it has thrown.
   void abandon(Request& request);
 
@@ -101,6 +104,7 @@ class Messenger final : public waiting::Source {
   bool busy_locked() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
+  struct StandingIn;
   struct Out {
     FastboxWriter box;
     std::uint32_t talked = 0;
@@ -117,8 +121,10 @@ class Messenger final : public waiting::Source {
   };
   struct In {
     FastboxReader box;
-    std::uint64_t waiting = 0;  // bytes of unexpected messages that lie in buffers of the sender
-    std::uint32_t came = 0;     // in which poll the last message did
+    std::uint64_t waiting = 0;    // bytes of unexpected messages that lie in buffers of the sender
+    std::uint32_t came = 0;       // in which poll the last message did
+    std::uint32_t undecided = 0;  // of its unexpected messages
+    bool held = false;            // decide(): nothing of it goes on
     Ways ways;
   };
   struct SleepHost;
@@ -142,8 +148,8 @@ class Messenger final : public waiting::Source {
   bool deliver(int member, std::uint64_t word, const Record& record);
   Early* new_early();  // nullptr without memory
   void free_early(Early& early);
-  bool keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
-                  const std::byte* payload);
+  Early* keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
+                    const std::byte* payload);  // nullptr without memory
   bool copy_out(Early& message);
   void consume_now(Early& message, Request& request, Guard& guard);
   void consume(Early& message, Request& request);
@@ -152,6 +158,16 @@ class Messenger final : public waiting::Source {
   void complete(Request& request);
   void wake(int member);
   void summon(int member);
+
+  // elsewhere.cpp
+  Elsewhere::Claim claim(Request& request, int tag);
+  void note_undecided(Early& message);
+  void decide(Guard& guard);
+  void take_in_undecided();
+  void take_in(Early& message);
+  void taken_in(Request& request);
+  void inherit(Early& message, Request& request);
+  void disinherit(const Request& request);
 
   // handing.cpp
   bool goes_by_buffers(const Request& request, Whereabouts& where);
@@ -223,6 +239,8 @@ class Messenger final : public waiting::Source {
   std::atomic<bool> look_at_all_{false};  // at silent fastboxes too, in the next poll
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
+  std::size_t undecided_ = 0;  // unexpected messages
+  bool standing_in_ = false;   // the present step is a stand-in's
 
   Posted posted_;
   Unexpected unexpected_;

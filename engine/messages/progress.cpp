@@ -106,6 +106,8 @@ bool Messenger::go_on(Guard& guard) {
 bool Messenger::poll_locked(Guard& guard) {
   bool progress = false;
   ++polls_;
+  if (undecided_) [[unlikely]]
+    decide(guard);
   for (std::size_t i = 0; i < talking_.size(); ++i) {
     std::uint64_t word;
     const int member = talking_[i];
@@ -141,6 +143,7 @@ Messenger::Did Messenger::stand_in(FunctionRef<bool()> back) {
   const std::lock_guard lock(lock_);
   if (back()) return Did::nothing_to_do;
   Guard guard(*this, Guard::held);
+  const StandingIn standing_in(*this);
   if (poll_locked(guard)) return Did::moved;
   if (busy_locked()) return Did::waits;
   asleep_on(&mine_->summons);

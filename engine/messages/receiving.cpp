@@ -13,6 +13,8 @@ std::uint64_t left_at_most(const memory::CopyBuffers& buffers) { return buffers.
 }  // namespace
 
 void Messenger::complete(Request& request) {
+  if (request.takes_in) [[unlikely]]
+    return taken_in(request);
   request.completed.store(true, std::memory_order_release);  // pairs with Request::complete
 }
 
@@ -43,24 +45,36 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     withdraw(member, transfer);
     return true;
   }
-  if (posted_.size()) {
-    if (Entry* const entry = posted_.match(record.envelope)) {
-      Request& request = static_cast<Request&>(*entry);
-      request.posted = false;
-      if (kind == Kind::buffers) {
-        accept_buffers(request, member, told, record.envelope);
-        return true;
-      }
-      if (kind == Kind::transfer) {
-        accept(request, member, transfer, record.envelope);
-        return true;
-      }
-      if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
-      finish_eager(request, member, record.envelope, payload, bytes);
+  bool undecided = in_[std::size_t(member)].undecided;  // then it stays behind those
+  while (posted_.size() && !undecided) {
+    Entry* const entry = posted_.first(record.envelope);
+    if (!entry) break;
+    Request& request = static_cast<Request&>(*entry);
+    const Elsewhere::Claim claimed = claim(request, record.envelope.tag);
+    if (claimed == Elsewhere::Claim::later) {
+      undecided = true;
+      break;
+    }
+    posted_.remove(request);
+    request.posted = false;
+    if (claimed == Elsewhere::Claim::no) continue;
+    if (kind == Kind::buffers) {
+      accept_buffers(request, member, told, record.envelope);
       return true;
     }
+    if (kind == Kind::transfer) {
+      accept(request, member, transfer, record.envelope);
+      return true;
+    }
+    if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
+    finish_eager(request, member, record.envelope, payload, bytes);
+    return true;
   }
-  return keep_early(member, kind, record.envelope, bytes, told, payload);
+  Early* const early = keep_early(member, kind, record.envelope, bytes, told, payload);
+  if (!early) return false;
+  if (undecided) [[unlikely]]
+    note_undecided(*early);
+  return true;
 }
 
 // Some are kept: short messages often come before their receives.
@@ -77,21 +91,22 @@ void Messenger::free_early(Early& early) {
   else delete &early;
 }
 
-bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
-                           const std::byte* payload) {
+Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
+                             const std::byte* payload) {
   const bool copied = (kind == Kind::eager || kind == Kind::eager_synchronous) && bytes;
   Early* const early = new_early();
-  if (!early) return false;
+  if (!early) return nullptr;
   early->bytes = bytes;
   if (copied && !early->fits()) {
     early->longer.reset(new (std::nothrow) std::byte[bytes]);
-    if (!early->longer) return free_early(*early), false;
+    if (!early->longer) return free_early(*early), nullptr;
   }
   early->envelope = envelope;
   early->member = member;
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
+  early->trouble = Trouble::none;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;
   } else if (kind == Kind::buffers) {
@@ -103,7 +118,7 @@ bool Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std:
   }
   ++counts_.unexpected;
   unexpected_.push(*early);
-  return true;
+  return early;
 }
 
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
@@ -132,6 +147,8 @@ void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
 
 // The message is out of matching and belongs to us.
 void Messenger::consume(Early& early, Request& request) {
+  if (early.taking) [[unlikely]]
+    return inherit(early, request);
   const int member = early.member;
   const Kind kind = early.kind;
   if (kind == Kind::buffers || kind == Kind::transfer) {
@@ -143,12 +160,15 @@ void Messenger::consume(Early& early, Request& request) {
     return accept_buffers(request, member, handed, envelope);
   }
   if (kind == Kind::eager_synchronous) acknowledge(member, early.transfer, State::done);
+  request.trouble = early.trouble;
   finish_eager(request, member, early.envelope, early.payload(), early.bytes);
   free_early(early);
 }
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
   Guard guard(*this);
+  if (undecided_) [[unlikely]]
+    decide(guard);
   UnexpectedEntry* entry = unexpected_.find(wanted);
   if (!entry) {
     if (!poll_locked(guard)) return false;
@@ -156,6 +176,7 @@ bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
     if (!entry) return false;
   }
   Early& early = static_cast<Early&>(*entry);
+  if (early.undecided) return false;
   found = {early.envelope, early.bytes, nullptr};
   if (take) {
     unexpected_.remove(early);

@@ -34,6 +34,17 @@ struct Chain {
   std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
 };
 
+// Where a posted receive is posted as well (elsewhere.cpp). Called under the messenger's lock, never by a stand-in.
+struct Elsewhere {
+  enum class Claim : std::uint8_t { yes, no, later };
+  // A message with that tag has come here. `yes`: it is taken back there, and ours; `no`: it was met there; `later`:
+  // not known yet, asked again.
+  virtual Claim claim(int tag) = 0;
+
+ protected:
+  ~Elsewhere() = default;
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
   [[gnu::always_inline]] Request() {}
@@ -77,22 +88,29 @@ struct Request : Entry {
   bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
-  Link under_way;           // in the list of transfers, or of sends that wait for room
-  bool helps = false;       // sender: it can copy into the receiver's data
-  bool has_first = false;   // receiver: the first block is claimed and not yet copied
-  Chain chain;              // where it goes through copy buffers
-  std::uint64_t total = 0;  // receiver: bytes that the sender sends, more than `received` when it is cut short
-  std::uint8_t kind = 0;    // sender: of copying::handover_kinds
-  bool sampled = false;     // sender: the costs of its present buffer are taken
-  bool tells = false;       // sender: it is told of the match
-  bool withdrawn = false;   // sender: it has asked for the message back
+  Link under_way;                  // in the list of transfers, or of sends that wait for room
+  bool takes_in = false;           // is a Taking (elsewhere.cpp)
+  bool spoken_for = false;         // by a message that stays undecided until the rank is back
+  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
+  bool helps = false;              // sender: it can copy into the receiver's data
+  bool has_first = false;          // receiver: the first block is claimed and not yet copied
+  Chain chain;                     // where it goes through copy buffers
+  std::uint64_t total = 0;         // receiver: bytes that the sender sends, more than `received` when it is cut short
+  std::uint8_t kind = 0;           // sender: of copying::handover_kinds
+  bool sampled = false;            // sender: the costs of its present buffer are taken
+  bool tells = false;              // sender: it is told of the match
+  bool withdrawn = false;          // sender: it has asked for the message back
   reach::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 
 // A message that came before its receive.
+struct Taking;
 struct Early : UnexpectedEntry {
   int member = 0;
+  bool undecided = false;           // whether it is met by a receive that may be met elsewhere
+  Taking* taking = nullptr;         // while it is received into its payload
+  Trouble trouble = Trouble::none;  // of that
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;              // of the message
   std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment

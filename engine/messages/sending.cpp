@@ -190,7 +190,10 @@ void Messenger::start(Request& request) {
     }
     return;
   }
-  if (UnexpectedEntry* const early = unexpected_.find(request.envelope)) {
+  if (undecided_) [[unlikely]]
+    decide(guard);
+  UnexpectedEntry* const early = unexpected_.find(request.envelope);
+  if (early && !static_cast<Early*>(early)->undecided) {
     unexpected_.remove(*early);
     consume_now(static_cast<Early&>(*early), request, guard);
     return;

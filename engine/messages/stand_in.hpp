@@ -29,6 +29,7 @@ class StandIn {
   // nobody can need us, or no thread can be had; the call is then made without a stand-in, and nothing is taken back.
   bool lend();
   void take_back();
+  bool lent() const { return lent_.load(std::memory_order_relaxed) != 0; }
   // The rank is not lent again, and the thread ends.
   void dismiss() { dismissed_.store(true, std::memory_order_relaxed); }
 

@@ -10,6 +10,12 @@ namespace nearfield::mpi {
 // Made with the messenger; nullptr: the host carries all messages. Never destroyed, as the messenger.
 extern messages::StandIn* the_stand_in;
 
+// Receives from anybody that wait for messages of ours or of the host's, in communicators that span nodes
+// (messages/crossing.hpp). While the rank is in the host nobody looks for them there, so they are posted there before.
+extern std::atomic<int> crossings;
+void post_crossings();
+bool look_for_crossings();             // whether the host has been asked for anything, and so has gone on
+
 class StandIn {
  public:
   StandIn() : lent_(lend()) {}
@@ -19,7 +25,11 @@ class StandIn {
   StandIn(const StandIn&) = delete;
 
   // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
-  static bool lend() { return the_stand_in && the_stand_in->lend(); }
+  static bool lend() {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      post_crossings();
+    return the_stand_in && the_stand_in->lend();
+  }
   static void take_back() { the_stand_in->take_back(); }
 
  private:

@@ -159,7 +159,8 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
   };
   const bool in_place = send.buffer == MPI_IN_PLACE;
-  Communicator* const c = channel(comm);
+  Communicator* c = channel(comm);
+  if (c && spans_nodes(*c)) c = nullptr;
   if (!c || c->inter) {
     const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
     return to_host(collective, state && !state->messages_on ? Reason::off : Reason::communicator, host_call);

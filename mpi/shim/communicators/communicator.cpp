@@ -21,6 +21,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
+#include "engine/processor/processor.h"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/communicators/presence.hpp"
@@ -61,10 +62,20 @@ void progress_host() {
   host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
+// For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
+bool look_now_and_then() {
+  static thread_local std::uint64_t next;
+  const std::uint64_t now = processor::ticks();
+  if (now < next) return true;
+  const bool asked = look_for_crossings();
+  next = processor::ticks() + processor::ticks_in(2500);
+  return asked;
+}
+
 // What waits of ours do for the host, and look for what only the host is told.
 struct ProgressOfHost final : waiting::Foreign {
   void step() override {
-    progress_host();
+    if (!crossings.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
     look_for_revoked();
   }
   bool needs_us() override;
@@ -135,8 +146,8 @@ std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
 bool ProgressOfHost::needs_us() {
-  if (transfers_under_way.load(std::memory_order_relaxed) > 0) return true;
-  if (open_windows.load(std::memory_order_relaxed) > 0) return true;
+  for (const auto* const count : {&open_windows, &crossings, &transfers_under_way})
+    if (count->load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
   static std::atomic<std::uint32_t> known{0};
   static std::atomic<std::uint64_t> until{0};
@@ -389,13 +400,21 @@ bool resolve_members(Communicator& state) {
   if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
   const int code = host.Group_translate_ranks(group, state.size, ranks.data(), members_group, members.data());
   host.Group_free(&group);
-  bool all = code == MPI_SUCCESS;
-  for (const int member : members) all &= member >= 0 && member < the_messenger->members();
+  int near = 0;
+  for (int& member : members) {
+    if (member < 0 || member >= the_messenger->members()) member = -1;
+    near += member >= 0;
+  }
+  // A rank that is alone on its node leaves all to the host, its messages to itself as well.
+  const Side side = code != MPI_SUCCESS  ? Side::far
+                    : near == state.size ? Side::near
+                    : near > 1           ? Side::both
+                                         : Side::far;
   const std::lock_guard lock(first_use);
-  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return all;
-  if (all) state.members = std::move(members);
-  state.side.store(all ? Side::near : Side::far, std::memory_order_release);  // pairs with channel
-  return all;
+  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
+  if (side != Side::far) state.members = std::move(members);
+  state.side.store(side, std::memory_order_release);  // pairs with channel
+  return side != Side::far;
 }
 
 int lowest_near(const Communicator& state) {

@@ -19,11 +19,12 @@
 #include "engine/spread/chooser.hpp"
 #include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
+#include "mpi/shim/stand_in.hpp"
 
 namespace nearfield::mpi {
 
-// Where the ranks of a communicator are: all of them members of the messenger, or some elsewhere.
-enum class Side : std::uint8_t { unknown, near, far };
+// Where the ranks of a communicator are: all of them members of the messenger, some of them, or none but ourselves.
+enum class Side : std::uint8_t { unknown, near, both, far };
 
 struct Communicator {
   std::unique_ptr<team::Team> team;                 // of all ranks, where they share a node
@@ -43,7 +44,7 @@ struct Communicator {
   std::uint64_t context = 0;                              // 0: messages are the host's
   std::uint64_t births = 0;                               // communicators that collective constructors have made of it
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
-  std::vector<int> members;  // rank to member of the messenger, where all are near; from the first message on
+  std::vector<int> members;  // rank to member of the messenger, -1: on another node; from the first message on
   std::atomic<Side> side{Side::unknown};
 };
 
@@ -103,7 +104,8 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
 MPI_Group world_group();
 bool resolve_members(Communicator& state);
 
-// The communicator whose messages we carry; nullptr: the host does.
+// The communicator whose messages we carry, those between ranks of this node where it spans several; nullptr: the host
+// does.
 inline Communicator* channel(MPI_Comm comm) {
   if (!the_messenger) [[unlikely]]
     return nullptr;
@@ -111,15 +113,21 @@ inline Communicator* channel(MPI_Comm comm) {
   if (!state || state->context == 0 || !state->messages_on || revoked(comm)) [[unlikely]]
     return nullptr;
   const Side side = state->side.load(std::memory_order_acquire);  // pairs with resolve_members
-  if (side != Side::near && (side == Side::far || !resolve_members(*state))) [[unlikely]]
+  if (side != Side::near && side != Side::both && (side == Side::far || !resolve_members(*state))) [[unlikely]]
     return nullptr;
   return state;
 }
+// pre: channel() has returned it.
+inline bool spans_nodes(const Communicator& state) { return state.side.load(std::memory_order_relaxed) == Side::both; }
 
 // A wait for a request of the host's: it is progressed by testing it, our messages move meanwhile.
 struct HostWaiter : waiting::Waiter {
   HostWaiter() : Waiter{progress()} {}
-  bool turn() { return others.poll(); }
+  bool turn() {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_crossings();
+    return others.poll();
+  }
   bool eager() const { return true; }
   static waiting::Progress& progress();
 };

@@ -1,6 +1,6 @@
-// Constructors of communicators: the host makes them, we give the child its context (communicator.hpp), from what all
-// its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing. MPI lets one thread at a time
-// make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
+// Constructors of communicators, and their end: the host makes them, we give the child its context (communicator.hpp),
+// from what all its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing. MPI lets one
+// thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
 #include <mutex>
 
 #include "mpi/shim/blocking.hpp"
@@ -101,6 +101,13 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
   }
   adopt(*child, context);
   return code;
+}
+
+int Comm_free(MPI_Comm* comm) {
+  if (comm && crossings.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_crossings(*comm);
+  const HostCall blocks(host_calls("MPI_Comm_free"));
+  return host.Comm_free(comm);
 }
 
 }  // namespace nearfield::mpi

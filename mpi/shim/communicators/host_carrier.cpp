@@ -132,7 +132,11 @@ bool HostCarrier::done(unsigned slot) {
     transfers_under_way.fetch_sub(1, std::memory_order_relaxed);
     throw team::Broken("the host could not carry a part of a collective to other nodes");
   }
-  if (!flag) return false;
+  if (!flag) {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_crossings();  // who sends to us may be awaited by the others
+    return false;
+  }
   s.busy = false;
   transfers_under_way.fetch_sub(1, std::memory_order_relaxed);
   return true;

@@ -204,7 +204,17 @@ int trouble_code(messages::Trouble trouble) {
   }
 }
 
+namespace {
+thread_local bool reported;
+}
+int raised_by_host(int code) {
+  reported = code != MPI_SUCCESS;
+  return code;
+}
+
 int raise_code(MPI_Comm comm, int code) {
+  if (std::exchange(reported, false)) [[unlikely]]
+    return code;
   Communicator* const state = comm == host.comm_null ? nullptr : communicator_of(comm);
   host.Comm_call_errhandler(state ? comm : host.world, code);
   return code;

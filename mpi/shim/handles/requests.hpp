@@ -119,6 +119,9 @@ inline int outcome(const messages::Request& request) {
 int revoked_class();
 int died_class();
 
+// A code that the host has reported already: the next raise_code only returns it.
+int raised_by_host(int code);
+
 // Reports `code` through the error handler of `comm`, or of the world where that has gone.
 int raise_code(MPI_Comm comm, int code);
 inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }

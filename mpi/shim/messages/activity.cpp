@@ -14,15 +14,20 @@ void Message::keep() {
   request.complete_at_once();
 }
 
+void Message::prepare() {
+  landed_ = false;
+  request.envelope = envelope_;
+  request.member = member_;
+  request.data = data_;
+}
+
 int Message::begin() {
   landed_ = false;
   if (nowhere) return MPI_SUCCESS;
   if (packed && request.is_send)
     if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
   if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
-  request.envelope = envelope_;
-  request.member = member_;
-  request.data = data_;
+  prepare();
   if (request.is_send && mode == SendMode::buffered) {
     Communicator* const c = communicator_of(comm_);
     const int code = c ? send_buffered(*c, envelope_, member_, data_) : MPI_ERR_COMM;

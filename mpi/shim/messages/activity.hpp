@@ -10,6 +10,8 @@ class Message final : public Activity {
  public:
   explicit Message(MPI_Comm comm) : comm_(comm) {}
   int begin() override;
+  // A receive as begin() leaves it, but for its start.
+  void prepare();
   bool completed() override { return request.complete() && (!other || other->complete()); }
   int outcome() override;
   void status(MPI_Status* status) const override;

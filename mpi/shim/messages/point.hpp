@@ -15,13 +15,18 @@ extern int largest_tag;
 inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
 inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }
 
+// Whether they are right, and ours: on this node.
 inline bool good_destination(const Communicator& c, int dest, int tag) {
-  return tag >= 0 && tag <= largest_tag && ((dest >= 0 && dest < c.size) || dest == MPI_PROC_NULL);
+  return tag >= 0 && tag <= largest_tag &&
+         ((dest >= 0 && dest < c.size && c.members[std::size_t(dest)] >= 0) || dest == MPI_PROC_NULL);
 }
 inline bool good_source(const Communicator& c, int source, int tag) {
   return ((tag >= 0 && tag <= largest_tag) || tag == MPI_ANY_TAG) &&
-         ((source >= 0 && source < c.size) || source == MPI_ANY_SOURCE || source == MPI_PROC_NULL);
+         ((source >= 0 && source < c.size && c.members[std::size_t(source)] >= 0) || source == MPI_ANY_SOURCE ||
+          source == MPI_PROC_NULL);
 }
+// Whether it may come from this node or another (crossing.hpp).
+inline bool may_cross(const Communicator& c, int source) { return source == MPI_ANY_SOURCE && spans_nodes(c); }
 
 [[gnu::always_inline]] inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag,
                                                 SendMode mode, const layout::Data& data) {
@@ -92,7 +97,8 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
-void forget_buffer(MPI_Comm comm);  // the communicator goes
+void forget_buffer(MPI_Comm comm);     // the communicator goes
+void forget_crossings(MPI_Comm comm);  // the program frees it
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

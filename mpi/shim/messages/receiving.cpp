@@ -1,13 +1,13 @@
-// Receives, probes, and combined sends and receives. What is received or probed from anybody is ours or the host's by
-// its communicator alone (channel), so no call looks at both. Handles of matched messages never reach the host if they
-// are ours, as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone
-// when they are received.
+// Receives, probes, and combined sends and receives. What is received or probed from anybody may be ours or the host's
+// where a communicator spans nodes (crossing.hpp), and is one side's elsewhere. Handles of matched messages never reach
+// the host if they are ours, as those of requests (law 2 of docs/architecture.md); they are kept in a table under a
+// lock, and are gone when they are received.
 #include <algorithm>
 #include <cstring>
 #include <unordered_map>
 
 #include "engine/memory/temporaries.hpp"
-#include "mpi/shim/messages/activity.hpp"
+#include "mpi/shim/messages/crossing.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -38,10 +38,25 @@ template <class N>
 }
 
 template <class N, class HostCall>
+int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
+                 MPI_Comm comm, MPI_Request* request, HostCall host_call);
+
+// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+template <class HostCall, class HostStart>
+int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
+  if (!crossings.load(std::memory_order_relaxed)) [[likely]]
+    return blocking_host(host_call);
+  before_host_receives(c, tag);
+  MPI_Request request;
+  const int code = passing_host([&] { return host_start(&request); });
+  return code == MPI_SUCCESS ? Wait(&request, status) : code;
+}
+
+template <class N, class HostCall, class HostStart>
 int receive(const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-            MPI_Status* status, HostCall host_call) try {
+            MPI_Status* status, HostCall host_call, HostStart host_start) try {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag)) return blocking_host(host_call);
+  if (!c || !good_source(*c, source, tag)) return receive_by_host(c, tag, status, host_call, host_start);
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
@@ -49,6 +64,14 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
+    if (may_cross(*c, source)) [[unlikely]] {
+      before_host_receives(c, tag);
+      if (!typed.packs() && !devices::possible())
+        return receive_from_anybody(typed.data, *c, buffer, count, type, tag, status);
+      MPI_Request request;
+      const int code = make_receive(false, function, buffer, count, type, source, tag, comm, &request, host_call);
+      return code == MPI_SUCCESS ? Wait(&request, status) : code;
+    }
     if (typed.packs() || devices::possible()) [[unlikely]]
       return receive_apart(typed, *c, buffer, count, type, source, tag, status);
     messages::Request request;
@@ -66,11 +89,15 @@ template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !request) return making_host(persistent, request, host_call);
+  if (!c || !good_source(*c, source, tag) || !request) {
+    before_host_receives(c, tag);
+    return making_host(persistent, request, host_call);
+  }
   TypedData typed(buffer, count, type);
   if (!typed.good) return making_host(persistent, request, host_call);
   return guarded(comm, function, [&]() -> int {
-    if (!persistent && source != MPI_PROC_NULL && !typed.layout && !devices::possible()) [[likely]] {
+    const bool crosses = may_cross(*c, source);
+    if (!persistent && source != MPI_PROC_NULL && !typed.layout && !crosses && !devices::possible()) [[likely]] {
       UserRequest* const user = new_request(comm);
       user->active = true;
       prepare_receive(user->request, *c, source, tag, typed.data);
@@ -90,7 +117,12 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     if (message->nowhere) message->request.is_send = false;
     else prepare_receive(message->request, *c, source, tag, typed.data);
     message->keep();
-    return report(comm, make_request(comm, std::move(message), persistent, request));
+    std::unique_ptr<Activity> receive = std::move(message);
+    if (crosses) {
+      std::unique_ptr<Message> near(static_cast<Message*>(receive.release()));
+      receive = std::make_unique<Crossing>(std::move(near), buffer, MPI_Count(count), type, tag, *c);
+    }
+    return report(comm, make_request(comm, std::move(receive), persistent, request));
   });
 } catch (const std::bad_alloc&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
@@ -166,6 +198,18 @@ void set_status(MPI_Status* status, const messages::Messenger::Found& found) {
   mpi::set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
 }
 
+// From anybody, of this node or another.
+template <class There>
+int probe_both(bool blocks, Found& where, const Communicator& c, int tag, bool take, messages::Messenger::Found& found,
+               MPI_Status* status, There there) {
+  before_host_receives(&c, tag);
+  const int code =
+      probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
+  if (where == Found::near) set_status(status, found);
+  if (where == Found::none) look_elsewhere();  // what else waits for the host
+  return code;
+}
+
 // Probe and Mprobe: until there is one.
 void probe_blocking(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
   bool there = probe_once(c, source, tag, take, found);
@@ -221,12 +265,66 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
 
 // ---------------------------------------------------------------- combined
 
+// pre: the communicator spans nodes. Ranks that do not exist are on neither side.
+bool near(const Communicator& c, int rank) { return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0; }
+bool far(const Communicator& c, int one, int other) {
+  for (const int rank : {one, other})
+    if (rank >= 0 && rank < c.size && c.members[std::size_t(rank)] < 0) return true;
+  return false;
+}
+
+// One half goes by one side, the other by the other, or it is not known.
+template <class N>
+int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
+                       int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
+                       MPI_Comm comm, MPI_Status* status, MPI_Request* request, bool copy) {
+  return guarded(comm, function, [&]() -> int {
+    auto both = std::make_unique<Combined>();
+    both->half[0] = both->half[1] = host.request_null;
+    MPI_Count count = send_count;
+    if (copy && dest != MPI_PROC_NULL) {
+      Packed packed(const_cast<void*>(send), send_count, send_type, comm);
+      const layout::Data data = packed.data();
+      if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
+      both->sent.assign(data.address, data.address + data.bytes);
+      send = both->sent.data();
+      count = MPI_Count(both->sent.size());
+      send_type = host.byte;
+    }
+    int code = Irecv_c(recv, recv_count, recv_type, source, recv_tag, comm, &both->half[0]);
+    if (code != MPI_SUCCESS) return code;
+    code = Isend_c(send, count, send_type, dest, send_tag, comm, &both->half[1]);
+    if (code != MPI_SUCCESS) {
+      Cancel(&both->half[0]);
+      Wait(&both->half[0], MPI_STATUS_IGNORE);
+      return code;
+    }
+    if (request) return make_request(comm, std::move(both), false, request);
+    MPI_Status statuses[2];
+    code = Waitall(2, both->half, statuses);
+    if (status != MPI_STATUS_IGNORE) *status = statuses[0];
+    if (code == MPI_SUCCESS) return code;
+    for (const MPI_Status& each : statuses)
+      if (each.MPI_ERROR != MPI_SUCCESS) return each.MPI_ERROR;
+    return code;
+  });
+}
+
 // Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
 int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
              MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
+  if (c && spans_nodes(*c)) [[unlikely]] {
+    // Where all goes by one side, that side combines it.
+    const bool hosts = far(*c, dest, source) && (source == MPI_PROC_NULL || !near(*c, source)) &&
+                       (dest == MPI_PROC_NULL || !near(*c, dest)) && source != MPI_ANY_SOURCE;
+    const bool ours = source != MPI_ANY_SOURCE && !far(*c, dest, source);
+    if (!hosts && !ours)
+      return sendrecv_by_halves(function, send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type,
+                                source, recv_tag, comm, status, request, copy);
+  }
   if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag))
     return blocking_host(host_call);
   TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
@@ -323,11 +421,15 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
 }  // namespace
 
 int Recv(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
-  return receive("MPI_Recv", b, n, t, source, tag, c, s, [&] { return host.Recv(b, n, t, source, tag, c, s); });
+  return receive(
+      "MPI_Recv", b, n, t, source, tag, c, s, [&] { return host.Recv(b, n, t, source, tag, c, s); },
+      [&](MPI_Request* r) { return host.Irecv(b, n, t, source, tag, c, r); });
 }
 int Recv_c(void* b, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Status* s) {
-  return receive("MPI_Recv_c", b, n, t, source, tag, c, s,
-                 [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); });
+  return receive(
+      "MPI_Recv_c", b, n, t, source, tag, c, s,
+      [&] { return large(host.Recv_c, host.Recv, "MPI_Recv_c", c, b, n, t, source, tag, c, s); },
+      [&](MPI_Request* r) { return large(host.Irecv_c, host.Irecv, "MPI_Recv_c", c, b, n, t, source, tag, c, r); });
 }
 #define NEARFIELD_MAKE_RECEIVE(Name, persistent)                                                        \
   int Name(void* b, int n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Request* r) {           \
@@ -351,6 +453,11 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   }
   return guarded(comm, "MPI_Probe", [&]() -> int {
     messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      Found where;
+      return probe_both(true, where, *c, tag, false, found, status,
+                        [&](int* flag) { return iprobe_there(*c, tag, flag, status); });
+    }
     probe_blocking(*c, source, tag, false, found);
     set_status(status, found);
     return MPI_SUCCESS;
@@ -359,7 +466,10 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
 
 int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !flag) return host.Iprobe(source, tag, comm, flag, status);
+  if (!c || !good_source(*c, source, tag) || !flag) {
+    before_host_receives(c, tag);
+    return host.Iprobe(source, tag, comm, flag, status);
+  }
   if (source == MPI_PROC_NULL) {
     *flag = 1;
     set_nowhere_status(status);
@@ -367,6 +477,13 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   }
   return guarded(comm, "MPI_Iprobe", [&]() -> int {
     messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      Found where;
+      const int code = probe_both(false, where, *c, tag, false, found, status,
+                                  [&](int* there) { return iprobe_there(*c, tag, there, status); });
+      *flag = where != Found::none;
+      return code;
+    }
     *flag = probe_once(*c, source, tag, false, found);
     if (*flag) set_status(status, found);
     else look_elsewhere();
@@ -385,6 +502,13 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
   }
   return guarded(comm, "MPI_Mprobe", [&]() -> int {
     messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      Found where;
+      const int code = probe_both(true, where, *c, tag, true, found, status,
+                                  [&](int* flag) { return improbe_there(comm, c->rank, tag, flag, message, status); });
+      if (where == Found::near) *message = keep_matched(found.message, comm);
+      return code;
+    }
     probe_blocking(*c, source, tag, true, found);
     *message = keep_matched(found.message, comm);
     set_status(status, found);
@@ -394,8 +518,10 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
 
 int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
   Communicator* const c = channel(comm);
-  if (!c || !good_source(*c, source, tag) || !flag || !message)
+  if (!c || !good_source(*c, source, tag) || !flag || !message) {
+    before_host_receives(c, tag);
     return host.Improbe(source, tag, comm, flag, message, status);
+  }
   if (source == MPI_PROC_NULL) {
     *flag = 1;
     *message = host.message_no_proc;
@@ -404,6 +530,16 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   }
   return guarded(comm, "MPI_Improbe", [&]() -> int {
     messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      Found where;
+      const int code = probe_both(false, where, *c, tag, true, found, status, [&](int* there) {
+        return improbe_there(comm, c->rank, tag, there, message, status);
+      });
+      if (where == Found::near) *message = keep_matched(found.message, comm);
+      if (where == Found::none) *message = host.message_null;
+      *flag = where != Found::none;
+      return code;
+    }
     *flag = probe_once(*c, source, tag, true, found);
     if (*flag) {
       *message = keep_matched(found.message, comm);

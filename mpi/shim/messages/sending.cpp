@@ -24,11 +24,21 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
   return report(c.comm, outcome(request));
 }
 
-template <class N, class HostCall>
+// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+template <class HostCall, class HostStart>
+int send_by_host(HostCall host_call, HostStart host_start) {
+  if (!crossings.load(std::memory_order_relaxed)) [[likely]]
+    return blocking_host(host_call);
+  MPI_Request request;
+  const int code = passing_host([&] { return host_start(&request); });
+  return code == MPI_SUCCESS ? Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+template <class N, class HostCall, class HostStart>
 int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
-         MPI_Comm comm, HostCall host_call) try {
+         MPI_Comm comm, HostCall host_call, HostStart host_start) try {
   Communicator* const c = channel(comm);
-  if (!c || !good_destination(*c, dest, tag)) return blocking_host(host_call);
+  if (!c || !good_destination(*c, dest, tag)) return send_by_host(host_call, host_start);
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -49,8 +59,8 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
   return guarded(comm, function, [&]() -> int {
     const layout::Data data = packed.data();
     if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
-    auto never = [] { return MPI_ERR_INTERN; };
-    return send(mode, function, data.address, MPI_Count(data.bytes), host.byte, dest, tag, comm, never);
+    auto never = [](auto...) { return MPI_ERR_INTERN; };
+    return send(mode, function, data.address, MPI_Count(data.bytes), host.byte, dest, tag, comm, never, never);
   });
 }
 
@@ -100,18 +110,24 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
 
 }  // namespace
 
-#define NEARFIELD_SEND(Name, mode)                                                                             \
-  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                              \
-    return send(mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); });  \
-  }                                                                                                            \
-  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                    \
-    return send(mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                                \
-                [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); }); \
+#define NEARFIELD_SEND(Name, Start, mode)                                                             \
+  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                     \
+    return send(                                                                                      \
+        mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); },  \
+        [&](MPI_Request* r) { return host.Start(b, n, t, dest, tag, c, r); });                        \
+  }                                                                                                   \
+  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {           \
+    return send(                                                                                      \
+        mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                               \
+        [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); }, \
+        [&](MPI_Request* r) {                                                                         \
+          return large(host.Start##_c, host.Start, "MPI_" #Name "_c", c, b, n, t, dest, tag, c, r);   \
+        });                                                                                           \
   }
-NEARFIELD_SEND(Send, SendMode::standard)
-NEARFIELD_SEND(Bsend, SendMode::buffered)
-NEARFIELD_SEND(Ssend, SendMode::synchronous)
-NEARFIELD_SEND(Rsend, SendMode::ready)
+NEARFIELD_SEND(Send, Isend, SendMode::standard)
+NEARFIELD_SEND(Bsend, Ibsend, SendMode::buffered)
+NEARFIELD_SEND(Ssend, Issend, SendMode::synchronous)
+NEARFIELD_SEND(Rsend, Irsend, SendMode::ready)
 
 #define NEARFIELD_MAKE_SEND(Name, mode, persistent)                                                                    \
   int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {                      \

@@ -126,14 +126,22 @@ int Request_get_status_some(int count, const MPI_Request* requests, int* out, in
 // ---------------------------------------------------------------- starting, cancelling, freeing
 
 int Start(MPI_Request* request) {
-  if (!request || !is_own(*request)) return host.Start(request);
+  if (!request || !is_own(*request)) {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      post_crossings();  // it may be a receive
+    return host.Start(request);
+  }
   UserRequest& user = *own(*request);
   if (!user.persistent || user.active) return raise_code(user.comm, MPI_ERR_REQUEST);
   return guarded(user.comm, "MPI_Start", [&]() -> int { return report(user.comm, begin(user)); });
 }
 
 int Startall(int count, MPI_Request* requests) {
-  if (count <= 0 || !requests || none_of_ours(count, requests)) return host.Startall(count, requests);
+  if (count <= 0 || !requests || none_of_ours(count, requests)) {
+    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
+      post_crossings();
+    return host.Startall(count, requests);
+  }
   for (int i = 0; i < count; ++i)
     if (const int code = Start(&requests[i]); code != MPI_SUCCESS) return code;
   return MPI_SUCCESS;

@@ -1,0 +1,158 @@
+// Receives that may be met elsewhere as well: from ranks that are no members, whose messages another MPI carries.
+//
+//   a receive from anybody     is posted here; a message that has come there meets it by take_out
+//   the rank goes elsewhere    it is posted there as well (Request::elsewhere)
+//   then a message comes here  and the oldest receive for it is such a one: is it still to be had (Elsewhere::claim)?
+//       yes                    it has been taken back there; matched as any other
+//       no                     it was met there, and is out; the message goes on to the next receive
+//       later                  the message stays among the unexpected ones, undecided, and so does what its sender
+//       sends
+//                              after it, since it might have to go first. Asked again at every poll (decide)
+//
+// A stand-in may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank is
+// back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
+// stand-in takes undecided messages in where there is a receive for each: it receives them into memory of ours (a
+// Taking), from where they are handed on when it is decided. A synchronous send may so be complete before its receive
+// is found to have been met elsewhere; then it is matched by a later one.
+#include <new>
+
+#include "engine/messages/guard.hpp"
+
+namespace nearfield::messages {
+
+// Receives the message of `early` into its payload.
+struct Taking : Request {
+  Early* early = nullptr;
+  Request* heir = nullptr;  // the receive that it was matched with meanwhile
+  bool wanted = true;       // by anybody
+};
+
+Elsewhere::Claim Messenger::claim(Request& request, int tag) {
+  if (!request.elsewhere) [[likely]]
+    return Elsewhere::Claim::yes;
+  return standing_in_ ? Elsewhere::Claim::later : request.elsewhere->claim(tag);
+}
+
+void Messenger::take_out(FunctionRef<Request*()> choose) {
+  Guard guard(*this);
+  Request* const met = choose();
+  if (!met) return;
+  posted_.remove(*met);
+  met->posted = false;
+}
+
+void Messenger::note_undecided(Early& message) {
+  message.undecided = true;
+  ++in_[std::size_t(message.member)].undecided;
+  ++undecided_;
+}
+
+// In the order in which they came: what is matched, or not any more, leaves the state of being undecided.
+void Messenger::decide(Guard& guard) {
+  if (standing_in_) return take_in_undecided();
+  auto settle = [&](Early& message) {
+    if (!message.undecided) return;
+    message.undecided = false;
+    --in_[std::size_t(message.member)].undecided;
+    --undecided_;
+  };
+  for (;;) {
+    Entry* receive = nullptr;
+    UnexpectedEntry* const found = unexpected_.find_if([&](const UnexpectedEntry& each) {
+      auto& message = const_cast<Early&>(static_cast<const Early&>(each));
+      if (in_[std::size_t(message.member)].held) return false;
+      receive = posted_.first(message.envelope);
+      if (!receive) settle(message);
+      return receive != nullptr;
+    });
+    if (!found) break;
+    Early& message = static_cast<Early&>(*found);
+    Request& request = static_cast<Request&>(*receive);
+    const Elsewhere::Claim claimed = claim(request, message.envelope.tag);
+    if (claimed == Elsewhere::Claim::later) {
+      if (!message.undecided) note_undecided(message);
+      in_[std::size_t(message.member)].held = true;
+      continue;
+    }
+    posted_.remove(request);
+    request.posted = false;
+    if (claimed == Elsewhere::Claim::no) continue;
+    settle(message);
+    unexpected_.remove(message);
+    consume_now(message, request, guard);
+  }
+  for (In& in : in_) in.held = false;
+}
+
+// Each receive speaks for the message that it would be matched with if none were met elsewhere.
+void Messenger::take_in_undecided() {
+  unexpected_.find_if([&](const UnexpectedEntry& each) {
+    auto& message = const_cast<Early&>(static_cast<const Early&>(each));
+    if (!message.undecided) return false;
+    Entry* const receive = posted_.find_if([&](const Entry& entry) {
+      return !static_cast<const Request&>(entry).spoken_for && matches(entry.envelope, message.envelope);
+    });
+    if (!receive) return false;
+    static_cast<Request*>(receive)->spoken_for = true;
+    take_in(message);
+    return false;
+  });
+  posted_.find_if([](Entry& entry) { return static_cast<Request&>(entry).spoken_for = false; });
+}
+
+// Without memory it stays where it is.
+void Messenger::take_in(Early& message) {
+  if (message.kind == Kind::eager_synchronous) {
+    message.kind = Kind::eager;
+    return acknowledge(message.member, message.transfer, State::done);
+  }
+  if (message.taking || message.kind == Kind::eager) return;
+  auto* const taking = new (std::nothrow) Taking;
+  if (!taking) return;
+  if (!message.fits()) {
+    message.longer.reset(new (std::nothrow) std::byte[message.bytes]);
+    if (!message.longer) return delete taking;
+  }
+  taking->reset();
+  taking->takes_in = true;
+  taking->early = &message;
+  taking->data = {message.payload(), message.bytes, {}};
+  message.taking = taking;
+  const Handed handed{message.transfer, message.bytes, message.tell};
+  const bool in_buffers = message.kind == Kind::buffers;
+  message.kind = Kind::eager;
+  if (!in_buffers) return accept(*taking, message.member, handed.first, message.envelope);
+  in_[std::size_t(message.member)].waiting -= message.bytes;
+  accept_buffers(*taking, message.member, handed, message.envelope);
+}
+
+// The Taking has received its message.
+void Messenger::taken_in(Request& request) {
+  Taking& taking = static_cast<Taking&>(request);
+  Early& message = *taking.early;
+  message.taking = nullptr;
+  Request* const heir = taking.heir;
+  const bool wanted = taking.wanted;
+  message.trouble = taking.trouble;
+  delete &taking;
+  if (heir) heir->trouble = message.trouble;
+  if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
+  if (heir || !wanted) free_early(message);
+}
+
+// pre: the message is out of matching. The receive is complete when it is there.
+void Messenger::inherit(Early& message, Request& request) {
+  message.taking->heir = &request;
+  request.member = message.member;
+}
+
+void Messenger::disinherit(const Request& request) {
+  for (Link* link = receiving_.next; link != &receiving_; link = link->next) {
+    auto* const each = static_cast<Request*>(link->owner);
+    if (!each->takes_in || static_cast<Taking*>(each)->heir != &request) continue;
+    static_cast<Taking*>(each)->heir = nullptr;
+    static_cast<Taking*>(each)->wanted = false;
+  }
+}
+
+}  // namespace nearfield::messages

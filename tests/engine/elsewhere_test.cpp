@@ -1,0 +1,233 @@
+// Receives that are posted elsewhere as well: another MPI, whose messages nobody here carries, is played by its
+// receiver.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <random>
+
+#include "engine/messages/stand_in.hpp"
+#include "tests/engine/team.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+using team::Node;
+using team::Team;
+using testing::PageBootstrap;
+using testing::run_processes;
+
+constexpr int far_rank = 9;
+constexpr std::uint64_t longest = 100000;
+
+std::byte content(int source, int number) { return std::byte(source * 37 + number * 5 + 1); }
+
+struct Receive;
+
+// The other MPI: what is posted there, in order, and what comes. All under the messenger's lock.
+struct Other {
+  std::deque<Receive*> posted;
+  std::mt19937* random;
+  int left = 0, sent = 0;  // messages that others send by it
+  std::vector<int> tags;   // of those
+  void arrive();
+};
+
+struct Receive final : Elsewhere {
+  Other* other = nullptr;
+  Request request;
+  std::vector<std::byte> memory = std::vector<std::byte>(longest);
+  int under_way = -1;  // looks until it is complete there; -1: not met there
+  int asked = 0;
+  bool there = false;
+  int number = -1;
+
+  // Sometimes it is not known at once.
+  Claim claim(int) override {
+    if (there) return Claim::no;
+    if (under_way >= 0) return go_on() ? Claim::no : Claim::later;
+    if (asked == 0) asked = 1 + int((*other->random)() % 4);
+    if (--asked) return Claim::later;
+    std::erase(other->posted, this);
+    request.elsewhere = nullptr;
+    return Claim::yes;
+  }
+  bool go_on() {
+    if (under_way-- > 0) return false;
+    request.elsewhere = nullptr;
+    return there = true;
+  }
+  bool complete() const { return there || request.complete(); }
+};
+
+// The next one meets the oldest receive that it fits, or waits until there is one.
+void Other::arrive() {
+  if (!left) return;
+  const int tag = tags[std::size_t(sent)];
+  const auto found = std::ranges::find_if(posted, [&](const Receive* r) {
+    return r->request.posted && (r->request.envelope.tag == any || r->request.envelope.tag == tag);
+  });
+  if (found == posted.end()) return;
+  Receive& receive = **found;
+  posted.erase(found);
+  --left;
+  receive.under_way = int((*random)() % 3);
+  receive.number = sent++;
+  receive.request.envelope.tag = any == receive.request.envelope.tag ? any : tag;
+}
+
+struct Plan {
+  int source, tag, number;
+  std::uint64_t bytes;
+  bool synchronous;
+};
+
+// Process 0 receives from anybody what the others and the other MPI send, while it is there and while it is not.
+bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed) {
+  auto team = Team::create(node, rank, size, bootstrap);
+  if (!team) return false;
+  auto made = Messenger::create(**team, bootstrap, false);
+  if (!made) return false;
+  Messenger& messenger = *made->release();
+  auto& stand_in = *new StandIn(messenger);
+  std::mt19937 common(seed), own(seed * 100 + unsigned(rank));
+  constexpr std::uint64_t sizes[] = {0, 1, 40, 500, 2000, 8192, 16385, 60000, longest};
+  bool good = true;
+  for (int round = 0; round < rounds && good; ++round) {
+    std::vector<Plan> plans(1 + common() % 10);
+    std::vector<int> numbers(std::size_t(size), 0), of_tag(2, 0);
+    for (Plan& p : plans) {
+      p.source = 1 + int(common() % unsigned(size - 1));
+      p.tag = int(common() % 2);
+      p.number = numbers[std::size_t(p.source)]++;
+      p.bytes = sizes[common() % std::size(sizes)];
+      p.synchronous = common() % 4 == 0;
+      ++of_tag[std::size_t(p.tag)];
+    }
+    const bool any_tag = common() % 2, lends = common() % 2;
+    if (rank != 0) {
+      bootstrap.meet();
+      std::deque<Request> requests;
+      std::deque<std::vector<std::byte>> memory;
+      for (const Plan& p : plans) {
+        if (p.source != rank) continue;
+        if (own() % 4 == 0) usleep(own() % 200);
+        Request& r = requests.emplace_back();
+        auto& data = memory.emplace_back(p.bytes, content(rank, p.number));
+        r.is_send = true;
+        r.mode = p.synchronous ? Mode::synchronous : Mode::standard;
+        r.member = 0;
+        r.envelope = {5, rank, p.tag};
+        r.data = {data.data(), p.bytes, {}};
+        messenger.start(r);
+      }
+      for (Request& r : requests) messenger.wait(r);
+      bootstrap.meet();
+      continue;
+    }
+    Other other;
+    other.random = &own;
+    other.left = int(own() % 6);
+    for (int k = 0; k < other.left; ++k) {
+      other.tags.push_back(int(own() % 2));
+      ++of_tag[std::size_t(other.tags.back())];
+    }
+    std::deque<Receive> receives;
+    for (int tag = 0; tag < 2; ++tag)
+      for (int k = 0; k < of_tag[std::size_t(tag)]; ++k) {
+        Receive& receive = receives.emplace_back();
+        receive.other = &other;
+        receive.request.envelope = {5, any, any_tag ? any : tag};
+        receive.request.data = {receive.memory.data(), longest, {}};
+        messenger.start(receive.request);
+      }
+    // As a rank that goes where nobody looks: all that wait, from the oldest on.
+    auto post_there = [&] {
+      for (Receive& each : receives)
+        messenger.take_out([&]() -> Request* {
+          if (!each.request.posted || each.request.elsewhere) return nullptr;
+          each.request.elsewhere = &each;
+          other.posted.push_back(&each);
+          return nullptr;
+        });
+    };
+    auto look_there = [&] {
+      if (own() % 3 == 0) messenger.take_out([&]() -> Request* { return other.arrive(), nullptr; });
+      for (Receive& each : receives)
+        messenger.take_out([&]() -> Request* {
+          return each.under_way >= 0 && !each.there && each.request.posted && each.go_on() ? &each.request : nullptr;
+        });
+    };
+    post_there();
+    if (own() % 2) look_there();
+    bootstrap.meet();
+    if (lends) {  // what is posted must be met, or the senders never come to the meeting
+      good &= stand_in.lend();
+      bootstrap.meet();
+      stand_in.take_back();
+    }
+    for (;;) {
+      messenger.poll();
+      if (std::ranges::all_of(receives, &Receive::complete)) break;
+      if (own() % 8 == 0) post_there();
+      look_there();
+    }
+    if (!lends) bootstrap.meet();
+    // Receives in the order in which they were posted get the messages of each sender and tag in theirs, each once.
+    std::vector<char> taken(plans.size());
+    int next_far[2] = {-1, -1}, last_far = -1, from_far = 0;
+    for (Receive& receive : receives) {
+      if (receive.there) {
+        int& before = next_far[other.tags[std::size_t(receive.number)]];
+        good &= any_tag ? receive.number > last_far : receive.number > before;
+        before = last_far = receive.number;
+        ++from_far;
+        continue;
+      }
+      const Request& r = receive.request;
+      bool found = false;
+      for (std::size_t k = 0; k < plans.size() && !found; ++k) {
+        const Plan& p = plans[k];
+        if (taken[k] || p.source != r.envelope.source || p.tag != r.envelope.tag) continue;
+        taken[k] = found = true;
+        good &= p.bytes == r.received && r.trouble == Trouble::none;
+        for (std::uint64_t i = 0; i < p.bytes && good; ++i) good = receive.memory[i] == content(p.source, p.number);
+      }
+      good &= found;
+    }
+    good &= from_far == int(other.tags.size());
+    if (!good) std::fprintf(stderr, "wrong in round %d\n", round);
+  }
+  bootstrap.meet();
+  return good;
+}
+
+class Senders : public ::testing::TestWithParam<int> {};
+
+TEST_P(Senders, MeetReceivesThatMayBeMetElsewhere) {
+  EXPECT_EQ(run_processes(1 + GetParam(), 120,
+                          [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                            return receive_rounds(node, bootstrap, rank, size, 900 / size, unsigned(size));
+                          }),
+            0);
+}
+INSTANTIATE_TEST_SUITE_P(OneToThree, Senders, ::testing::Range(1, 4));
+
+class Protocols : public ::testing::TestWithParam<Protocol> {};
+
+TEST_P(Protocols, AreTakenInBeforeTheyAreDecided) {
+  Settings settings;
+  settings.protocol = GetParam();
+  EXPECT_EQ(run_processes(
+                3, 120,
+                [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                  return receive_rounds(node, bootstrap, rank, size, 80, 77);
+                },
+                settings),
+            0);
+}
+INSTANTIATE_TEST_SUITE_P(All, Protocols,
+                         ::testing::Values(Protocol::queue, Protocol::fastbox, Protocol::copy_buffers, Protocol::cma,
+                                           Protocol::mapped));
+
+}  // namespace
+}  // namespace nearfield::messages

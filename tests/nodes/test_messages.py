@@ -1,0 +1,160 @@
+"""Messages of communicators that span nodes: near ones are ours, others the host's, receives from anybody are met by both.
+
+Plain MPICH over UCX loses receives from anybody for which something has come from another node already; so does a rank
+of ours that is alone on its node, whose messages are all the host's. There MPICH goes by libfabric.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from nearfield.node_jobs import Ended, Job, blocks, round_robin
+from nearfield.nodes import Nodes
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
+from tests.nodes.test_nodes import made_or_skip, program
+
+THREE = hosts("mpich", "openmpi", "impi")
+SUITE = ROOT / ".hosts/mpi4py-tests/test"
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[Nodes]:
+    with made_or_skip(Nodes(3)) as three:
+        yield three
+
+
+def begin(nodes: Nodes, host: str, placement: list[int], command: list[str], ucx: bool = False) -> Job:
+    """A job under Nearfield."""
+    extra = {"NEARFIELD_STATS": "1"}
+    if host == "mpich" and not ucx:
+        extra |= {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
+    return Job(nodes, HOSTS[host], placement, command, environment(host, True, extra))
+
+
+def run(
+    nodes: Nodes, host: str, placement: list[int], command: list[str], ucx: bool = False, timeout: float = 90
+) -> Ended:
+    """Runs a job to its end, which has to be a good one."""
+    ended = begin(nodes, host, placement, command, ucx).wait(timeout)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text[-4000:]
+    return ended
+
+
+def wild(host: str, rounds: int, seed: int = 1) -> list[str]:
+    """The program of random messages; few rounds where collectives are slow."""
+    return program(host, "wild.c", str(rounds if host == "openmpi" else rounds // 3), str(seed))
+
+
+def expect_rounds(ended: Ended) -> None:
+    """All ranks have played all rounds, and what was near was ours."""
+    assert all(re.fullmatch(r"begun\n\d+ rounds\n", out) for out in ended.out), ended.text[-4000:]
+    sent = re.search(r"messages +(\d+) sent", ended.err[0])
+    assert sent and int(sent[1]) > 10, ended.err[0]
+
+
+@pytest.mark.parametrize(
+    "placement", [blocks(2, 2), round_robin(2, 2, 1), [0, 1, 0, 2, 1]], ids=["blocks", "round robin", "any"]
+)
+@pytest.mark.parametrize("host", THREE)
+def test_receives_from_anybody_are_met_by_either_side(nodes: Nodes, host: str, placement: list[int]) -> None:
+    expect_rounds(run(nodes, host, placement, wild(host, 45)))
+
+
+@pytest.mark.parametrize("host", hosts("mpich"))
+def test_over_ucx_too_where_nobody_is_alone(nodes: Nodes, host: str) -> None:
+    expect_rounds(run(nodes, host, blocks(2, 2), wild(host, 45), ucx=True))
+
+
+@pytest.mark.parametrize("host", THREE)
+def test_several_threads_receive_from_anybody(nodes: Nodes, host: str) -> None:
+    messages = "10" if host == "impi" else "60"  # its threads wait for their time slices
+    ended = run(nodes, host, blocks(2, 2), program(host, "wild_threads.c", messages))
+    assert set(ended.out) <= {"good\n", "no threads\n"}, ended.text
+
+
+@pytest.mark.parametrize("host", THREE)
+def test_what_else_becomes_of_receives_from_anybody(nodes: Nodes, host: str) -> None:
+    ended = run(nodes, host, blocks(2, 2), program(host, "wild_edges.c"))
+    assert ended.out == ["good\n"] * 4, ended.text
+
+
+ROUNDS = st.tuples(
+    st.integers(0, 1 << 20),  # seed
+    st.integers(1, 63),  # messages
+    st.integers(0, 7),  # way
+    *[st.integers(0, 1)] * 4,  # early, by_tag, late, world
+)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_programs_that_hypothesis_writes(nodes: Nodes, host: str) -> None:
+    path = nodes.files / "program"
+
+    # The same programs on every run, as those of collectives (tests/mpi/test_random_programs.py).
+    @settings(
+        max_examples=4,
+        deadline=None,
+        derandomize=True,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        rounds=st.lists(ROUNDS, min_size=30, max_size=60),
+        placement=st.sampled_from([blocks(2, 2), [0, 1, 1, 0], blocks(3, 1), blocks(2, 1, 2)]),
+    )
+    def play(rounds: list[tuple[int, ...]], placement: list[int]) -> None:
+        path.write_text("".join(" ".join(map(str, each)) + "\n" for each in rounds))
+        ended = run(nodes, host, placement, program(host, "wild.c", str(path)))
+        assert ended.out[0] == f"begun\n{len(rounds)} rounds\n"
+
+    play()
+
+
+def begun(job: Job) -> Job:
+    """Waits until its ranks talk."""
+    end = time.monotonic() + 30
+    while "begun" not in job.output(0):
+        assert time.monotonic() < end and job.launcher.poll() is None, job.wait(0).text
+        time.sleep(0.05)
+    return job
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None:
+    job = begun(begin(nodes, host, blocks(2, 2), wild(host, 60)))
+    with nodes.stalled():
+        time.sleep(2)
+    ended = job.wait(90)
+    assert ended.returncode == 0 and not ended.timed_out, ended.text
+    expect_rounds(ended)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) -> None:
+    job = begun(begin(nodes, host, blocks(2, 2), wild(host, 1_000_000)))
+    time.sleep(0.5)
+    nodes.kill(1)
+    ended = job.wait(30)
+    assert not ended.timed_out and "rounds" not in ended.out[0], ended.text
+
+
+# What makes calls of messages; the whole suite takes ten minutes on two nodes.
+MODULES = ["p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "msgspec"]
+
+
+@pytest.mark.parametrize("host", hosts("openmpi"))
+def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
+    selection = [word for module in MODULES for word in ("-i", f"test_{module}$")]
+    ended = run(
+        nodes, host, blocks(2, 2), [python_of(host), str(SUITE / "main.py"), "-v", *selection], timeout=180
+    )
+    ran = re.search(r"Ran (\d+) tests", ended.err[0])
+    assert ran and int(ran[1]) > 200 and not re.search(r"^(FAIL|ERROR):", ended.text, re.MULTILINE), (
+        ended.text[-4000:]
+    )
