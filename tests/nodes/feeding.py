@@ -5,7 +5,7 @@ and not a start.
       N.json, renamed to appear    finds it, makes its calls, compares
       reads all of them            N.done.RANK, or N.failed.RANK and the end of the job
 
-The files lie where all nodes see them, so a job that waits for its next program neither computes nor sends anything.
+The files lie where all nodes see them, so a job that waits for its next program sends nothing and hardly computes.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Fed:
         hidden = self._files / "hidden"
         hidden.write_text(json.dumps(cases))
         hidden.rename(self._files / f"{number}.json")
-        end = time.monotonic() + seconds + START * fresh
+        left = seconds + START * fresh  # of time in which this process ran: who stops a test run stops it too
         done = [self._files / f"{number}.done.{rank}" for rank in range(job.ranks)]
         while not all(path.exists() for path in done):
             failed = sorted(self._files.glob(f"{number}.failed.*"))
             ended = job.launcher.poll() is not None
-            if failed or ended or time.monotonic() > end:
+            if failed or ended or left < 0:
                 time.sleep(0.2)  # ranks that failed as well
                 failed = sorted(self._files.glob(f"{number}.failed.*"))
                 why = "\n".join(path.read_text() for path in failed) or (
@@ -59,7 +59,9 @@ class Fed:
                 self._job = None
                 self.nodes.kill_all()
                 raise AssertionError(f"{why}\n{job.wait(10).text[-3000:]}")
+            before = time.monotonic()
             time.sleep(0.005)
+            left -= min(time.monotonic() - before, 0.1)
         return [json.loads(path.read_text()) for path in done]
 
     def end(self) -> None:

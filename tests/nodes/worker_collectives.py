@@ -168,6 +168,7 @@ def main() -> None:
             program = (FILES / f"{number}.json").read_text()
             run_program(json.loads(program), str(number))
             number += 1
+        WORLD.Iprobe()  # what others still wait for goes out only while its sender calls MPI
         time.sleep(0.002)
 
 
