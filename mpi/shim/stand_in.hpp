@@ -14,7 +14,7 @@ extern messages::StandIn* the_stand_in;
 // (messages/crossing.hpp). While the rank is in the host nobody looks for them there, so they are posted there before.
 extern std::atomic<int> crossings;
 void post_crossings();
-bool look_for_crossings();             // whether the host has been asked for anything, and so has gone on
+bool look_for_crossings();  // whether the host has been asked for anything, and so has gone on
 
 class StandIn {
  public:
