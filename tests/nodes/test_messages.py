@@ -144,11 +144,11 @@ def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) ->
     assert not ended.timed_out and "rounds" not in ended.out[0], ended.text
 
 
-# What makes calls of messages; the whole suite takes ten minutes on two nodes.
+# What makes calls of messages takes a minute on Open MPI; on MPICH, whose collectives take milliseconds there, too long.
 MODULES = ["p2p", "request", "msgspec"]
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", hosts("openmpi"))
 def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
     selection = [word for module in MODULES for word in ("-i", f"test_{module}")]
     ended = run(
