@@ -98,7 +98,7 @@ def test_programs_that_hypothesis_writes(nodes: Nodes, host: str) -> None:
 
     # The same programs on every run, as those of collectives (tests/mpi/test_random_programs.py).
     @settings(
-        max_examples=4,
+        max_examples=10,
         deadline=None,
         derandomize=True,
         phases=[Phase.generate, Phase.shrink],
@@ -144,13 +144,13 @@ def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) ->
     assert not ended.timed_out and "rounds" not in ended.out[0], ended.text
 
 
-# What makes calls of messages; the whole suite takes ten minutes on two nodes.
-MODULES = ["p2p_buf", "p2p_buf_matched", "p2p_obj", "p2p_obj_matched", "request", "msgspec"]
+# What makes calls of messages takes a minute on Open MPI; on MPICH, whose collectives take milliseconds there, too long.
+MODULES = ["p2p", "request", "msgspec"]
 
 
 @pytest.mark.parametrize("host", hosts("openmpi"))
 def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
-    selection = [word for module in MODULES for word in ("-i", f"test_{module}$")]
+    selection = [word for module in MODULES for word in ("-i", f"test_{module}")]
     ended = run(
         nodes, host, blocks(2, 2), [python_of(host), str(SUITE / "main.py"), "-v", *selection], timeout=180
     )
