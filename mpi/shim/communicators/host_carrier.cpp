@@ -2,8 +2,7 @@
 
 #include <climits>
 
-#include "mpi/shim/communicators/communicator.hpp"
-#include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/communicators/bootstrap.hpp"
 
 namespace nearfield::mpi {
 
@@ -40,12 +39,13 @@ HostCarrier::~HostCarrier() {
 
 std::size_t HostCarrier::longest() const { return host.Iallgatherv_c && host.Ialltoallv_c ? SIZE_MAX / 2 : INT_MAX; }
 
-// Where nodes have as many ranks each, every rank is in one lane, and one call makes them all.
+// Where nodes have as many ranks each, every rank is in one lane, and one call makes them all. It blocks, but all ranks
+// have come by then: nobody waits elsewhere for what we do not do meanwhile, and no receive has to be left to the host.
 void HostCarrier::open(int lane) {
   const auto number = std::size_t(lane);
   if (open_[number]) return;
   const int node = placement_.node_of(rank_), local = placement_.local_of(rank_);
-  const StandIn stand_in;
+  HostBootstrap(comm_).all_and(1);
   MPI_Comm made = host.comm_null;
   const bool equal = placement_.equal(), in = equal || placement_.in_lane(lane, node) == local;
   if (host.Comm_split(comm_, in ? equal ? local : 0 : MPI_UNDEFINED, node, &made) != MPI_SUCCESS)

@@ -2,8 +2,8 @@
 //
 //   every rank                                          what all know then
 //   1. allgather by the host: its home, whether it can   who is on which node; without one rank the host serves all
-//   2. the host splits off its node's ranks, a team of   (alone on a node: no team)
-//      them
+//   2. the host splits off its node's ranks, a team of   (alone on a node: no team; MPI_Comm_split blocks, but all
+//      them                                               are here by now)
 //   3. agreement by the host: everybody has everything, or the host serves all
 //   4. bcast along lane 0 and the teams: what the first rank's settings say, and its shape
 //
