@@ -17,7 +17,7 @@ using testing::Page;
 using testing::PageBootstrap;
 
 constexpr int most_ranks = 9, most_lanes = most_ranks;
-constexpr std::size_t room = 8 << 20;
+constexpr std::size_t room = 4 << 20;
 
 template <class T>
 T* shared(std::size_t count) {
