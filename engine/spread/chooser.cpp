@@ -29,8 +29,7 @@ struct Chooser::Tried {
 Chooser::Chooser() : cells_(std::make_unique<Cells>()) { text_.reserve(512); }
 Chooser::~Chooser() = default;
 
-void Chooser::override_with(std::string_view text) {
-  text_ = text;
+void Chooser::begin_anew() {
   for (auto& of_collective : cells_->cell)
     for (auto& of_class : of_collective)
       for (Cell& cell : of_class) cell = {};

@@ -26,7 +26,11 @@ class Chooser {
     text_ = text;
   }
   // Another override, from the next call on; on all ranks at the same call.
-  void override_with(std::string_view text);
+  void override_with(std::string_view text) {
+    text_ = text;
+    begin_anew();
+  }
+  void begin_anew();  // as with the first call
 
   // Chooses and runs; `host` is the host's own. nullptr where it was that. Throws what waits throw.
   const Algorithm* perform(Spread& spread, const Call& call, FunctionRef<void()> host);

@@ -214,31 +214,32 @@ int Free_mem(void* base) {
   return host.Free_mem(base);
 }
 
-// Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none).
+// Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none),
+// nearfield_reproducible = on | off, as NEARFIELD_REPRODUCIBLE.
 int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   int keys = 0;
-  if (info != MPI_INFO_NULL && host.Info_get_nkeys(info, &keys) == MPI_SUCCESS && keys > 0) {
-    const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm");
-    if (!on.empty() || !algorithm.empty()) {
-      Communicator* const state = communicator_of(comm);
-      if (state && !state->team && !state->spread && !state->team_tried) make_team(*state);
-      if (!on.empty() && on != "on" && on != "off")
-        return raise(comm, "MPI_Comm_set_info", "the hint nearfield is neither on nor off");
-      if (const std::string wrong = spread::complain_about(algorithm); !wrong.empty())
-        return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
-      // Where messages are under way the program must not switch.
-      if (state && !on.empty()) state->messages_on = on == "on";
-      if (state && !on.empty()) state->enabled = on == "on";
-      if (state && state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
-      if (team::Team* const team = state ? state->near_team() : nullptr) {
-        if (!algorithm.empty()) {
-          team->tracks().finish();  // what is under way was chosen before
-          (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
-          for (const auto& chooser : state->further)
-            if (chooser) chooser->override_with(algorithm);
-        }
-      }
-    }
+  if (info == MPI_INFO_NULL || host.Info_get_nkeys(info, &keys) != MPI_SUCCESS || keys == 0)
+    return host.Comm_set_info(comm, info);
+  const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm"),
+                    reproducible = hint(info, "nearfield_reproducible");
+  if (on.empty() && algorithm.empty() && reproducible.empty()) return host.Comm_set_info(comm, info);
+  for (const auto& [key, value] : {std::pair("nearfield", &on), std::pair("nearfield_reproducible", &reproducible)})
+    if (!value->empty() && *value != "on" && *value != "off")
+      return raise(comm, "MPI_Comm_set_info", (std::string("the hint ") + key + " is neither on nor off").c_str());
+  if (const std::string wrong = spread::complain_about(algorithm); !wrong.empty())
+    return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
+  Communicator* const state = communicator_of(comm);
+  if (!state) return host.Comm_set_info(comm, info);
+  if (!reproducible.empty()) keep_order(*state, reproducible == "on");
+  if (!state->team && !state->spread && !state->team_tried) make_team(*state);
+  // Where messages are under way the program must not switch.
+  if (!on.empty()) state->messages_on = state->enabled = on == "on";
+  if (state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
+  if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
+    team->tracks().finish();  // what is under way was chosen before
+    (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
+    for (const auto& chooser : state->further)
+      if (chooser) chooser->override_with(algorithm);
   }
   return host.Comm_set_info(comm, info);
 }

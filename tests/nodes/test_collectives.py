@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearfield.node_jobs import blocks, round_robin
+from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
-from tests.mpi.jobs import ROOT, hosts
-from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, needs_rows, rows
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, needs_rows, program, rows
 from tests.nodes.feeding import Case, Fed
 
 PLACEMENTS = {
@@ -185,3 +185,17 @@ def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str
     answers = job.run(cases)
     job.end()
     return [answer["digests"] for answer in answers]
+
+
+@pytest.mark.parametrize("host", MAIN)
+def test_a_hint_keeps_the_order_of_ranks(nodes: Nodes, host: str) -> None:
+    for placement in (blocks(2, 1), round_robin(2, 2), [0, 1, 1, 2, 0], blocks(1, 1, 1, 1)):
+        ended = run_job(
+            nodes,
+            HOSTS[host],
+            placement,
+            program(host, "reproducible.c"),
+            environment(host, True),
+            timeout=60,
+        )
+        assert ended.out == ["good\n"] * len(placement), ended.text

@@ -35,6 +35,7 @@ struct Communicator {
   team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
+  bool reproducible = false;  // hint `nearfield_reproducible`, where a spread is yet to be made
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;
@@ -70,6 +71,8 @@ Communicator* communicator_slowly(MPI_Comm comm);
 void make_team(Communicator& state);
 // False: its ranks share a node, nothing has been made. By all ranks of it.
 bool make_spread(Communicator& state, team::Bootstrap& bootstrap);
+// Whether reductions over nodes combine in rank order from now on; collective.
+void keep_order(Communicator& state, bool keep);
 int lowest_near(const Communicator& state);  // the lowest rank that the messenger reaches, or our own
 
 // Local. nullptr: the host serves the call (handle invalid, MPI not running, ...).

@@ -62,7 +62,8 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
 bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   auto all = team::room_for<Told>(state.size);
   std::unique_ptr<spread::Chooser> chooser;
-  Told mine{lowest_near(state), false, node_ever() && node_ever()->settings().reproducible};
+  const bool in_order = state.reproducible || (node_ever() && node_ever()->settings().reproducible);
+  Told mine{lowest_near(state), false, in_order};
   try {
     chooser = std::make_unique<spread::Chooser>();
     mine.willing = node_ever() != nullptr;
@@ -106,7 +107,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   Words words{};
   words.shape = made->shape();
   words.choosing = settings.choosing;
-  words.reproducible = settings.reproducible;
+  words.reproducible = in_order;
   settings.algorithm.copy(words.algorithm, sizeof words.algorithm - 1);
   spread::tell_all(*made, &words, sizeof words);
   made->set_shape(words.shape);
@@ -115,6 +116,17 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   state.spread_chooser = std::move(chooser);
   state.spread = std::move(made);
   return true;
+}
+
+// Where each rank is alone on its node a spread is of no other use.
+void keep_order(Communicator& state, bool keep) {
+  state.reproducible = keep;
+  if (state.spread) {
+    state.spread->reproducible = keep;
+    state.spread_chooser->begin_anew();
+  } else if (!state.team && keep) {
+    state.team_tried = state.inter || state.size == 1;
+  }
 }
 
 }  // namespace nearfield::mpi
