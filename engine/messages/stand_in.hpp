@@ -35,8 +35,8 @@ class StandIn {
  private:
   bool start();
   void run();
-  // Ordered by the messenger's lock.
-  bool rank_is_back() const { return lent_.load(std::memory_order_relaxed) == 0; }
+  // Pairs with lend: what the rank did before, without the lock, is seen; that it is back, by the lock.
+  bool rank_is_back() const { return lent_.load(std::memory_order_acquire) == 0; }
 
   Messenger& messenger_;
   std::atomic<std::uint32_t> lent_{0};  // threads that are elsewhere now
