@@ -138,10 +138,15 @@ std::vector<std::string> find_absentees() {
 
 }  // namespace
 
+// Without memory the rank would wait for others who stay out, since it is not there for them: it is asked for twice.
 void announce_presence() {
-  job = find_job();
-  presence.emplace(job.identity, job.rank);
-  announced = !job.identity.empty() && job.rank >= 0 && presence->announce();
+  for (int attempt = 0; attempt < 2; ++attempt) try {
+      job = find_job();
+      presence.emplace(job.identity, job.rank);
+      announced = !job.identity.empty() && job.rank >= 0 && presence->announce();
+      return;
+    } catch (const std::bad_alloc&) {
+    }
 }
 
 bool ranks_are_absent(int rank, int size) {
