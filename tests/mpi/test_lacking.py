@@ -83,10 +83,13 @@ def where(job: Completed) -> str:
 
 
 def is_hosts(job: Completed) -> bool:
-    """Whether the call that failed was the host's own, which the shared heap has passed on."""
+    """Whether the host asked for the memory that it did not get: the shared heap only passes such calls on."""
+    kind = re.search(r"inject: call \d+, (\w+), fails", job.stderr)
+    if not kind or kind[1] not in MEMORY:
+        return False
     stack = job.stderr.partition("inject: call")[2].splitlines()[1:]
     callers = [line for line in stack if not re.match(r"\S*/(inject|libnearfield-heap|libc|libstdc)\b", line)]
-    return bool(callers) and "libnearfield" not in callers[0]
+    return bool(callers) and re.match(r"\S*/libmpi", callers[0]) is not None
 
 
 def some(places: list[str], most: int) -> list[str]:
