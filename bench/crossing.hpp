@@ -144,6 +144,7 @@ inline void measure_crossing(const Cell& cell, double seconds, const std::vector
       if (where.first) std::copy_n(figures, 4, of_this);
       before = now;
     }
+    const std::string algorithm = mode == plain ? "host" : algorithm_of(cell);  // before another call is the last one
     MPI_Allreduce(mine, all, 4 * repetitions, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
     if (rank) continue;
     auto each = [&](int figure) {
@@ -156,7 +157,7 @@ inline void measure_crossing(const Cell& cell, double seconds, const std::vector
                       {"ranks", size},
                       {"nodes", where.nodes},
                       {"mode", mode_names[mode]},
-                      {"algorithm", mode == plain ? "host" : algorithm_of(cell)},
+                      {"algorithm", algorithm},
                       {"packets", each(0)},
                       {"wire_bytes", each(1)},
                       {"segments", each(2)},

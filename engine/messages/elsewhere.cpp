@@ -1,13 +1,18 @@
 // Receives that may be met elsewhere as well: from ranks that are no members, whose messages another MPI carries.
 //
 //   a receive from anybody     is posted here; a message that has come there meets it by take_out
-//   the rank goes elsewhere    it is posted there as well (Request::elsewhere)
+//   the rank goes elsewhere    it is posted there as well (Request::elsewhere), in the same order
 //   then a message comes here  and the oldest receive for it is such a one: is it still to be had (Elsewhere::claim)?
 //       yes                    it has been taken back there; matched as any other
 //       no                     it was met there, and is out; the message goes on to the next receive
 //       later                  the message stays among the unexpected ones, undecided, and so does what its sender
 //       sends
 //                              after it, since it might have to go first. Asked again at every poll (decide)
+//
+// What takes a receive back is a token, which goes there and meets the oldest receive that its message would meet. That
+// may be a later one than we asked for, when that one has been met already, by a message that is still on its way. Then
+// the token's receive is *promised*: to messages with that tag, of which there are as many as tokens (Tokens). It is
+// met by nothing else and never posted there again, since it would come after later ones.
 //
 // A stand-in may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank is
 // back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
@@ -27,10 +32,47 @@ struct Taking : Request {
   bool wanted = true;       // by anybody
 };
 
-Elsewhere::Claim Messenger::claim(Request& request, int tag) {
-  if (!request.elsewhere) [[likely]]
-    return Elsewhere::Claim::yes;
-  return standing_in_ ? Elsewhere::Claim::later : request.elsewhere->claim(tag);
+// The oldest receive for a message, but for those that are promised to others.
+Request* Messenger::first_receive(const Envelope& message) {
+  auto takes = [&](const Entry& entry) {
+    const std::optional<int>& promised = static_cast<const Request&>(entry).promised;
+    return !promised || *promised == message.tag;
+  };
+  Entry* first = posted_.first(message);
+  if (first && !takes(*first)) [[unlikely]]
+    first = posted_.find_if([&](const Entry& each) { return matches(each.envelope, message) && takes(each); });
+  return static_cast<Request*>(first);
+}
+
+// `asked`: the message's tokens, none afterwards where it is decided.
+Messenger::Meeting Messenger::meet(const Envelope& message, Tokens*& asked) {
+  using Claim = Elsewhere::Claim;
+  while (Request* receive = first_receive(message)) {
+    Claim claimed = Claim::yes;
+    if (receive->elsewhere) [[unlikely]] {
+      claimed = standing_in_ ? Claim::later : receive->elsewhere->claim(message.tag, asked);
+      if (claimed == Claim::other) continue;
+      if (claimed == Claim::later) {
+        if (standing_in_ || !asked) return {nullptr, true};
+        // Its token may have met a later one.
+        Entry* const promised = posted_.find_if([&](const Entry& each) {
+          return static_cast<const Request&>(each).promised == message.tag && matches(each.envelope, message);
+        });
+        if (!promised) return {nullptr, true};
+        receive = static_cast<Request*>(promised);
+        claimed = receive->elsewhere->claim(message.tag, asked);
+      }
+    }
+    posted_.remove(*receive);
+    receive->posted = false;
+    if (claimed == Claim::no) continue;
+    if (asked) [[unlikely]]
+      asked->withdraw(), asked = nullptr;
+    return {receive, false};
+  }
+  if (asked) [[unlikely]]
+    asked->withdraw(), asked = nullptr;
+  return {nullptr, false};
 }
 
 void Messenger::take_out(FunctionRef<Request*()> choose) {
@@ -41,45 +83,43 @@ void Messenger::take_out(FunctionRef<Request*()> choose) {
   met->posted = false;
 }
 
-void Messenger::note_undecided(Early& message) {
+void Messenger::note_undecided(Early& message, Tokens* asked) {
   message.undecided = true;
+  message.asked = asked;
   ++in_[std::size_t(message.member)].undecided;
   ++undecided_;
+}
+
+// It is matched, or has no receive.
+void Messenger::settle(Early& message) {
+  if (message.asked) message.asked->withdraw(), message.asked = nullptr;
+  if (!message.undecided) return;
+  message.undecided = false;
+  --in_[std::size_t(message.member)].undecided;
+  --undecided_;
 }
 
 // In the order in which they came: what is matched, or not any more, leaves the state of being undecided.
 void Messenger::decide(Guard& guard) {
   if (standing_in_) return take_in_undecided();
-  auto settle = [&](Early& message) {
-    if (!message.undecided) return;
-    message.undecided = false;
-    --in_[std::size_t(message.member)].undecided;
-    --undecided_;
-  };
   for (;;) {
-    Entry* receive = nullptr;
+    Meeting met{};
     UnexpectedEntry* const found = unexpected_.find_if([&](const UnexpectedEntry& each) {
       auto& message = const_cast<Early&>(static_cast<const Early&>(each));
-      if (in_[std::size_t(message.member)].held) return false;
-      receive = posted_.first(message.envelope);
-      if (!receive) settle(message);
-      return receive != nullptr;
+      In& in = in_[std::size_t(message.member)];
+      if (in.held) return false;
+      met = meet(message.envelope, message.asked);
+      if (met.undecided) {
+        if (!message.undecided) note_undecided(message, message.asked);
+        in.held = true;
+      } else {
+        settle(message);
+      }
+      return met.receive != nullptr;
     });
     if (!found) break;
-    Early& message = static_cast<Early&>(*found);
-    Request& request = static_cast<Request&>(*receive);
-    const Elsewhere::Claim claimed = claim(request, message.envelope.tag);
-    if (claimed == Elsewhere::Claim::later) {
-      if (!message.undecided) note_undecided(message);
-      in_[std::size_t(message.member)].held = true;
-      continue;
-    }
-    posted_.remove(request);
-    request.posted = false;
-    if (claimed == Elsewhere::Claim::no) continue;
-    settle(message);
-    unexpected_.remove(message);
-    consume_now(message, request, guard);
+    unexpected_.remove(*found);
+    consume_now(static_cast<Early&>(*found), *met.receive, guard);
   }
   for (In& in : in_) in.held = false;
 }
@@ -90,7 +130,9 @@ void Messenger::take_in_undecided() {
     auto& message = const_cast<Early&>(static_cast<const Early&>(each));
     if (!message.undecided) return false;
     Entry* const receive = posted_.find_if([&](const Entry& entry) {
-      return !static_cast<const Request&>(entry).spoken_for && matches(entry.envelope, message.envelope);
+      const Request& each = static_cast<const Request&>(entry);
+      return !each.spoken_for && matches(each.envelope, message.envelope) &&
+             (!each.promised || each.promised == message.envelope.tag);
     });
     if (!receive) return false;
     static_cast<Request*>(receive)->spoken_for = true;

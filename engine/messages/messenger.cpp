@@ -136,6 +136,7 @@ void Messenger::withdraw(int member, std::uint64_t transfer) {
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
   auto& early = static_cast<Early&>(*entry);
+  settle(early);
   const bool in_buffers = early.kind == Kind::buffers;
   if (in_buffers) in_[std::size_t(member)].waiting -= early.bytes;
   free_early(early);

@@ -160,8 +160,14 @@ class Messenger final : public waiting::Source {
   void summon(int member);
 
   // elsewhere.cpp
-  Elsewhere::Claim claim(Request& request, int tag);
-  void note_undecided(Early& message);
+  struct Meeting {
+    Request* receive;  // out of matching; nullptr: none
+    bool undecided;    // not known yet
+  };
+  Meeting meet(const Envelope& message, Tokens*& asked);
+  Request* first_receive(const Envelope& message);
+  void note_undecided(Early& message, Tokens* asked);
+  void settle(Early& message);
   void decide(Guard& guard);
   void take_in_undecided();
   void take_in(Early& message);

@@ -46,34 +46,32 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     return true;
   }
   bool undecided = in_[std::size_t(member)].undecided;  // then it stays behind those
-  while (posted_.size() && !undecided) {
-    Entry* const entry = posted_.first(record.envelope);
-    if (!entry) break;
-    Request& request = static_cast<Request&>(*entry);
-    const Elsewhere::Claim claimed = claim(request, record.envelope.tag);
-    if (claimed == Elsewhere::Claim::later) {
-      undecided = true;
-      break;
-    }
-    posted_.remove(request);
-    request.posted = false;
-    if (claimed == Elsewhere::Claim::no) continue;
-    if (kind == Kind::buffers) {
-      accept_buffers(request, member, told, record.envelope);
+  Tokens* asked = nullptr;
+  if (posted_.size() && !undecided) {
+    const Meeting met = meet(record.envelope, asked);
+    undecided = met.undecided;
+    if (met.receive) {
+      Request& request = *met.receive;
+      if (kind == Kind::buffers) {
+        accept_buffers(request, member, told, record.envelope);
+        return true;
+      }
+      if (kind == Kind::transfer) {
+        accept(request, member, transfer, record.envelope);
+        return true;
+      }
+      if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
+      finish_eager(request, member, record.envelope, payload, bytes);
       return true;
     }
-    if (kind == Kind::transfer) {
-      accept(request, member, transfer, record.envelope);
-      return true;
-    }
-    if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
-    finish_eager(request, member, record.envelope, payload, bytes);
-    return true;
   }
   Early* const early = keep_early(member, kind, record.envelope, bytes, told, payload);
-  if (!early) return false;
+  if (!early) {
+    if (asked) asked->withdraw();
+    return false;
+  }
   if (undecided) [[unlikely]]
-    note_undecided(*early);
+    note_undecided(*early, asked);
   return true;
 }
 
@@ -106,6 +104,8 @@ Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, st
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
+  early->undecided = false;
+  early->asked = nullptr;
   early->trouble = Trouble::none;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;

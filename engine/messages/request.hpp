@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "engine/layout/layout.hpp"
 #include "engine/messages/matching.hpp"
@@ -34,12 +35,46 @@ struct Chain {
   std::uint32_t ticks = 0;              // receiver: what emptying it has taken so far, if it is a sample
 };
 
+// Tokens that stand for messages of ours with one tag where receives are posted as well (elsewhere.cpp): one for each
+// message that has asked. Under the messenger's lock, but for lose().
+class Tokens {
+ public:
+  // For a message; those of a message that has none are nullptr.
+  void ask(Tokens*& of_message) {
+    if (!of_message) of_message = this, ++messages_;
+    if (tokens_.load(std::memory_order_relaxed) < messages_ && send()) tokens_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // A message gets a receive that one of them has met, whoever it was sent for.
+  void use(Tokens*& of_message) {
+    lose();
+    if (of_message) --messages_, of_message = nullptr;
+  }
+  // A message that has asked needs none any more: nothing has met its token, nor will.
+  void withdraw() {
+    if (tokens_.load(std::memory_order_relaxed) > --messages_ && drain()) lose();
+  }
+  // One is gone, or the receive that it has met.
+  void lose() {
+    if (tokens_.load(std::memory_order_relaxed) > 0) tokens_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  bool idle() const { return messages_ == 0 && tokens_.load(std::memory_order_relaxed) == 0; }
+
+ protected:
+  ~Tokens() = default;
+
+ private:
+  virtual bool send() = 0;   // false: not now
+  virtual bool drain() = 0;  // takes one out of where it waits for a receive; false: there is none
+  int messages_ = 0;
+  std::atomic<int> tokens_{0};
+};
+
 // Where a posted receive is posted as well (elsewhere.cpp). Called under the messenger's lock, never by a stand-in.
 struct Elsewhere {
-  enum class Claim : std::uint8_t { yes, no, later };
-  // A message with that tag has come here. `yes`: it is taken back there, and ours; `no`: it was met there; `later`:
-  // not known yet, asked again.
-  virtual Claim claim(int tag) = 0;
+  enum class Claim : std::uint8_t { yes, no, other, later };
+  // A message with that tag has come here; `asked`: its tokens. `yes`: the receive is taken back there, and ours; `no`:
+  // it was met there; `other`: it is promised to messages with another tag; `later`: not known yet, asked again.
+  virtual Claim claim(int tag, Tokens*& asked) = 0;
 
  protected:
   ~Elsewhere() = default;
@@ -70,6 +105,7 @@ struct Request : Entry {
     received = accepted = 0;
     tried = false;
     transfer = nullptr;
+    promised.reset();
     chain.first = chain.buffer = 0;
     way = State::waiting;
     under_way.owner = this;
@@ -92,6 +128,7 @@ struct Request : Entry {
   bool takes_in = false;           // is a Taking (elsewhere.cpp)
   bool spoken_for = false;         // by a message that stays undecided until the rank is back
   Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
+  std::optional<int> promised;     // to messages with that tag: their token has met it there
   bool helps = false;              // sender: it can copy into the receiver's data
   bool has_first = false;          // receiver: the first block is claimed and not yet copied
   Chain chain;                     // where it goes through copy buffers
@@ -109,6 +146,7 @@ struct Taking;
 struct Early : UnexpectedEntry {
   int member = 0;
   bool undecided = false;           // whether it is met by a receive that may be met elsewhere
+  Tokens* asked = nullptr;          // then
   Taking* taking = nullptr;         // while it is received into its payload
   Trouble trouble = Trouble::none;  // of that
   Kind kind = Kind::none;

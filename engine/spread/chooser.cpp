@@ -37,6 +37,10 @@ void Chooser::begin_anew() {
 
 namespace {
 
+// A row of ours that is estimated to take as many times the best one's time is not tried: short lanes need a message
+// of every rank, which costs other users of the network more than a noisy trial tells.
+constexpr double hopeless = 1.5;
+
 bool depends_on_order(const Call& call) {
   return collectives::operation(call.collective).reduces() && !reducing::associative(call.type);
 }
@@ -96,9 +100,12 @@ void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
   });
   cell.algorithm = rows[0].row;
   std::vector<const Algorithm*> candidates;
-  for (const Ranked& each : rows)
-    if (each.standing == rows[0].standing && each.standing > 0 && candidates.size() < Trials::most_candidates)
+  for (const Ranked& each : rows) {
+    const bool promises = each.standing == 2 || !each.row->run || each.cost <= hopeless * rows[0].cost;
+    if (each.standing == rows[0].standing && each.standing > 0 && promises &&
+        candidates.size() < Trials::most_candidates)
       candidates.push_back(each.row);
+  }
   if (!tries_ || candidates.size() < 2) return;
   cell.trials = std::make_unique<Tried>(std::move(candidates), rows[0].cost, collectives::rooted(call.collective));
   cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? choosing::pace.first : 2);

@@ -22,6 +22,15 @@ constexpr std::uint64_t longest = 100000;
 std::byte content(int source, int number) { return std::byte(source * 37 + number * 5 + 1); }
 
 struct Receive;
+struct Other;
+
+// Of one tag. They meet the oldest receive that they fit, or wait.
+struct TokensOf final : Tokens {
+  Other* other = nullptr;
+  int tag = 0, waiting = 0;
+  bool send() override;
+  bool drain() override { return waiting && waiting--; }
+};
 
 // The other MPI: what is posted there, in order, and what comes. All under the messenger's lock.
 struct Other {
@@ -29,50 +38,89 @@ struct Other {
   std::mt19937* random;
   int left = 0, sent = 0;  // messages that others send by it
   std::vector<int> tags;   // of those
+  TokensOf tokens[2];
+  explicit Other(std::mt19937& numbers) : random(&numbers) {
+    for (int tag = 0; tag < 2; ++tag) tokens[tag].other = this, tokens[tag].tag = tag;
+  }
+  Receive* oldest(int tag);
+  void post(Receive& receive);
   void arrive();
+  // As who looks for messages and finds a token.
+  void drop_tokens() {
+    for (TokensOf& each : tokens)
+      for (; each.waiting; --each.waiting) each.lose();
+  }
 };
 
 struct Receive final : Elsewhere {
   Other* other = nullptr;
   Request request;
   std::vector<std::byte> memory = std::vector<std::byte>(longest);
-  int under_way = -1;  // looks until it is complete there; -1: not met there
-  int asked = 0;
+  enum { by_nobody, by_message, by_token } met = by_nobody;
+  int under_way = 0;  // looks until that is known
   bool there = false;
-  int number = -1;
+  int number = -1, token = 0;
 
-  // Sometimes it is not known at once.
-  Claim claim(int) override {
-    if (there) return Claim::no;
-    if (under_way >= 0) return go_on() ? Claim::no : Claim::later;
-    if (asked == 0) asked = 1 + int((*other->random)() % 4);
-    if (--asked) return Claim::later;
-    std::erase(other->posted, this);
+  Claim claim(int tag, Tokens*& asked) override {
+    Claim found = request.promised ? Claim::yes : resolve();
+    if (found == Claim::later) {
+      other->tokens[tag].ask(asked);
+      found = resolve();
+    }
+    if (found != Claim::yes) return found;
+    if (*request.promised != tag) return Claim::other;
+    other->tokens[tag].use(asked);
     request.elsewhere = nullptr;
     return Claim::yes;
   }
-  bool go_on() {
-    if (under_way-- > 0) return false;
+  Claim resolve() {
+    if (met == by_nobody || under_way-- > 0) return Claim::later;
+    if (met == by_token) {
+      request.promised = token;
+      return Claim::yes;
+    }
     request.elsewhere = nullptr;
-    return there = true;
+    there = true;
+    return Claim::no;
+  }
+  void meet(bool by_a_token, int what) {
+    met = by_a_token ? by_token : by_message;
+    (by_a_token ? token : number) = what;
+    under_way = int((*other->random)() % 4);
   }
   bool complete() const { return there || request.complete(); }
 };
 
-// The next one meets the oldest receive that it fits, or waits until there is one.
-void Other::arrive() {
-  if (!left) return;
-  const int tag = tags[std::size_t(sent)];
+Receive* Other::oldest(int tag) {
   const auto found = std::ranges::find_if(posted, [&](const Receive* r) {
     return r->request.posted && (r->request.envelope.tag == any || r->request.envelope.tag == tag);
   });
-  if (found == posted.end()) return;
-  Receive& receive = **found;
+  if (found == posted.end()) return nullptr;
+  Receive* const receive = *found;
   posted.erase(found);
-  --left;
-  receive.under_way = int((*random)() % 3);
-  receive.number = sent++;
-  receive.request.envelope.tag = any == receive.request.envelope.tag ? any : tag;
+  return receive;
+}
+
+bool TokensOf::send() {
+  if (Receive* const receive = other->oldest(tag)) receive->meet(true, tag);
+  else ++waiting;
+  return true;
+}
+
+void Other::post(Receive& receive) {
+  receive.request.elsewhere = &receive;
+  for (TokensOf& each : tokens) {
+    if (!each.waiting || (receive.request.envelope.tag != any && receive.request.envelope.tag != each.tag)) continue;
+    --each.waiting;
+    return receive.meet(true, each.tag);
+  }
+  posted.push_back(&receive);
+}
+
+// The next one meets the oldest receive that it fits, or waits until there is one.
+void Other::arrive() {
+  if (!left) return;
+  if (Receive* const receive = oldest(tags[std::size_t(sent)])) receive->meet(false, sent++), --left;
 }
 
 struct Plan {
@@ -103,7 +151,7 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
       p.synchronous = common() % 4 == 0;
       ++of_tag[std::size_t(p.tag)];
     }
-    const bool any_tag = common() % 2, lends = common() % 2;
+    const bool any_tag = common() % 2, mixed = common() % 2, lends = common() % 2;
     if (rank != 0) {
       bootstrap.meet();
       std::deque<Request> requests;
@@ -124,39 +172,46 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
       bootstrap.meet();
       continue;
     }
-    Other other;
-    other.random = &own;
+    Other other(own);
     other.left = int(own() % 6);
     for (int k = 0; k < other.left; ++k) {
       other.tags.push_back(int(own() % 2));
       ++of_tag[std::size_t(other.tags.back())];
     }
     std::deque<Receive> receives;
-    for (int tag = 0; tag < 2; ++tag)
-      for (int k = 0; k < of_tag[std::size_t(tag)]; ++k) {
-        Receive& receive = receives.emplace_back();
-        receive.other = &other;
-        receive.request.envelope = {5, any, any_tag ? any : tag};
-        receive.request.data = {receive.memory.data(), longest, {}};
-        messenger.start(receive.request);
-      }
+    auto receive = [&](int tag) {
+      Receive& one = receives.emplace_back();
+      one.other = &other;
+      one.request.envelope = {5, any, tag};
+      one.request.data = {one.memory.data(), longest, {}};
+      messenger.start(one.request);
+    };
     // As a rank that goes where nobody looks: all that wait, from the oldest on.
     auto post_there = [&] {
       for (Receive& each : receives)
         messenger.take_out([&]() -> Request* {
-          if (!each.request.posted || each.request.elsewhere) return nullptr;
-          each.request.elsewhere = &each;
-          other.posted.push_back(&each);
+          if (each.request.posted && !each.request.elsewhere && !each.request.promised) other.post(each);
           return nullptr;
         });
     };
     auto look_there = [&] {
       if (own() % 3 == 0) messenger.take_out([&]() -> Request* { return other.arrive(), nullptr; });
+      if (own() % 3 == 0) messenger.take_out([&]() -> Request* { return other.drop_tokens(), nullptr; });
       for (Receive& each : receives)
         messenger.take_out([&]() -> Request* {
-          return each.under_way >= 0 && !each.there && each.request.posted && each.go_on() ? &each.request : nullptr;
+          const bool waits = each.request.posted && each.request.elsewhere && !each.request.promised;
+          return waits && each.resolve() == Elsewhere::Claim::no ? &each.request : nullptr;
         });
     };
+    // Those for one tag come first, or they might find that others have taken all.
+    int of_any = 0, late = 0;
+    for (int tag = 0; tag < 2; ++tag)
+      for (int k = 0; k < of_tag[std::size_t(tag)]; ++k) {
+        if (any_tag && (!mixed || own() % 2)) ++of_any;
+        else receive(tag);
+      }
+    if (!lends) late = of_any ? int(own() % unsigned(of_any)) : 0;  // begun while others are under way
+    for (; of_any > late; --of_any) receive(any);
     post_there();
     if (own() % 2) look_there();
     bootstrap.meet();
@@ -167,7 +222,8 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
     }
     for (;;) {
       messenger.poll();
-      if (std::ranges::all_of(receives, &Receive::complete)) break;
+      if (late && own() % 4 == 0) receive(any), --late;
+      if (!late && std::ranges::all_of(receives, &Receive::complete)) break;
       if (own() % 8 == 0) post_there();
       look_there();
     }
@@ -178,7 +234,7 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
     for (Receive& receive : receives) {
       if (receive.there) {
         int& before = next_far[other.tags[std::size_t(receive.number)]];
-        good &= any_tag ? receive.number > last_far : receive.number > before;
+        good &= any_tag && !mixed ? receive.number > last_far : receive.number > before;
         before = last_far = receive.number;
         ++from_far;
         continue;
@@ -206,7 +262,7 @@ class Senders : public ::testing::TestWithParam<int> {};
 TEST_P(Senders, MeetReceivesThatMayBeMetElsewhere) {
   EXPECT_EQ(run_processes(1 + GetParam(), 120,
                           [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return receive_rounds(node, bootstrap, rank, size, 900 / size, unsigned(size));
+                            return receive_rounds(node, bootstrap, rank, size, 6000 / size, unsigned(size));
                           }),
             0);
 }
@@ -220,7 +276,7 @@ TEST_P(Protocols, AreTakenInBeforeTheyAreDecided) {
   EXPECT_EQ(run_processes(
                 3, 120,
                 [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                  return receive_rounds(node, bootstrap, rank, size, 80, 77);
+                  return receive_rounds(node, bootstrap, rank, size, 300, 77);
                 },
                 settings),
             0);

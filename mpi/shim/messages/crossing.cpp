@@ -1,6 +1,7 @@
 #include "mpi/shim/messages/crossing.hpp"
 
 #include <algorithm>
+#include <list>
 #include <mutex>
 
 #include "engine/processor/processor.h"
@@ -18,6 +19,21 @@ struct Token {
   MPI_Request sent, drain;  // drain: a receive of its own, once nobody else may want it
 };
 
+// Those with one tag.
+struct TokensOf final : messages::Tokens {
+  TokensOf(MPI_Comm comm, int rank, int tag) : comm_(comm), rank_(rank), tag_(tag) {}
+  bool are(MPI_Comm comm, int tag) const { return comm_ == comm && tag_ == tag; }
+  void orphan(MPI_Comm comm) {
+    if (comm_ == comm) comm_ = host.comm_null;
+  }
+
+ private:
+  bool send() override;
+  bool drain() override;
+  MPI_Comm comm_;  // null: freed
+  const int rank_, tag_;
+};
+
 }  // namespace
 
 // All that are under way, in the order in which they were started.
@@ -25,11 +41,16 @@ struct Crossings {
   std::mutex mutex;
   std::vector<Crossing*> all;
   std::vector<Token> tokens;  // under the messenger's lock
+  std::mutex of_tags;         // taken last
+  std::list<TokensOf> tokens_of_tags;
 
   void count() { crossings.store(int(all.size() + tokens.size()), std::memory_order_relaxed); }
   void settle_tokens();
-  void send_token(MPI_Comm comm, int rank, int tag);
-  void drain_token(MPI_Comm comm, int tag);
+  bool send_token(MPI_Comm comm, int rank, int tag);
+  bool drain_token(MPI_Comm comm, int tag);
+  messages::Tokens* tokens_of(MPI_Comm comm, int tag);            // nullptr: there are none
+  messages::Tokens* tokens_of(MPI_Comm comm, int rank, int tag);  // made if need be; nullptr without memory
+  void lose_token(MPI_Comm comm, int tag);
   bool look();
 };
 
@@ -52,11 +73,41 @@ bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? patienc
 
 }  // namespace
 
-void Crossings::send_token(MPI_Comm comm, int rank, int tag) {
+bool TokensOf::send() { return comm_ != host.comm_null && under_way_now.send_token(comm_, rank_, tag_); }
+bool TokensOf::drain() { return comm_ == host.comm_null || under_way_now.drain_token(comm_, tag_); }
+
+messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int tag) {
+  const std::lock_guard lock(of_tags);
+  const auto found = std::ranges::find_if(tokens_of_tags, [&](const TokensOf& each) { return each.are(comm, tag); });
+  return found == tokens_of_tags.end() ? nullptr : &*found;
+}
+
+messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int rank, int tag) {
+  if (messages::Tokens* const found = tokens_of(comm, tag)) return found;
+  const std::lock_guard lock(of_tags);
+  std::erase_if(tokens_of_tags, [](const TokensOf& each) { return each.idle(); });
+  try {
+    return &tokens_of_tags.emplace_back(comm, rank, tag);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+void Crossings::lose_token(MPI_Comm comm, int tag) {
+  if (messages::Tokens* const found = tokens_of(comm, tag)) found->lose();
+}
+
+bool Crossings::send_token(MPI_Comm comm, int rank, int tag) {
+  try {
+    tokens.reserve(tokens.size() + 1);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   Token token{comm, rank, tag, host.request_null, host.request_null};
-  if (host.Issend(nullptr, 0, host.byte, rank, tag, comm, &token.sent) != MPI_SUCCESS) return;
+  if (host.Issend(nullptr, 0, host.byte, rank, tag, comm, &token.sent) != MPI_SUCCESS) return false;
   tokens.push_back(token);
   count();
+  return true;
 }
 
 void Crossings::settle_tokens() {
@@ -75,14 +126,15 @@ void Crossings::settle_tokens() {
   if (tokens.size() != before) count();
 }
 
-// Its receive was met by something else. If no later one wants it either, nobody does.
-void Crossings::drain_token(MPI_Comm comm, int tag) {
+bool Crossings::drain_token(MPI_Comm comm, int tag) {
+  settle_tokens();
   for (Token& token : tokens) {
     if (token.comm != comm || token.tag != tag || token.drain != host.request_null) continue;
-    if (host.Irecv(nullptr, 0, host.byte, token.rank, tag, comm, &token.drain) != MPI_SUCCESS)
-      token.drain = host.request_null;
-    return;
+    if (host.Irecv(nullptr, 0, host.byte, token.rank, tag, comm, &token.drain) == MPI_SUCCESS) return true;
+    token.drain = host.request_null;
+    return false;
   }
+  return false;
 }
 
 // Whether the host has been asked for anything.
@@ -122,6 +174,8 @@ void post_crossings_before(const Communicator& c, int tag) {
 void forget_crossings(MPI_Comm comm) {
   const std::lock_guard lock(under_way_now.mutex);
   for (Crossing* each : under_way_now.all) each->orphan(comm);
+  const std::lock_guard tags(under_way_now.of_tags);
+  for (TokensOf& each : under_way_now.tokens_of_tags) each.orphan(comm);
 }
 
 Crossing::Crossing(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
@@ -140,6 +194,7 @@ Crossing::Crossing(std::unique_ptr<Message> near, void* buffer, MPI_Count count,
 Crossing::~Crossing() { abandon(); }
 
 void Crossing::abandon() {
+  if (near_->request.promised && near_->request.posted) under_way_now.lose_token(comm_, *near_->request.promised);
   near_->abandon();
   leave();
   if (there_ == host.request_null) return;
@@ -157,7 +212,7 @@ void Crossing::leave() {
 
 int Crossing::begin() {
   met_.store(Met::no, std::memory_order_relaxed);
-  cancelling_ = token_sent_ = done_ = false;
+  cancelling_ = done_ = false;
   code_ = MPI_SUCCESS;
   looks_ = 0;
   // What others send has its turn where there is always something near.
@@ -212,35 +267,42 @@ void Crossing::hand_over() {
   met_.store(Met::no, std::memory_order_relaxed);
 }
 
-// What has become of it at the host, where it is posted: `yes`, it has been taken back.
+// What has become of it at the host, where it is posted: `yes`, it has been taken back, and is promised.
 messages::Elsewhere::Claim Crossing::resolve() {
   int done = 0, cancelled = 0;
   const int code = host.Test(&there_, &done, &status_);
   if (code == MPI_SUCCESS && !done) return Claim::later;
   there_ = host.request_null;
-  near_->request.elsewhere = nullptr;
   if (code == MPI_SUCCESS && cancelling_) host.Test_cancelled(&status_, &cancelled);
-  if (!cancelled && code == MPI_SUCCESS && status_.MPI_SOURCE == rank_) return Claim::yes;
-  if (token_sent_) under_way_now.drain_token(comm_, token_tag_);
+  if (!cancelled && code == MPI_SUCCESS && status_.MPI_SOURCE == rank_) {
+    near_->request.promised = status_.MPI_TAG;
+    return Claim::yes;
+  }
+  near_->request.elsewhere = nullptr;
   code_ = code;
   done_ = true;
   met_.store(cancelled ? Met::nowhere : Met::there, std::memory_order_release);  // pairs with completed
   return Claim::no;
 }
 
-messages::Elsewhere::Claim Crossing::claim(int tag) {
+messages::Elsewhere::Claim Crossing::claim(int tag, messages::Tokens*& asked) {
+  std::optional<int>& promised = near_->request.promised;
   under_way_now.settle_tokens();
-  Claim found = resolve();
-  if (found != Claim::later || cancelling_ || token_sent_) return found;
-  if (orphan_) {  // the communicator is gone, so that nothing else can want what might still come there
+  Claim found = promised ? Claim::yes : resolve();
+  if (found == Claim::later && orphan_) {  // the communicator is gone: nothing can come there any more
     host.Request_free(&there_);
     near_->request.elsewhere = nullptr;
     return Claim::yes;
   }
-  token_sent_ = true;
-  token_tag_ = tag;
-  under_way_now.send_token(comm_, rank_, tag);
-  return resolve();
+  if (found == Claim::later && !cancelling_) {
+    if (messages::Tokens* const tokens = under_way_now.tokens_of(comm_, rank_, tag)) tokens->ask(asked);
+    found = resolve();
+  }
+  if (found != Claim::yes) return found;
+  if (*promised != tag) return Claim::other;
+  if (messages::Tokens* const tokens = under_way_now.tokens_of(comm_, tag)) tokens->use(asked);
+  near_->request.elsewhere = nullptr;
+  return Claim::yes;
 }
 
 // pre: the lock of the list.
@@ -248,7 +310,7 @@ Crossing::Look Crossing::look() {
   if (met_.load(std::memory_order_relaxed) != Met::no || near_->completed()) return Look::through;
   Look found = Look::nothing;
   the_messenger->take_out([&]() -> messages::Request* {
-    if (!near_->request.posted) return found = Look::through, nullptr;
+    if (!near_->request.posted || near_->request.promised) return found = Look::through, nullptr;
     if (there_ != host.request_null) {
       if (resolve() != Claim::no) return nullptr;
       found = Look::moved;
@@ -279,8 +341,7 @@ Crossing::Look Crossing::look() {
 void Crossing::post_there() {
   if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
-    if (!near_->request.posted) return nullptr;
-    token_sent_ = false;
+    if (!waits_here()) return nullptr;
     if (large(host.Irecv_c, host.Irecv, "MPI_Irecv", comm_, buffer_, count_, type_, MPI_ANY_SOURCE, tag_, comm_,
               &there_) == MPI_SUCCESS)
       near_->request.elsewhere = this;
@@ -346,6 +407,7 @@ void Crossing::cancel() {
   const std::lock_guard lock(under_way_now.mutex);
   the_messenger->take_out([&]() -> messages::Request* {
     if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
+    if (near_->request.promised) return nullptr;  // its message is here
     if (there_ == host.request_null) {
       met_.store(Met::nowhere, std::memory_order_release);  // pairs with completed
       return &near_->request;
@@ -362,6 +424,7 @@ int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* mess
   if (code != MPI_SUCCESS) return *flag = 0, code;
   if (*flag && found.MPI_SOURCE == rank) {  // a token
     *flag = 0;
+    under_way_now.lose_token(comm, found.MPI_TAG);
     return host.Mrecv(nullptr, 0, host.byte, message, MPI_STATUS_IGNORE);
   }
   if (*flag && status != MPI_STATUS_IGNORE) *status = found;

@@ -9,11 +9,10 @@
 //
 // The host is not asked to cancel: a receive that is taken back while its message comes loses it on the MPICH family
 // (8 bytes over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). So it is taken back by what is
-// always right: a message to ourselves, a *token*, of no bytes and with the tag in question. It meets the oldest
-// receive that is posted there and fits. That is ours, or ours has been met already and the message goes to the next,
-// which it is. Nobody else sends to itself by the host in such a communicator. Posting there is put off as long as can
-// be, also since MPICH over UCX loses receives from anybody for which something has come already, or comes from both
-// sides at once.
+// always right: a message to ourselves, a *token*, of no bytes and with the tag in question, which meets the oldest
+// receive that is posted there and fits (engine/messages/elsewhere.cpp says what follows). Nobody else sends to itself
+// by the host in such a communicator. Posting there is put off as long as can be, also since MPICH over UCX loses
+// receives from anybody for which something has come already, or comes from both sides at once.
 //
 // What is longer than its receive is known before the host receives it, so that the error is ours: the MPICH family
 // takes it to the wrong error handler.
@@ -59,12 +58,13 @@ class Crossing final : public Activity, messages::Elsewhere {
   void post_there();
   void orphan(MPI_Comm comm);
   void leave();
-  Claim claim(int tag) override;
+  Claim claim(int tag, messages::Tokens*& asked) override;
   Claim resolve();
   void take(MPI_Message message, const MPI_Status& status);
   void hand_over();
   bool waits_here() const {
-    return met_.load(std::memory_order_relaxed) == Met::no && near_->request.posted && there_ == host.request_null;
+    return met_.load(std::memory_order_relaxed) == Met::no && near_->request.posted && !near_->request.promised &&
+           there_ == host.request_null;
   }
   bool overlaps(MPI_Comm comm, int tag) const {
     return comm_ == comm && !orphan_ && (tag_ == MPI_ANY_TAG || tag == MPI_ANY_TAG || tag_ == tag);
@@ -79,8 +79,7 @@ class Crossing final : public Activity, messages::Elsewhere {
   const MPI_Comm comm_;
   // Under the messenger's lock until it is met there, then its owner's.
   MPI_Request there_;
-  bool cancelling_ = false, token_sent_ = false, orphan_ = false;
-  int token_tag_ = 0;
+  bool cancelling_ = false, orphan_ = false;
   bool done_ = false;    // met there, and complete
   bool listed_ = false;  // its owner's
   unsigned looks_ = 0;
