@@ -75,6 +75,7 @@ class Spread {
     carrier_->start(slot, lane, transfer);
     ++under_way_;
   }
+  void expect() { ++under_way_; }  // a transfer that was started at the carrier
   void wait(unsigned slot);
 
   // Memory for a phase, where peers can reach it if there is any.

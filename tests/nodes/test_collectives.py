@@ -13,7 +13,7 @@ import pytest
 
 from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
-from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, needs_rows, program, rows
 from tests.nodes.feeding import Case, Fed
 
@@ -140,6 +140,15 @@ def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
             for n, dtype in ((1, "f8"), (1000, "f4"), (9000, "c16"))
         ]
     )
+
+
+@pytest.mark.parametrize("layout", [blocks(2, 2), [0, 1, 0, 2, 1], blocks(3, 1)], ids=["2+2", "any", "3+1"])
+@pytest.mark.parametrize("host", MAIN)
+def test_exchanges_of_many_lengths_equal_the_hosts(nodes: Nodes, host: str, layout: list[int]) -> None:
+    """Alltoallv and Alltoallw: near parts as messages, the others by the host."""
+    worker = [python_of(host), str(ROOT / "tests/mpi/worker_exchanging.py"), str(len(layout)), "100"]
+    ended = run_job(nodes, HOSTS[host], layout, worker, environment(host, True), timeout=90)
+    assert ended.returncode == 0 and "100 cases" in ended.out[0], ended.text[-3000:]
 
 
 # ---------------------------------------------------------------- NEARFIELD_REPRODUCIBLE

@@ -1,12 +1,19 @@
 // All-to-all of lengths and types that differ by pair: MPI_Alltoallv and MPI_Alltoallw, as messages between all pairs
 // (engine/messages/pairwise.hpp). Here: the arguments of a call, types, packing, devices, errors.
 //
+// On a communicator over several nodes the host's non-blocking call goes on meanwhile, in which whoever is near has
+// counts of nothing. All of its ranks make that call, those without neighbours as well. In place the host's own
+// blocking call serves all: MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts.
+//
 // Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
 // host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "engine/messages/pairwise.hpp"
+#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/messages/point.hpp"
 
@@ -18,6 +25,7 @@ using collectives::Collective;
 // One side of the exchange: for each partner so many elements of a type, displaced from the buffer.
 template <class Count, class Displacement>
 struct Parts {
+  using Counts = Count;
   void* buffer;
   const Count* counts;
   const Displacement* displacements;
@@ -87,6 +95,8 @@ struct Part {
   }
 };
 
+bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(rank)] >= 0; }
+
 messages::Partners partners_of(const Communicator& c) {
   return {*the_messenger, c.members, c.rank, context_of_collectives(c)};
 }
@@ -94,15 +104,14 @@ messages::Partners partners_of(const Communicator& c) {
 // Our part of a call: the arguments as the engine takes them, for as long as it needs them.
 class Exchange {
  public:
-  explicit Exchange(const Communicator& c)
-      : comm_(c.comm), pairwise_(partners_of(c)), parts_(2 * std::size_t(c.size)) {}
+  explicit Exchange(const Communicator& c) : c_(c), pairwise_(partners_of(c)), parts_(2 * std::size_t(c.size)) {}
 
   // False: arguments that the host must judge.
   template <class P>
   bool describe(const P& send, const P& recv, bool in_place) {
     for (int r = 0; r < partners(); ++r)
-      if (!received(r).describe(recv, r, false, comm_, pairwise_.from(r)) ||
-          !(in_place || sent(r).describe(send, r, true, comm_, pairwise_.to(r))))
+      if (is_near(c_, r) && (!received(r).describe(recv, r, false, c_.comm, pairwise_.from(r)) ||
+                             !(in_place || sent(r).describe(send, r, true, c_.comm, pairwise_.to(r)))))
         return false;
     return true;
   }
@@ -113,6 +122,7 @@ class Exchange {
   }
   void prepare() { pairwise_.prepare(); }
 
+  // A code that is yet to be raised.
   int run() {
     int code = trouble_code(pairwise_.run());
     for (int r = 0; r < partners() && code == MPI_SUCCESS; ++r) code = received(r).store(pairwise_.from(r).bytes);
@@ -124,7 +134,7 @@ class Exchange {
   int partners() const { return int(parts_.size() / 2); }
   Part& sent(int partner) { return parts_[2 * std::size_t(partner)]; }
   Part& received(int partner) { return parts_[2 * std::size_t(partner) + 1]; }
-  const MPI_Comm comm_;
+  const Communicator& c_;
   messages::Pairwise pairwise_;
   std::vector<Part> parts_;
 };
@@ -132,9 +142,10 @@ class Exchange {
 // Without memory we cannot take part.
 template <class P>
 void refuse(const Communicator& c, const P& send, const P& recv, bool in_place) {
-  auto any = [](const P& parts, int partner) {
+  auto any = [&](const P& parts, int partner) {
     MPI_Count size = 0;
-    return parts.counts[partner] > 0 && host.Type_size_x(parts.type_of(partner), &size) == MPI_SUCCESS && size > 0;
+    return is_near(c, partner) && parts.counts[partner] > 0 &&
+           host.Type_size_x(parts.type_of(partner), &size) == MPI_SUCCESS && size > 0;
   };
   messages::refuse(
       partners_of(c), [&](int to) { return any(in_place ? recv : send, to); },
@@ -148,8 +159,25 @@ bool aliased(const P& send, const P& recv) {
          send.type == recv.type && send.types == recv.types;
 }
 
-template <class P, class HostCall>
-int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call) {
+// The host's part of a call on a communicator over nodes: what ranks have for each other that are not near. Its code.
+template <class P, class Begin>
+int begin_beyond(spread::Spread& spread, const Communicator* near, const P& send, const P& recv, Begin begin) {
+  using Count = typename P::Counts;
+  auto& carrier = static_cast<HostCarrier&>(spread.carrier());
+  Count *const given = carrier.counts<Count>(), *const got = given + spread.size();
+  for (int r = 0; r < spread.size(); ++r) {
+    const bool ours = near && is_near(*near, r);
+    given[r] = ours ? 0 : send.counts[r];
+    got[r] = ours ? 0 : recv.counts[r];
+  }
+  const int code = carrier.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
+  if (code == MPI_SUCCESS) spread.expect();
+  return code;
+}
+
+// `begin`: the host's non-blocking form, by counts of ours.
+template <class P, class HostCall, class Begin>
+int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_call, Begin begin) {
   const Collective collective = recv.types ? Collective::alltoallw : Collective::alltoallv;
   const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
   auto count = [&](std::uint64_t bytes) {
@@ -160,14 +188,19 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
   };
   const bool in_place = send.buffer == MPI_IN_PLACE;
   Communicator* c = channel(comm);
-  if (c && spans_nodes(*c)) c = nullptr;
-  if (!c || c->inter) {
+  spread::Spread* spread = nullptr;
+  if (!c || spans_nodes(*c)) {
+    const Admission admission = admit(comm);
+    if (admission.communicator && !in_place) spread = admission.communicator->spread.get();
+    if (!spread) c = nullptr;
+  }
+  if (!spread && (!c || c->inter)) {
     const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
     return to_host(collective, state && !state->messages_on ? Reason::off : Reason::communicator, host_call);
   }
   if (aliased(send, recv) || !recv.prepare() || !(in_place || send.prepare()))
     return to_host(collective, Reason::argument, host_call);
-  if (recv.empty(c->size) && (in_place || send.empty(c->size))) {
+  if (!spread && recv.empty(c->size) && (in_place || send.empty(c->size))) {
     last_algorithm = "messages";
     if (stats_on) [[unlikely]]
       count(0);
@@ -175,25 +208,37 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
   }
   return guarded(comm, function, [&]() -> int {
     std::optional<Exchange> ready;
-    try {
-      ready.emplace(*c);
-      if (!ready->describe(send, recv, in_place)) return to_host(collective, Reason::argument, host_call);
-      if (in_place) ready->copy_aside();
-      ready->prepare();
-    } catch (const std::bad_alloc&) {
-      refuse(*c, send, recv, in_place);
-      throw;
-    }
-    const int code = report(comm, ready->run());
-    if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
+    bool lacking = false;
+    if (c) try {
+        ready.emplace(*c);
+        if (!ready->describe(send, recv, in_place)) return to_host(collective, Reason::argument, host_call);
+        if (in_place) ready->copy_aside();
+        ready->prepare();
+      } catch (const std::bad_alloc&) {
+        refuse(*c, send, recv, in_place);
+        lacking = true;
+      }
+    if (spread)
+      if (const int code = begin_beyond(*spread, c, send, recv, begin); code != MPI_SUCCESS) {
+        if (c && !lacking) refuse(*c, send, recv, in_place);
+        return code;
+      }
+    const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
+    if (spread) spread->wait(0);
+    if (lacking) throw std::bad_alloc();
+    if (open_windows.load(std::memory_order_relaxed))
+      (spread ? spread->home() : the_messenger->node()).progress.step_host();
     last_algorithm = "messages";
     if (stats_on) [[unlikely]]
-      count(ready->bytes());
-    return code;
+      count(c ? ready->bytes() : 0);
+    return report(comm, code);
   });
 }
 
 // The large-count form of a host that has none: by its int form, as long as everything fits.
+constexpr const char* too_large =
+    "this MPI library has no large-count form, and a count or displacement exceeds an int";
+
 template <class Types>
 int without_large(const char* function, const void* s, const MPI_Count* ns, const MPI_Aint* ds, Types ts, void* r,
                   const MPI_Count* nr, const MPI_Aint* dr, Types tr, MPI_Comm c) {
@@ -209,11 +254,35 @@ int without_large(const char* function, const void* s, const MPI_Count* ns, cons
   const bool in_place = s == MPI_IN_PLACE;
   const auto counts = narrowed(in_place ? nullptr : ns), sent_from = narrowed(in_place ? nullptr : ds);
   const auto wanted = narrowed(nr), received_at = narrowed(dr);
-  if (!fits)
-    return raise(c, function, "this MPI library has no large-count form, and a count or displacement exceeds an int");
+  if (!fits) return raise(c, function, too_large);
   if constexpr (std::is_same_v<Types, MPI_Datatype>)
     return host.Alltoallv(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
   else return host.Alltoallw(s, counts.data(), sent_from.data(), ts, r, wanted.data(), received_at.data(), tr, c);
+}
+
+// The same for the non-blocking form, by `given` and `got`, two counts of each rank, in whose memory the ints lie then.
+template <class Types>
+int begin_without_large(const char* function, const void* s, MPI_Count* given, const MPI_Aint* ds, Types ts, void* r,
+                        MPI_Count* got, const MPI_Aint* dr, Types tr, MPI_Comm c, MPI_Request* request) {
+  const auto p = std::size_t(got - given);
+  int* const ints = reinterpret_cast<int*>(given);
+  bool fits = true;
+  auto put = [&](std::size_t at, const auto* values) {  // behind what is still to be read
+    for (std::size_t i = 0; i < p; ++i) {
+      std::remove_cvref_t<decltype(*values)> value;
+      std::memcpy(&value, values + i, sizeof value);
+      const int one = narrow(MPI_Count(value), fits);
+      std::memcpy(ints + at + i, &one, sizeof one);
+    }
+  };
+  put(0, given);
+  put(p, got);
+  put(2 * p, ds);
+  put(3 * p, dr);
+  if (!fits) return raise(c, function, too_large);
+  if constexpr (std::is_same_v<Types, MPI_Datatype>)
+    return host.Ialltoallv(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
+  else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
 }
 
 void* in(const void* buffer) { return const_cast<void*>(buffer); }
@@ -223,31 +292,52 @@ void* in(const void* buffer) { return const_cast<void*>(buffer); }
 int Alltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
               MPI_Datatype tr, MPI_Comm c) {
   using P = Parts<int, int>;
-  return exchange("MPI_Alltoallv", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
-                  [&] { return host.Alltoallv(s, ns, ds, ts, r, nr, dr, tr, c); });
+  return exchange(
+      "MPI_Alltoallv", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
+      [&] { return host.Alltoallv(s, ns, ds, ts, r, nr, dr, tr, c); },
+      [&](const int* given, const int* got, MPI_Request* request) {
+        return host.Ialltoallv(s, given, ds, ts, r, got, dr, tr, c, request);
+      });
 }
 int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
                 const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c) {
   using P = Parts<MPI_Count, MPI_Aint>;
-  return exchange("MPI_Alltoallv_c", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c, [&] {
-    if (host.Alltoallv_c) return host.Alltoallv_c(s, ns, ds, ts, r, nr, dr, tr, c);
-    return without_large("MPI_Alltoallv_c", s, ns, ds, ts, r, nr, dr, tr, c);
-  });
+  return exchange(
+      "MPI_Alltoallv_c", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
+      [&] {
+        if (host.Alltoallv_c) return host.Alltoallv_c(s, ns, ds, ts, r, nr, dr, tr, c);
+        return without_large("MPI_Alltoallv_c", s, ns, ds, ts, r, nr, dr, tr, c);
+      },
+      [&](MPI_Count* given, MPI_Count* got, MPI_Request* request) {
+        if (!host.Ialltoallv_c)
+          return begin_without_large("MPI_Alltoallv_c", s, given, ds, ts, r, got, dr, tr, c, request);
+        return host.Ialltoallv_c(s, given, ds, ts, r, got, dr, tr, c, request);
+      });
 }
 int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
               const int* dr, const MPI_Datatype* tr, MPI_Comm c) {
   using P = Parts<int, int>;
-  return exchange("MPI_Alltoallw", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
-                  [&] { return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c); });
+  return exchange(
+      "MPI_Alltoallw", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
+      [&] { return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c); },
+      [&](const int* given, const int* got, MPI_Request* request) {
+        return host.Ialltoallw(s, given, ds, ts, r, got, dr, tr, c, request);
+      });
 }
 int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
                 const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c) {
   using P = Parts<MPI_Count, MPI_Aint>;
-  return exchange("MPI_Alltoallw_c", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
-                  [&] {
-                    if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
-                    return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
-                  });
+  return exchange(
+      "MPI_Alltoallw_c", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
+      [&] {
+        if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
+        return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
+      },
+      [&](MPI_Count* given, MPI_Count* got, MPI_Request* request) {
+        if (!host.Ialltoallw_c)
+          return begin_without_large("MPI_Alltoallw_c", s, given, ds, ts, r, got, dr, tr, c, request);
+        return host.Ialltoallw_c(s, given, ds, ts, r, got, dr, tr, c, request);
+      });
 }
 
 }  // namespace nearfield::mpi

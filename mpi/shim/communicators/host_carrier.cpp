@@ -17,7 +17,8 @@ HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const spread::Placement
       placement_(placement),
       rank_(rank),
       lanes_(std::size_t(placement.most()), host.comm_null),
-      open_(std::size_t(placement.most())) {
+      open_(std::size_t(placement.most())),
+      counts_(2 * std::size_t(placement.size()) * sizeof(MPI_Count)) {
   const auto most = std::size_t(std::max(placement.nodes(), placement.most()));
   for (Slot& slot : slots_)
     for (Amounts* const amounts : {&slot.from, &slot.into}) {
@@ -119,6 +120,14 @@ void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
   if (code != MPI_SUCCESS) throw team::Broken("the host could not carry a part of a collective to other nodes");
   s.busy = true;
   transfers_under_way.fetch_add(1, std::memory_order_relaxed);
+}
+
+int HostCarrier::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {
+  const int code = call(&slots_[slot].request);
+  if (code != MPI_SUCCESS) return code;
+  slots_[slot].busy = true;
+  transfers_under_way.fetch_add(1, std::memory_order_relaxed);
+  return code;
 }
 
 bool HostCarrier::done(unsigned slot) {

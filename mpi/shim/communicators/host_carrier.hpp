@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/spread/carrier.hpp"
 #include "engine/spread/placement.hpp"
 #include "mpi/shim/host.hpp"
@@ -20,8 +21,16 @@ class HostCarrier final : public spread::Carrier {
   ~HostCarrier() override;
   void open(int lane) override;
   void start(unsigned slot, int lane, const spread::Transfer& transfer) override;
+  // Another call that does not block, whose error code it returns.
+  int start(unsigned slot, FunctionRef<int(MPI_Request*)> call);
   bool done(unsigned slot) override;
   std::size_t longest() const override;
+  // Memory for two counts of each rank, for such a call.
+  template <class Count>
+  Count* counts() {
+    static_assert(sizeof(Count) <= sizeof(MPI_Count));
+    return reinterpret_cast<Count*>(counts_.data());
+  }
 
  private:
   // Lengths and places as the host wants them, as long as it may look at them.
@@ -43,6 +52,7 @@ class HostCarrier final : public spread::Carrier {
   std::vector<MPI_Comm> lanes_;
   std::vector<bool> open_;
   std::array<Slot, slots> slots_;
+  std::vector<std::byte> counts_;
 };
 
 }  // namespace nearfield::mpi
