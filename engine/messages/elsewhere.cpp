@@ -52,16 +52,8 @@ Messenger::Meeting Messenger::meet(const Envelope& message, Tokens*& asked) {
     if (receive->elsewhere) [[unlikely]] {
       claimed = standing_in_ ? Claim::later : receive->elsewhere->claim(message.tag, asked);
       if (claimed == Claim::other) continue;
-      if (claimed == Claim::later) {
-        if (standing_in_ || !asked) return {nullptr, true};
-        // Its token may have met a later one.
-        Entry* const promised = posted_.find_if([&](const Entry& each) {
-          return static_cast<const Request&>(each).promised == message.tag && matches(each.envelope, message);
-        });
-        if (!promised) return {nullptr, true};
-        receive = static_cast<Request*>(promised);
-        claimed = receive->elsewhere->claim(message.tag, asked);
-      }
+      // A later one may be promised to it. But so may this one, which is not known yet, and the oldest comes first.
+      if (claimed == Claim::later) return {nullptr, true};
     }
     posted_.remove(*receive);
     receive->posted = false;

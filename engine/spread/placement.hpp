@@ -18,7 +18,7 @@ class Placement {
   int local_of(int rank) const { return local_of_[std::size_t(rank)]; }
   int ranks_on(int node) const { return first_[std::size_t(node) + 1] - first_[std::size_t(node)]; }
   // The rank that is `local` on `node`.
-  int rank(int node, int local) const { return ranks_[std::size_t(first_[std::size_t(node)] + local)]; }
+  int rank(int node, int local) const { return ranks_[std::size_t(first_[std::size_t(node)]) + std::size_t(local)]; }
   // Ranks on the nodes before it.
   int before(int node) const { return first_[std::size_t(node)]; }
   int most() const { return most_; }         // ranks of a node

@@ -16,7 +16,6 @@ using team::Team;
 using testing::PageBootstrap;
 using testing::run_processes;
 
-constexpr int far_rank = 9;
 constexpr std::uint64_t longest = 100000;
 
 std::byte content(int source, int number) { return std::byte(source * 37 + number * 5 + 1); }

@@ -87,12 +87,15 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   std::unique_ptr<spread::Spread> made;
   if (host.Comm_split(state.comm, mine.home, state.rank, &within) == MPI_SUCCESS) {
     spread::Spread::Near near;
+    auto assemble = [&] {
+      spread::Placement placement = placement_of(all);
+      auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
+      within = host.comm_null;
+      made = std::make_unique<spread::Spread>(*node_ever(), std::move(placement), state.rank, std::move(near),
+                                              std::move(carrier));
+    };
     if (make_near(near, within)) try {
-        spread::Placement placement = placement_of(all);
-        auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
-        within = host.comm_null;
-        made = std::make_unique<spread::Spread>(*node_ever(), std::move(placement), state.rank, std::move(near),
-                                                std::move(carrier));
+        assemble();
       } catch (const std::bad_alloc&) {
       }
     if (near.team) team::Team::close(std::move(near.team));

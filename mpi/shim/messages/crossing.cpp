@@ -228,8 +228,8 @@ int Crossing::begin() {
       return take(message, status), MPI_SUCCESS;
     }
   }
+  const std::lock_guard lock(under_way_now.mutex);  // they are posted in one order here and there
   if (const int code = near_->begin(); code != MPI_SUCCESS || near_->completed()) return code;
-  const std::lock_guard lock(under_way_now.mutex);
   under_way_now.all.push_back(this);
   listed_ = true;
   under_way_now.count();
