@@ -137,7 +137,7 @@ void with_shape(const std::string& ranks, const Machine& machine, What what) {
   const std::size_t by = ranks.find('x');
   if (by == std::string::npos) return what(team::shape_for(std::max(2, std::atoi(ranks.c_str())), machine));
   const int nodes = std::max(1, std::atoi(ranks.c_str())), each = std::max(1, std::atoi(ranks.c_str() + by + 1));
-  what(spread::Shape{team::shape_for(each, machine), nodes, nodes * each});
+  what(spread::Shape{team::shape_for(each, machine), nodes, nodes * each, each});
 }
 
 int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {

@@ -179,6 +179,12 @@ int chunks(const Shape& s, const Call& call) { return best_pipeline(s, call).chu
 Phases chunk_phases(const Shape& s, const Call& call) { return best_pipeline(s, call).chunk; }
 
 double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, call).all(); }
+// Everybody puts its blocks where leaders send from, and takes what it gets out of where they receive.
+double some_leaders_cost(const Shape& s, const Call& call, int leaders) {
+  const double n = collectives::in_bytes(call), here = s.node.size;
+  const double copied = sorting(s, s.node.size, s.ranks, n);
+  return 2 * copied + 4 * on_node(s, Collective::barrier, 0) + net_alltoall(s, leaders, here * here * n / leaders);
+}
 double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
 double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 

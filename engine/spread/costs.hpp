@@ -51,6 +51,7 @@ inline constexpr std::size_t least_chunk = 256;  // bytes
 
 double leader_cost(const Shape& s, const Call& call);
 double lanes_cost(const Shape& s, const Call& call);
+double some_leaders_cost(const Shape& s, const Call& call, int leaders);  // alltoall
 double pipelined_cost(const Shape& s, const Call& call);
 
 }  // namespace nearfield::spread

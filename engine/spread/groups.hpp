@@ -1,4 +1,4 @@
-// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, in_order.cpp.
+// What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, dealing.cpp, in_order.cpp.
 #pragma once
 #include "engine/spread/spread.hpp"
 
@@ -9,6 +9,7 @@ Run barrier_by_leaders, bcast_by_leaders, bcast_by_lanes, bcast_in_chunks;
 Run reduce_by_leaders, reduce_by_lanes, reduce_in_chunks;  // Allreduce as well
 Run allgather_by_leaders, allgather_by_lanes, gather_by_leaders, gather_by_lanes, scatter_by_leaders, scatter_by_lanes;
 Run alltoall_by_leaders, alltoall_by_lanes, reduce_scatter_block_by_leaders, reduce_scatter_block_by_lanes;
+Run alltoall_by_two, alltoall_by_four, alltoall_by_eight, alltoall_by_sixteen;
 Run reduce_in_order, reduce_scatter_block_in_order;
 
 // The first rank's, to all ranks.

@@ -20,6 +20,7 @@ Placement::Placement(std::span<const int> home) : node_of_(home.size()), local_o
   for (std::size_t node = 0; node < homes.size(); ++node) {
     first_[node + 1] = first_[node] + count[node];
     most_ = std::max(most_, count[node]);
+    least_ = node ? std::min(least_, count[node]) : count[node];
     equal_ &= count[node] == count[0];
   }
   striped_ = equal_;

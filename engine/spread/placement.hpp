@@ -21,7 +21,8 @@ class Placement {
   int rank(int node, int local) const { return ranks_[std::size_t(first_[std::size_t(node)]) + std::size_t(local)]; }
   // Ranks on the nodes before it.
   int before(int node) const { return first_[std::size_t(node)]; }
-  int most() const { return most_; }         // ranks of a node
+  int most() const { return most_; }         // ranks of the largest node
+  int least() const { return least_; }       // and of the smallest
   bool equal() const { return equal_; }      // all nodes have as many
   bool blocks() const { return blocks_; }    // each node's ranks follow each other, node by node
   bool striped() const { return striped_; }  // equal, and ranks are dealt to nodes one by one
@@ -32,7 +33,7 @@ class Placement {
 
  private:
   std::vector<int> node_of_, local_of_, ranks_, first_;
-  int most_ = 0;
+  int most_ = 0, least_ = 0;
   bool equal_ = true, blocks_ = true, striped_ = true;
 };
 

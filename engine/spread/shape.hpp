@@ -7,6 +7,7 @@ namespace nearfield::spread {
 struct Shape {
   team::Shape node;  // of the team of a node: node.size = ranks per node, 1: alone
   int nodes = 1, ranks = 1;
+  int least = 1;       // ranks of the smallest node
   bool equal = true;   // nodes have as many ranks each
   bool blocks = true;  // ranks placed in blocks
 };

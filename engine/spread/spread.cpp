@@ -17,6 +17,7 @@ Spread::Spread(team::Node& node, Placement placement, int rank, Near near, std::
   shape_.node.size = placement_.most();
   shape_.nodes = placement_.nodes();
   shape_.ranks = placement_.size();
+  shape_.least = placement_.least();
   shape_.equal = placement_.equal();
   shape_.blocks = placement_.blocks();
 }

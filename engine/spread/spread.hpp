@@ -93,6 +93,7 @@ class Spread {
     }
     ~Room();
     std::byte* data() const { return at_; }
+    std::size_t offset() const { return offset_; }  // in our segment; 0: it is elsewhere
 
    private:
     Spread* spread_ = nullptr;

@@ -13,7 +13,18 @@ double host_cost(const Shape& shape, const Call& call) { return 1.2 * leader_cos
 // As many times the bytes as a node has ranks.
 double in_order_cost(const Shape& shape, const Call& call) { return leader_cost(shape, call) * shape.node.size; }
 
+// Nodes have more ranks than leaders.
+template <int leaders>
+bool more_than(const Shape& shape, const Call&) {
+  return shape.least > leaders;
+}
+template <int leaders>
+double leaders_cost(const Shape& shape, const Call& call) {
+  return some_leaders_cost(shape, call, leaders);
+}
+
 constexpr const char* leaders = "one rank of each node on the network, the others through it";
+constexpr const char* some_leaders = "some ranks of each node on the network, all others write and read their memory";
 constexpr const char* in_lanes = "all ranks on the network at once, each with its share";
 constexpr const char* in_pipeline = "in chunks: some on the network while nodes work on others";
 constexpr const char* ordered = "operands in rank order, on any number of nodes; NEARFIELD_REPRODUCIBLE";
@@ -41,6 +52,10 @@ constexpr Algorithm rows[] = {
     {"lanes", allgather, lanes_apply, lanes_cost, allgather_by_lanes, in_lanes},
     {"host", allgather, always, host_cost, nullptr, hosts},
     {"leader", alltoall, always, leader_cost, alltoall_by_leaders, leaders},
+    {"leaders-2", alltoall, more_than<2>, leaders_cost<2>, alltoall_by_two, some_leaders},
+    {"leaders-4", alltoall, more_than<4>, leaders_cost<4>, alltoall_by_four, some_leaders},
+    {"leaders-8", alltoall, more_than<8>, leaders_cost<8>, alltoall_by_eight, some_leaders},
+    {"leaders-16", alltoall, more_than<16>, leaders_cost<16>, alltoall_by_sixteen, some_leaders},
     {"lanes", alltoall, lanes_apply, lanes_cost, alltoall_by_lanes, in_lanes},
     {"host", alltoall, always, host_cost, nullptr, hosts},
     {"leader", gather, always, leader_cost, gather_by_leaders, leaders},

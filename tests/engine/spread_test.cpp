@@ -16,7 +16,7 @@ using collectives::Operation;
 using testing::Page;
 using testing::PageBootstrap;
 
-constexpr int most_ranks = 9, most_lanes = most_ranks;
+constexpr int most_ranks = 10, most_lanes = most_ranks;
 constexpr std::size_t room = 4 << 20;
 
 template <class T>
@@ -213,6 +213,8 @@ const std::vector<std::vector<int>> placements = {
     {0, 0, 0, 1, 1, 1},
     {0, 1, 2, 3},
     {0, 0, 0, 0, 1, 1, 1, 1},
+    {1, 0, 0, 1, 0, 0, 1},
+    {0, 0, 0, 0, 0, 1, 1, 1, 1, 1},
     {0, 1, 1, 0, 2, 2, 2, 1, 0},
 };
 
@@ -236,6 +238,19 @@ TEST_P(Nodes, RandomCallsOfEveryRow) {
               }
               return true;
             }));
+}
+
+// Others of its node cannot reach what it has then.
+TEST(Shortage, OfOneLeaderLeavesAllRowsOfAlltoallRight) {
+  for (const std::vector<int>& home : {std::vector{0, 0, 0, 1, 1, 1}, {0, 1, 1, 0, 0, 1, 1}})
+    EXPECT_EQ(0, run_over_nodes(home, [&](Spread& spread) {
+                if (spread.rank() == 0) testing::run_out_of_memory(spread.home()), testing::use_up(spread.home());
+                int number = 0;
+                for (const Algorithm& row : rows_of(Collective::alltoall))
+                  for (const std::size_t count : {1, 100, 3000})
+                    if (!call_and_check(spread, row, number++, count, 0, count == 100)) return false;
+                return true;
+              }));
 }
 
 // All rows but the one that is for that combine floating-point numbers in one order for a placement.

@@ -122,13 +122,23 @@ def two_and_two(request: pytest.FixtureRequest, nodes: Nodes) -> Iterator[Fed]:
 
 def test_every_row_that_is_forced_serves(two_and_two: Fed) -> None:
     needs_rows()
-    forced = {(op, row) for op, names in rows().items() for row in names}
+    forced = {(op, row) for op, names in rows().items() for row in names if not row.startswith("leaders-")}
     answers = two_and_two.run(
         [case(op, row=row, count=n) for op, row in sorted(forced) for n in (1, 100, 3000, 40_000)]
     )
     for answer in answers:
         ran = {(op, row) for op, row, by, spans, _ in answer["served"] if spans and row == by}
         assert not forced - ran
+
+
+@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize("layout", [blocks(3, 3), blocks(3, 4)], ids=["3+3", "3+4"])
+def test_some_leaders_serve_where_nodes_have_more_ranks(nodes: Nodes, host: str, layout: list[int]) -> None:
+    needs_rows()
+    job = Fed(nodes, host, layout, {})
+    for answer in job.run([case("alltoall", row="leaders-2", count=n) for n in (1, 100, 3000)]):
+        assert all(row == by for _, row, by, spans, _ in answer["served"] if spans)
+    job.end()
 
 
 def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
