@@ -45,6 +45,7 @@ class Dealt {
     const Room given(s_, sends), got(s_, gets);
     for (int g = 0; g < leaders_; ++g) s_.open(g);
     if (!find(given, got)) return by_node_phases(given, got);
+    s_.hold();
     for (int g = 0; g < leaders_; ++g) put(given_of(g), g);
     s_.node_barrier();
     if (leads) start(given.data(), got.data());
@@ -52,7 +53,8 @@ class Dealt {
     if (leads) s_.wait(0);
     s_.node_barrier();
     take(got_of(mine()));
-    s_.node_barrier();  // then the leaders' memory may go
+    s_.node_barrier();
+    s_.let_go();
   }
 
  private:

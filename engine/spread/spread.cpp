@@ -156,7 +156,8 @@ Spread::Room::Room(Spread& spread, std::size_t bytes) : spread_(&spread) {
   at_ = offset_ ? spread.home_.segment().base() + offset_ : static_cast<std::byte*>(::operator new(bytes));
 }
 
-// After an error the host may go on to store to what has been given to it: that memory is lost.
+// After an error the host may go on to store to what has been given to it, and peers to what they know of: that memory
+// is lost.
 Spread::Room::~Room() {
   if (!at_ || (std::uncaught_exceptions() && spread_->under_way_)) return;
   if (offset_) spread_->home_.arena().free(offset_);

@@ -75,7 +75,10 @@ class Spread {
     carrier_->start(slot, lane, transfer);
     ++under_way_;
   }
-  void expect() { ++under_way_; }  // a transfer that was started at the carrier
+  // A transfer that was started at the carrier, until it is waited for; or others store to a Room of ours, until
+  // let_go.
+  void hold() { ++under_way_; }
+  void let_go() { --under_way_; }
   void wait(unsigned slot);
 
   // Memory for a phase, where peers can reach it if there is any.
@@ -111,7 +114,7 @@ class Spread {
   Shape shape_;
   Near near_;
   std::unique_ptr<Carrier> carrier_;
-  unsigned under_way_ = 0;  // transfers
+  unsigned under_way_ = 0;  // transfers, and stores of others to Rooms of ours
 };
 
 }  // namespace nearfield::spread

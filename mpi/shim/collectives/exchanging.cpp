@@ -171,7 +171,7 @@ int begin_beyond(spread::Spread& spread, const Communicator* near, const P& send
     got[r] = ours ? 0 : recv.counts[r];
   }
   const int code = carrier.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
-  if (code == MPI_SUCCESS) spread.expect();
+  if (code == MPI_SUCCESS) spread.hold();
   return code;
 }
 
