@@ -212,7 +212,6 @@ def test_bench_says_which_applications_there_are() -> None:
         (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
         (("--app", "fft", "--points", "17"), "17 points do not divide"),
         (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
-        (("--op", "bcast", "--nodes", "2"), "--app"),
     ):
         done = nearfield("bench", *arguments)
         assert done.returncode == 2 and word in done.stderr, done.stderr
