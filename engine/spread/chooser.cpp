@@ -93,6 +93,7 @@ void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
     if (in_order && !orders) continue;
     if (!in_order && orders && standing < 2) standing = 0;
     if (!row.run && depends_on_order(call) && standing < 2) standing = 0;
+    if (row.worth && !row.worth(spread.shape(), call) && standing < 2) standing = 0;
     rows.push_back({&row, standing, row.cost(spread.shape(), call)});
   }
   std::ranges::stable_sort(rows, [](const Ranked& a, const Ranked& b) {

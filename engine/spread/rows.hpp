@@ -15,6 +15,7 @@ struct Algorithm {
   double (*cost)(const Shape&, const Call&);  // estimated nanoseconds
   void (*run)(Spread&, const Call&);          // nullptr: the host's own
   const char* about;
+  bool (*worth)(const Shape&, const Call&) = nullptr;  // a trial; false: only where it is forced
 };
 
 // All rows of one collective, in the order in which ties are decided; none for those that the host carries always.
