@@ -1,5 +1,5 @@
 # The front door. `make demo` and `make test` install what is missing, build and run.
-.PHONY: demo test build setup bench lint format clean
+.PHONY: demo test test-guest build setup bench lint format clean
 .DEFAULT_GOAL := build
 
 setup:
@@ -18,11 +18,15 @@ bench: build
 test:
 	@bash scripts/test.sh
 
+# In an emulated machine with HBM nodes (docs/testing-guest.md).
+test-guest: build
+	.venv/bin/python -m pytest tests/guest
+
 lint:
 	@bash scripts/lint.sh
 
 format:
-	@git ls-files '*.cpp' '*.hpp' | xargs .venv/bin/clang-format -i
+	@git ls-files '*.cpp' '*.hpp' 'examples/*.c' 'examples/*.h' | xargs .venv/bin/clang-format -i
 	@.venv/bin/ruff format -q . && .venv/bin/ruff check -q --fix .
 
 clean:

@@ -114,14 +114,12 @@ inline void measure_crossing(const Cell& cell, double seconds, const std::vector
     if (rank == 0) std::fprintf(stderr, "no memory to meet in; nodes that keep processes apart cannot be counted\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  const Operation call = cell.operation();
   OwnWork nothing;
-  BuffersOfModes buffers(cell);
   for (const Mode mode : modes) {
     switch_to(mode);
-    Buffers& own = buffers.of[mode];
+    Side side(cell, mode);
     auto run = [&](long n) {
-      for (long i = 0; i < n; ++i) call(own.send.data(), own.recv.data(), nothing);
+      for (long i = 0; i < n; ++i) side.call(side.buffers->send.data(), side.buffers->recv.data(), nothing);
     };
     run(1);  // connects
     const double start = MPI_Wtime();

@@ -41,6 +41,7 @@ class Floor {
     std::byte* at = static_cast<std::byte*>(memory);
     auto* const flags = reinterpret_cast<Rings::Flags*>(at);
     rounds_of_ = reinterpret_cast<Rings::Counter*>(flags + size);
+    window_words_ = reinterpret_cast<WindowWords*>(rounds_of_ + size);
     std::vector<std::byte*> rings;
     at += all_flags();
     for (int r = 0; r < size; ++r, at += part(longest)) {
@@ -59,9 +60,11 @@ class Floor {
   }
   Floor(const Floor&) = delete;
 
-  // This rank's arrays, on which bodies are called.
+  // This rank's arrays, on which bodies are called, and everybody's.
   double* send() { return reinterpret_cast<double*>(send_[std::size_t(rank)]); }
   double* recv() { return reinterpret_cast<double*>(recv_[std::size_t(rank)]); }
+  std::byte* send_of(int r) const { return send_[std::size_t(r)]; }
+  std::byte* recv_of(int r) const { return recv_[std::size_t(r)]; }
 
   // What can do the operation with n bytes in a message, vector or block; nothing for derived types, and for calls that
   // find nothing.
@@ -86,14 +89,7 @@ class Floor {
   // Before the first call of a body: on all ranks, which meet before and after.
   void begin_anew() { rings_->begin_anew(); }
 
- private:
-  using Call = std::function<void(double*, double*)>;
-  static std::size_t room(std::size_t longest) { return (std::max<std::size_t>(longest, 8192) + 4095) / 4096 * 4096; }
-  static std::size_t all_flags() {
-    return (std::size_t(size) * (sizeof(Rings::Flags) + sizeof(Rings::Counter)) + 4095) / 4096 * 4096;
-  }
-  static std::size_t part(std::size_t longest) { return Rings::span() + 2 * room(longest); }
-
+  // Until all ranks are here.
   void meet() {
     ++rounds_;
     if (!pinned) {  // rank 0's counter is the gate
@@ -106,6 +102,21 @@ class Floor {
     for (int r = 0; r < size; ++r)
       while (rounds_of_[r].bytes.load(std::memory_order_acquire) < rounds_) nearfield::processor::pause();
   }
+
+  // Words beside a rank's window, zero at first.
+  struct WindowWords {
+    Rings::Counter lock, posted, completed;
+  };
+  WindowWords& window_words(int r) const { return window_words_[r]; }
+
+ private:
+  using Call = std::function<void(double*, double*)>;
+  static std::size_t room(std::size_t longest) { return (std::max<std::size_t>(longest, 8192) + 4095) / 4096 * 4096; }
+  static std::size_t all_flags() {
+    return (std::size_t(size) * (sizeof(Rings::Flags) + sizeof(Rings::Counter) + sizeof(WindowWords)) + 4095) / 4096 *
+           4096;
+  }
+  static std::size_t part(std::size_t longest) { return Rings::span() + 2 * room(longest); }
 
   void meet_with(int peer) {
     rounds_of_[rank].bytes.store(++rounds_, std::memory_order_release);  // pairs with the load below, in the other
@@ -370,6 +381,7 @@ class Floor {
   bool ints_;
   std::optional<Rings> rings_;
   Rings::Counter* rounds_of_;
+  WindowWords* window_words_;
   long rounds_ = 0;
   std::vector<std::byte*> send_, recv_;
   std::vector<std::byte> scratch_;

@@ -13,27 +13,21 @@
 namespace bench {
 
 // Microseconds of a call; `algorithm` becomes that of the last call.
-inline double run_loop(const Cell& cell, const Operation& call, Buffers& buffers, Mode mode, long calls,
-                       std::string& algorithm) {
+inline double run_loop(const Cell& cell, Side& side, Mode mode, long calls, std::string& algorithm) {
   const MPI_Comm lasting = comm;
   MPI_Comm_dup(lasting, &comm);
   switch_to(mode);
   MPI_Barrier(comm);
-  const double us = run_block(cell, call, buffers, calls) / parts_of_a_call(cell.op);
-  if (mode == nearfield && last_algorithm()) {
-    OwnWork nothing;
-    call(buffers.send.data(), buffers.recv.data(), nothing);
-    algorithm = algorithm_of(cell);
-  }
+  const double us = side.run(calls) / parts_of_a_call(cell.op);
+  if (mode == nearfield && last_algorithm()) algorithm = side.algorithm();
   MPI_Comm_free(&comm);
   comm = lasting;
   return us;
 }
 
-// In turn until `seconds` have passed; at least once each, and for messages no more.
+// In turn until `seconds` have passed; at least once each, and for messages no more. Nothing one-sided: a window lasts.
 inline void measure_loops(const Cell& cell, double seconds, bool loaded, long calls) {
-  const Operation call = cell.operation();
-  BuffersOfModes buffers(cell);
+  Side sides[2]{{cell, plain}, {cell, nearfield}};
   std::vector<Block> blocks;
   std::string algorithms[] = {"host", "host", ""};
   const double start = MPI_Wtime();
@@ -41,7 +35,7 @@ inline void measure_loops(const Cell& cell, double seconds, bool loaded, long ca
     for (const Mode mode : {plain, nearfield}) {
       if (mode == nearfield && !loaded) continue;
       const double before = line_time();
-      const double us = run_loop(cell, call, buffers.of[mode], mode, calls, algorithms[mode]);
+      const double us = run_loop(cell, sides[mode], mode, calls, algorithms[mode]);
       blocks.push_back({mode, (before + line_time()) / 2, us});
     }
     go = MPI_Wtime() - start < seconds && !point_to_point(cell.op);

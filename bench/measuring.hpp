@@ -8,11 +8,14 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/buffers.hpp"
+#include "bench/one_sided.hpp"
 #include "bench/operations.hpp"
 #include "bench/ranks.hpp"
 #include "engine/collectives/operations.hpp"
@@ -26,15 +29,22 @@ inline constexpr const char* mode_names[] = {"plain", "nearfield", "floor"};
 struct Cell {
   std::string op, buffers;
   std::size_t bytes;
+  std::string window = {}, target = {};  // of what is one-sided
 
   bool reduction() const {
     const auto found = nearfield::collectives::collective_named(op);
-    return found && nearfield::collectives::operation(*found).reduces();
+    return accumulates(op) || (found && nearfield::collectives::operation(*found).reduces());
   }
   MPI_Datatype type() const { return !reduction() ? MPI_BYTE : bytes % 8 ? MPI_INT : MPI_DOUBLE; }
   int count() const { return int(!reduction() ? bytes : bytes / (bytes % 8 ? 4 : 8)); }
-  std::size_t longest() const { return std::max<std::size_t>(bytes * blocks_in_buffer(op), 64); }
+  Access access() const { return {op, target, bytes}; }
+  std::size_t longest() const {
+    return one_sided(op) ? access().span() : std::max<std::size_t>(bytes * blocks_in_buffer(op), 64);
+  }
+  Traffic traffic() const { return one_sided(op) ? access().traffic() : traffic_of(op, bytes); }
+  // Of what is not one-sided.
   Operation operation() const { return bench::operation(op, count(), type()); }
+  OwnWork own_work() const { return {traffic(), buffers, op == "bcast", ranks_in_turn(op)}; }
 };
 
 struct Block {
@@ -52,7 +62,9 @@ inline const char* (*last_algorithm())() {
 }
 
 // After a call that Nearfield carried.
-inline std::string algorithm_of(const Cell& cell) { return point_to_point(cell.op) ? "messages" : last_algorithm()(); }
+inline std::string algorithm_of(const Cell& cell) {
+  return one_sided(cell.op) ? "window" : point_to_point(cell.op) ? "messages" : last_algorithm()();
+}
 
 // Microseconds of a call: the slowest rank's time less what ranks do with their buffers themselves, of which the
 // longest counts, since the others wait for it; at least a nanosecond, since that difference has noise. All traffic
@@ -66,7 +78,7 @@ inline double of_a_call(double seconds, long calls, double own_seconds) {
 }
 
 inline double run_block(const Cell& cell, const Operation& call, Buffers& buffers, long calls) {
-  OwnWork own = own_work(cell.op, cell.bytes, cell.buffers);
+  OwnWork own = cell.own_work();
   MPI_Barrier(comm);
   const double start = MPI_Wtime();
   if (buffers.places > 1) {
@@ -78,6 +90,7 @@ inline double run_block(const Cell& cell, const Operation& call, Buffers& buffer
     for (long i = 0; i < calls; ++i) call(buffers.send.data(), buffers.recv.data(), own);
   }
   const double elapsed = MPI_Wtime() - start;
+  if (one_sided(cell.op)) MPI_Barrier(comm);  // others may still need this rank in MPI
   return of_a_call(elapsed, calls, own.alone(buffers.send.data(), buffers.recv.data(), calls));
 }
 
@@ -92,19 +105,21 @@ inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const
       return f[std::size_t(q * double(f.size() - 1) + 0.5)].*what;
     };
     const auto us = &Block::microseconds;
-    nearfield::print({{"op", cell.op},
-                      {"bytes", cell.bytes},
-                      {"ranks", size},
-                      {"mode", mode_names[group.second]},
-                      {"algorithm", algorithms[group.second]},
-                      {"buffers", cell.buffers},
-                      {"state", group.first},
-                      {"line_ns", nearfield::rounded(quantile(0.5, &Block::line), 0)},
-                      {"loop", loop},
-                      {"median", nearfield::rounded(quantile(0.5, us), 4)},
-                      {"lower", nearfield::rounded(quantile(0.25, us), 4)},
-                      {"upper", nearfield::rounded(quantile(0.75, us), 4)},
-                      {"iterations", calls[group.second] * long(found.size())}});
+    nearfield::Json row{{"op", cell.op},
+                        {"bytes", cell.bytes},
+                        {"ranks", size},
+                        {"mode", mode_names[group.second]},
+                        {"algorithm", algorithms[group.second]},
+                        {"buffers", cell.buffers},
+                        {"state", group.first},
+                        {"line_ns", nearfield::rounded(quantile(0.5, &Block::line), 0)},
+                        {"loop", loop},
+                        {"median", nearfield::rounded(quantile(0.5, us), 4)},
+                        {"lower", nearfield::rounded(quantile(0.25, us), 4)},
+                        {"upper", nearfield::rounded(quantile(0.75, us), 4)},
+                        {"iterations", calls[group.second] * long(found.size())}};
+    if (one_sided(cell.op)) row.update({{"window", cell.window}, {"target", cell.target}});
+    nearfield::print(row);
   }
 }
 
@@ -114,7 +129,9 @@ inline std::vector<double> result_of(const Cell& cell, const Operation& call, do
   const std::size_t doubles = (cell.longest() + 7) / 8;
   std::fill_n(recv, doubles, 0.0);
   fill(send, cell.longest(), cell.type());
+  if (one_sided(cell.op)) MPI_Barrier(comm);  // others write there, and read
   call(send, recv, nothing);
+  if (one_sided(cell.op)) MPI_Barrier(comm);
   const double* const result = cell.op == "bcast" ? send : recv;
   return {result, result + doubles};
 }
@@ -128,18 +145,47 @@ inline void must_agree(const Cell& cell, const std::vector<double>& a, const std
   MPI_Abort(MPI_COMM_WORLD, 3);
 }
 
-// Both modes on the buffers that a program would have: Nearfield's come from malloc, hence from the shared heap where
-// that is loaded, the plain host's from where the C library takes large blocks. (On the heap's huge pages a host that
-// copies by process_vm_readv is up to 2.4 times faster than its users know it.) The same data in all places.
-struct BuffersOfModes {
-  Buffers of[2];
-
-  explicit BuffersOfModes(const Cell& cell)
-      : of{{cell.longest(), cell.buffers == "cold", true}, {cell.longest(), cell.buffers == "cold", false}} {
-    for (Buffers& buffers : of)
-      for (std::size_t place = 0; place < buffers.places; ++place)
-        fill(buffers.send.data() + place * buffers.stride, cell.longest(), cell.type());
+// A mode's operation, on the buffers that a program would have: Nearfield's come from malloc, hence from the shared
+// heap where that is loaded, the plain host's from where the C library takes large blocks. (On the heap's huge pages a
+// host that copies by process_vm_readv is up to 2.4 times faster than its users know it.) The same data in all places.
+// A window is where others send to, or get from.
+class Side {
+ public:
+  Side(const Cell& cell, Mode mode) : cell_(cell) {
+    const bool as_without_heap = mode == plain;
+    if (!one_sided(cell.op)) {
+      buffers.emplace(cell.longest(), cell.buffers == "cold", as_without_heap);
+      call = cell.operation();
+    } else {
+      switch_to(mode);
+      auto window = std::make_unique<const Window>(mode == plain ? hosts_own : offered, cell.window, cell.longest(),
+                                                   as_without_heap);
+      local_.emplace(cell.longest() / 8, as_without_heap);
+      const bool gets = cell.op == "get";
+      buffers.emplace(cell.longest(), gets ? window->base() : local_->data(), gets ? local_->data() : window->base());
+      call = window_operation(cell.op, std::move(window), cell.access(), cell.count(), cell.type());
+    }
+    for (std::size_t place = 0; place < buffers->places; ++place)
+      fill(buffers->send.data() + place * buffers->stride, cell.longest(), cell.type());
   }
+  Side(const Side&) = delete;
+
+  std::vector<double> result() { return result_of(cell_, call, buffers->send.data(), buffers->recv.data()); }
+  double run(long calls) { return run_block(cell_, call, *buffers, calls); }
+  // What serves it now, after trials.
+  std::string algorithm() {
+    OwnWork nothing;
+    call(buffers->send.data(), buffers->recv.data(), nothing);
+    return algorithm_of(cell_);
+  }
+
+ private:
+  Cell cell_;
+  std::optional<Array> local_;
+
+ public:
+  std::optional<Buffers> buffers;
+  Operation call;
 };
 
 }  // namespace bench

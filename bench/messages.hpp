@@ -18,7 +18,7 @@ using Operation = std::function<void(double* send, double* recv, OwnWork& own)>;
 
 template <class Call>
 Operation surrounded(Call call) {
-  return [call](double* s, double* r, OwnWork& own) {
+  return [call](double* s, double* r, OwnWork& own) mutable {
     own.write(s);
     call(s, r);
     own.read(s, r);

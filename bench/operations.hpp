@@ -31,10 +31,6 @@ inline Traffic traffic_of(const std::string& name, std::size_t bytes) {
   return {bytes, bytes};
 }
 
-inline OwnWork own_work(const std::string& name, std::size_t bytes, const std::string& buffers) {
-  return {traffic_of(name, bytes), buffers, name == "bcast", ranks_in_turn(name)};
-}
-
 // One after the other in a call of the operation: what a row's time is divided by.
 inline double parts_of_a_call(const std::string& name) { return point_to_point(name) ? messages_in_a_call(name) : 1; }
 

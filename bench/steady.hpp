@@ -11,6 +11,7 @@
 
 #include "bench/floor.hpp"
 #include "bench/measuring.hpp"
+#include "bench/window_floor.hpp"
 
 namespace bench {
 
@@ -36,7 +37,7 @@ class FloorOfCell {
   explicit FloorOfCell(const Cell& cell) : cell_(cell), bytes_(Floor::bytes(cell.longest())) {
     if (cell.buffers == "cold" || !(memory_ = share(bytes_))) return;
     floor_.emplace(memory_, cell.longest(), cell.type() == MPI_INT);
-    bodies_ = floor_->bodies(cell.op, cell.bytes);
+    bodies_ = one_sided(cell.op) ? bodies_on_window(*floor_, cell) : floor_->bodies(cell.op, cell.bytes);
     MPI_Barrier(MPI_COMM_WORLD);
     buffers_ = std::make_unique<Buffers>(cell.longest(), floor_->send(), floor_->recv());
   }
@@ -101,16 +102,15 @@ class FloorOfCell {
 
 // Both must give the same result first; that also warms up, and tells how long a call takes.
 inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool with_floor) {
-  const Operation call = cell.operation();
-  BuffersOfModes buffers(cell);
+  std::optional<Side> sides[2];
   double each[3] = {0, 0, 0};
   std::vector<double> results[2];
   const int modes = loaded ? 2 : 1;
   for (int mode = 0; mode < modes; ++mode) {
     switch_to(Mode(mode));
-    Buffers& own = buffers.of[mode];
-    results[mode] = result_of(cell, call, own.send.data(), own.recv.data());
-    each[mode] = warmed_up(length_of_block() / 2, [&](long n) { return run_block(cell, call, own, n); });
+    Side& side = sides[mode].emplace(cell, Mode(mode));
+    results[mode] = side.result();
+    each[mode] = warmed_up(length_of_block() / 2, [&](long n) { return side.run(n); });
   }
   if (loaded) must_agree(cell, results[plain], results[nearfield], "Nearfield");
 
@@ -137,8 +137,8 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     switch_to(mode);
     double before = line_time();
     if (mode == bare) floor->choose(state_of(before)), before = line_time();
-    const double us = (mode == bare ? floor->run(calls[bare]) : run_block(cell, call, buffers.of[mode], calls[mode])) /
-                      parts_of_a_call(cell.op);
+    const double us =
+        (mode == bare ? floor->run(calls[bare]) : sides[mode]->run(calls[mode])) / parts_of_a_call(cell.op);
     const double after = line_time();
     if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, (before + after) / 2, us});
     const int last_turn = int(turns.size()) - 1;
@@ -147,11 +147,9 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     if (!go && turn % (last_turn + 1) == last_turn) break;
   }
   std::string algorithms[] = {"host", "host", floor && floor->known() ? floor->name() : ""};
-  if (loaded && last_algorithm()) {  // what it is now, after trials
+  if (loaded && last_algorithm()) {
     switch_to(nearfield);
-    OwnWork nothing;
-    call(buffers.of[nearfield].send.data(), buffers.of[nearfield].recv.data(), nothing);
-    algorithms[nearfield] = algorithm_of(cell);
+    algorithms[nearfield] = sides[nearfield]->algorithm();
   }
   if (rank == 0) print_rows(cell, blocks, calls, algorithms, 0);
 }

@@ -12,13 +12,15 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from nearfield.summary import name_of
+
 
 def table(rows: list[dict], against: str) -> str:
     """One line per operation and state, one column per size; above 1.05 in bold."""
     mode = "floor" if against == "floor" else "plain"
     base, ours = defaultdict(list), defaultdict(list)
     for row in rows:
-        key = (row["op"], row["state"], row["bytes"])
+        key = (name_of(row), row["state"], row["bytes"])
         if row["mode"] == mode:
             base[key].append(row["median"])
         elif row["mode"] == "nearfield":
@@ -28,7 +30,7 @@ def table(rows: list[dict], against: str) -> str:
         "| operation | state | " + " | ".join(map(short, sizes)) + " |",
         "| --- " * (len(sizes) + 2) + "|",
     ]
-    for op in dict.fromkeys(row["op"] for row in rows):
+    for op in dict.fromkeys(map(name_of, rows)):
         for state in sorted({key[1] for key in ours if key[0] == op}):
             cells = []
             for size in sizes if op != "barrier" else [0]:

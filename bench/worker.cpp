@@ -12,7 +12,8 @@
 //
 // Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=N", loops of N calls from the very
 // first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that cross
-// between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both.
+// between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND" (window.hpp)
+// and "target=WHOSE" (one_sided.hpp) of what is one-sided.
 //
 // Buffers: used, what a rank sends is rewritten before each call, and what it gets is read afterwards, as programs do
 // (the time that both take alone is subtracted: own_work.hpp); modified, rewritten only; warm, the same again,
@@ -48,7 +49,8 @@ std::vector<std::string> split(const std::string& text) {
 }
 
 void check(const Cell& cell) {
-  if (!cell.reduction() || cell.bytes % 4 == 0) return;
+  const bool whole = on_words(cell.op) ? cell.bytes == sizeof(long) : !cell.reduction() || cell.bytes % 4 == 0;
+  if (whole) return;
   if (rank == 0) std::fprintf(stderr, "%s: %zu bytes are no whole number of elements\n", cell.op.c_str(), cell.bytes);
   MPI_Abort(MPI_COMM_WORLD, 2);
 }
@@ -72,6 +74,7 @@ int main(int argc, char** argv) {
         argv[0]);
     return 2;
   }
+  find_hosts_own();
   pin();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -91,10 +94,13 @@ int main(int argc, char** argv) {
   bool with_floor = false;
   std::vector<Mode> crossing;
   long calls_in_loop = 0;
+  std::string window = "allocate", target = "own";
   for (const auto& word : split(argc > 6 ? argv[6] : "")) {
     if (word == "floor") with_floor = true;
     if (word == "crossing" || word == "crossing=plain") crossing.push_back(Mode::plain);
     if (word == "crossing" || word == "crossing=nearfield") crossing.push_back(Mode::nearfield);
+    if (word.starts_with("window=")) window = word.substr(7);
+    if (word.starts_with("target=")) target = word.substr(7);
     if (word.starts_with("loop=")) calls_in_loop = std::atol(word.c_str() + 5);
   }
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
@@ -103,13 +109,13 @@ int main(int argc, char** argv) {
     for (const auto& word : split(argv[2])) {
       const std::size_t bytes = without_size(op) ? 0 : std::strtoull(word.c_str(), nullptr, 10);
       for (const auto& buffers : tuning ? std::vector<std::string>{"used"} : split(argv[3])) {
-        const Cell cell{op, buffers, bytes};
+        const Cell cell{op, buffers, bytes, window, target};
         check(cell);
         if (tuning) tune(cell, split(argv[5]), seconds);
         else if (!crossing.empty()) measure_crossing(cell, seconds, crossing);
         else if (calls_in_loop) measure_loops(cell, seconds, loaded, calls_in_loop);
         else measure_steady(cell, seconds, loaded, with_floor);
-        if (without_size(op)) break;
+        if (without_size(op) || without_data(op, bytes)) break;
       }
       if (without_size(op)) break;
     }

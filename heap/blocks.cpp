@@ -1,6 +1,7 @@
 #include "heap/blocks.hpp"
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -205,6 +206,23 @@ bool Blocks::punch(std::size_t begin, std::size_t bytes) {
   // The mapping can do it as well, as long as it is shared and may be written.
   if (fd < 0) return advise(base_ + begin, bytes, MADV_REMOVE) == 0;
   return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
+}
+
+bool Blocks::place(const nearfield_heap_placement& placement) {
+  constexpr std::size_t most_nodes = 8 * sizeof placement.nodes;
+  auto prefer = [](void* at, std::size_t bytes, const std::uint64_t* nodes) {
+    int count = 0;
+    for (std::size_t i = 0; i < most_nodes / 64; ++i) count += __builtin_popcountll(nodes[i]);
+    if (bytes == 0 || count == 0) return true;
+    // Never bound: where a node is full, the kernel would kill. It takes one bit less than it is told.
+    const int mode = count == 1 ? MPOL_PREFERRED : MPOL_INTERLEAVE;
+    return syscall(SYS_mbind, at, bytes, mode, nodes, most_nodes + 1, MPOL_MF_MOVE) == 0;
+  };
+  const std::size_t first = placement.most < size_ ? placement.most / page * page : size_;
+  std::uint64_t rest[most_nodes / 64] = {};
+  if (placement.rest >= 0 && std::size_t(placement.rest) < most_nodes)
+    rest[placement.rest / 64] = std::uint64_t{1} << placement.rest % 64;
+  return prefer(base_, first, placement.nodes) && prefer(base_ + first, size_ - first, rest);
 }
 
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {

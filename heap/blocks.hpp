@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "heap/heap.h"
 #include "heap/system.hpp"
 
 namespace nearfield::heap {
@@ -60,6 +61,9 @@ class Blocks {
   // The program has changed what may be done with these pages.
   void alter(const std::byte* begin, const std::byte* end);
   bool punch(std::size_t begin, std::size_t bytes);  // these pages read as zero, and no memory is behind them
+
+  // Pages that are made from now on lie where it says, those that are there are moved; false where the kernel refuses.
+  bool place(const nearfield_heap_placement& placement);
 
   // After a fork the region is a snapshot: a block's pages go as soon as it is freed.
   void drop(void* p);

@@ -55,6 +55,7 @@ bool begin_region() {
     return false;
   }
   ++heap.generation;
+  if (heap.placed) heap.blocks.place(heap.placement);
   heap.any.store(true, std::memory_order_relaxed);
   heap.shared.store(true, std::memory_order_release);  // pairs with nearfield_heap_contains
   return true;
@@ -167,6 +168,13 @@ __attribute__((visibility("default"))) void nearfield_heap_on_fork(
     void (*visit)(void (*)(const void*, std::size_t, void*), void*)) {
   const Lock lock;
   heap.visit = visit;
+}
+
+__attribute__((visibility("default"))) int nearfield_heap_place(const nearfield_heap_placement* placement) {
+  const Lock lock;
+  heap.placed = true;
+  heap.placement = *placement;
+  return heap.blocks.exists() && !heap.blocks.place(*placement) ? -1 : 0;
 }
 
 __attribute__((visibility("default"))) void nearfield_heap_stats(nearfield_heap_statistics* out) {

@@ -31,6 +31,17 @@ int nearfield_heap_contains(const void* address);
 void nearfield_heap_on_fork(void (*visit)(void (*keep)(const void* begin, size_t bytes, void* context),
                                           void* context));
 
+/* Where pages of the heap should lie: on one NUMA node as long as it has any, or by turns on several. */
+struct nearfield_heap_placement {
+  uint64_t nodes[16]; /* bit n % 64 of word n / 64: node n */
+  uint64_t most;      /* bytes of a region for which that holds */
+  int rest;           /* node for what lies beyond; -1: any */
+};
+
+/* For the pages that are made from now on, also in regions that a fork begins; those that are there already are moved
+   where that is possible. 0, or -1 with errno set where the kernel refuses. */
+int nearfield_heap_place(const struct nearfield_heap_placement* placement);
+
 struct nearfield_heap_statistics {
   uint64_t allocations;    /* served from regions so far */
   uint64_t bytes_in_use;   /* handed out now */

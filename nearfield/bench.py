@@ -3,7 +3,8 @@
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
 after how many calls everything began afresh), median, lower, upper (microseconds) and iterations; over nodes also nodes,
-and what nearfield/crossing.py counts.
+and what nearfield/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
+(one, apart or own: bench/one_sided.hpp).
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
 reading what it gets is measured on buffers in its own caches, and the longest of them is subtracted from the slowest
@@ -23,7 +24,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ from nearfield.libraries import program
 from nearfield.machine import describe_machine
 from nearfield.node_jobs import even_blocks, run_job
 from nearfield.nodes import Nodes
-from nearfield.operations import OPERATIONS
+from nearfield.operations import COLLECTIVES, ONE_SIDED, TARGETS, WINDOWS, cells_of_job, sizes_of
 from nearfield.summary import pairs
 
 Row = dict[str, Any]
@@ -79,12 +81,26 @@ def parse_ranks(text: str) -> list[int]:
 
 # What the program does with its buffers around each call (bench/own_work.hpp).
 BUFFERS = ("used", "modified", "warm", "cold")
-# One row, whatever the sizes and buffers; the last four look for what is not there (bench/messages.hpp).
-WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
 # Peers remember how messages went best; only a new job begins afresh (bench/loops.hpp).
 JOBS_OF_LOOPS = 5
-# Those with algorithms, and those that are made of messages.
-COLLECTIVES = frozenset(OPERATIONS.split(",")) | {"alltoallv", "alltoallw"}
+SILENCE = 30.0  # seconds, beside those measured, after which one-sided cells that give no row are given up
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one job measures, at all sizes; window and target are of one-sided operations."""
+
+    op: str
+    ranks: int
+    protocol: str
+    host: Host
+    window: str = ""
+    target: str = ""
+
+    def __str__(self) -> str:
+        words = [self.op, f"{self.ranks} ranks", self.host.name]
+        words += [f"window {self.window}", f"target {self.target}"] if self.window else []
+        return ", ".join(words + [self.protocol] * (self.protocol != "auto"))
 
 
 def run_bench(
@@ -100,35 +116,55 @@ def run_bench(
     protocols: list[str] | None = None,
     loop: int = 0,
     bed: Nodes | None = None,
+    windows: Sequence[str] = ("allocate",),
+    targets: Sequence[str] = ("own",),
+    failures: list[str] | None = None,
 ) -> list[Row]:
-    """Runs one job per operation, rank count, protocol and host; jobs of different hosts alternate. Returns all rows.
+    """Runs one job per operation, rank count, protocol and host, of one-sided operations also window and target; jobs of
+    different hosts alternate. Returns all rows.
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
     `loop`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
-    the long run. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is.
+    the long run. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
+    what is to be said about a job that fails is added there, its rows so far count, and the others run.
 
-    Raises ValueError for hosts that are not installed, other buffers, and jobs that fail.
+    Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
+    one-sided operations, and jobs that fail.
     """
-    for kind in buffers:
-        if kind not in BUFFERS:
-            raise ValueError(f"there are no {kind} buffers; there are {', '.join(BUFFERS)}")
+    for name, asked, there in (
+        ("buffers", buffers, BUFFERS),
+        ("windows", windows, WINDOWS),
+        ("targets", targets, TARGETS),
+    ):
+        for kind in asked:
+            if kind not in there:
+                raise ValueError(f"there are no {kind} {name}; there are {', '.join(there)}")
+    if ONE_SIDED & set(operations) and (loop or "cold" in buffers):
+        raise ValueError("one-sided operations are measured in the long run, on buffers that are not cold")
     found = find_hosts()
     for name in hosts:
         if name not in found:
             raise ValueError(f"there is no host {name}; found: {', '.join(found)}")
     ways = protocols or ["auto"]
-    jobs = [(op, n, found[name], way) for op in operations for n in ranks for way in ways for name in hosts]
+    places = {
+        op: [(w, t) for w in windows for t in targets] if op in ONE_SIDED else [("", "")] for op in operations
+    }
+    jobs = [
+        Job(op, n, way, found[name], *place)
+        for op, n, way in itertools.product(operations, ranks, ways)
+        for place in places[op]
+        for name in hosts
+    ]
     rows: list[Row] = []
     console = Console(stderr=True)
     columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
-    cells = len(sizes) * len(buffers)
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=sum(1 if op in WITHOUT_SIZE else cells for op, _, _, _ in jobs))
+        task = progress.add_task("", total=sum(cells_of_job(job.op, sizes, buffers) for job in jobs))
         done = 0
-        for op, count, host, way in jobs:
-            description = f"{op}, {count} ranks, {host.name}" + (f", {way}" if protocols else "")
+        for job in jobs:
+            description = str(job)
             progress.update(task, description=description)
             if not console.is_terminal:
                 print(description, file=sys.stderr, flush=True)
@@ -140,56 +176,64 @@ def run_bench(
                 progress.update(task, completed=before + len(seen), description=text)
 
             words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
-            again = JOBS_OF_LOOPS if loop and op not in COLLECTIVES else 1
-            found = [
-                _run_job(host, op, count, sizes, buffers, seconds, algorithm, heap, words, way, arrived, bed)
-                for _ in range(again)
-            ]
-            rows += found[0] if again == 1 else _merged(found)
-            done += 1 if op in WITHOUT_SIZE else cells
+            again = JOBS_OF_LOOPS if loop and job.op not in COLLECTIVES else 1
+            of_jobs: list[list[Row]] = [[] for _ in range(again)]
+            for found_rows in of_jobs:
+                why = _run_job(job, sizes, buffers, seconds, algorithm, heap, words, found_rows, arrived, bed)
+                if why and failures is None:
+                    raise ValueError(why)
+                if why:
+                    failures.append(why)
+            rows += of_jobs[0] if again == 1 else _merged(of_jobs)
+            done += cells_of_job(job.op, sizes, buffers)
             progress.update(task, completed=done)
     return rows
 
 
 def _run_job(
-    host: Host,
-    op: str,
-    ranks: int,
+    job: Job,
     sizes: list[int],
     buffers: list[str],
     seconds: float,
     algorithm: str,
     heap: str,
     words: list[str],
-    protocol: str,
+    rows: list[Row],
     arrived: Callable[[Row], None],
     bed: Nodes | None,
-) -> list[Row]:
-    """Runs one job and hands each row to `arrived` as it comes. Raises ValueError when the job fails."""
-    arguments = [op, ",".join(map(str, sizes)), ",".join(buffers), str(seconds)]
+) -> str:
+    """Runs one job; appends each row to `rows` and hands it to `arrived` as it comes. Returns why the job failed, or ""."""
+    host, one_sided = job.host, job.op in ONE_SIDED
+    lengths = sizes_of(job.op, sizes)
+    arguments = [job.op, ",".join(map(str, lengths)), ",".join(buffers), str(seconds)]
+    if one_sided:
+        words = [*words, f"window={job.window}", f"target={job.target}"]
     if algorithm or words:
         arguments += [algorithm, ",".join(words)]
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
-    limit = 120 + len(sizes) * len(buffers) * (seconds * 4 + 60)
+    limit = 120 + len(lengths) * len(buffers) * (seconds * 4 + 60)
     origin = {"host": host.name, "version": host_version(host), "machine": describe_machine()}
-    origin |= {"heap": heap, "protocol": protocol}
-    env = launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": protocol}
-    rows: list[Row] = []
+    origin |= {"heap": heap, "protocol": job.protocol}
+    env = launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": job.protocol}
+
+    def take(line: str) -> bool:
+        if line.startswith("{"):
+            rows.append(origin | json.loads(line))
+            arrived(rows[-1])
+        return line.startswith("{")
+
     if bed:
         origin |= {"nodes": len(bed.names)}
-        ended = run_job(bed, host, even_blocks(ranks, len(bed.names)), worker, env, limit)
+        ended = run_job(bed, host, even_blocks(job.ranks, len(bed.names)), worker, env, limit)
         for line in ended.out[0].splitlines():
-            if line.startswith("{"):
-                rows.append(origin | json.loads(line))
-                arrived(rows[-1])
+            take(line)
         if ended.returncode or ended.timed_out:
-            raise failed(op, ranks, host, limit if ended.timed_out else 0, ended.text)
-        return rows
-    late = threading.Event()
+            return str(failed(job.op, job.ranks, host, limit if ended.timed_out else 0, ended.text))
+        return ""
     with tempfile.TemporaryFile("w+") as errors:
-        job = subprocess.Popen(
-            launch_command(host, ranks, worker),
+        process = subprocess.Popen(
+            launch_command(host, job.ranks, worker),
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -197,22 +241,53 @@ def _run_job(
             text=True,
             start_new_session=True,
         )
-        timer = threading.Timer(limit, lambda: (late.set(), stop(job)))
-        timer.start()
+        # Hosts are known to hang in one-sided operations: what has given no row for so long will give none.
+        watch = Watch(process, SILENCE + 4 * seconds if one_sided else limit)
         try:
-            assert job.stdout is not None
-            for line in job.stdout:
-                if line.startswith("{"):
-                    rows.append(origin | json.loads(line))
-                    arrived(rows[-1])
-            job.wait()
+            assert process.stdout is not None
+            for line in process.stdout:
+                if take(line) and one_sided:
+                    watch.begin_anew()
+            process.wait()
         finally:
-            timer.cancel()
-            stop(job)
-        if job.returncode or late.is_set():
-            errors.seek(0)
-            raise failed(op, ranks, host, limit if late.is_set() else 0, errors.read())
-    return rows
+            watch.end()
+            stop(process)
+        if not process.returncode and not watch.late:
+            return ""
+        errors.seek(0)
+        text = str(failed(job.op, job.ranks, host, watch.limit if watch.late else 0, errors.read()))
+        return f"{job}, after {_last(rows)}: {text}" if one_sided else text
+
+
+def _last(rows: list[Row]) -> str:
+    """Which cell was measured last."""
+    return f"{rows[-1]['bytes']} bytes of {rows[-1]['buffers']} buffers" if rows else "no row"
+
+
+class Watch:
+    """Stops a job that is silent for longer than `limit` seconds; `late` says whether that has happened."""
+
+    def __init__(self, process: subprocess.Popen, limit: float) -> None:
+        self.process, self.limit, self.late = process, limit, False
+        self.timer = self._timer()
+
+    def _timer(self) -> threading.Timer:
+        timer = threading.Timer(self.limit, self._stop)
+        timer.start()
+        return timer
+
+    def _stop(self) -> None:
+        self.late = True
+        stop(self.process)
+
+    def begin_anew(self) -> None:
+        """The job has said something."""
+        self.end()
+        self.timer = self._timer()
+
+    def end(self) -> None:
+        """Nothing is stopped from now on."""
+        self.timer.cancel()
 
 
 def failed(op: str, ranks: int, host: Host, limit: float, text: str) -> ValueError:

@@ -11,7 +11,7 @@ import typer
 from nearfield import __version__
 from nearfield.hosts import HOSTS, host_names
 from nearfield.libraries import NotBuilt
-from nearfield.operations import OPERATIONS
+from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,6 +23,7 @@ MESSAGES = (
     "As programs do: sendrecv, waitall, waits, anysource, testloop, halo, waitany, probe. "
     "Calls that find nothing: test, testall, testany, iprobe."
 )
+ON_WINDOWS = "On windows: " + ", ".join((*MOVES, *ON_WORDS, *SYNCHRONIZES)) + "."
 RANKS_PER_NODE = "By default as many as the machine has CPUs."
 
 
@@ -54,7 +55,10 @@ def info(
 @app.command()
 def bench(
     op: Annotated[
-        str, typer.Option(help=f"Operations, separated by commas; also alltoallv, alltoallw. {MESSAGES}")
+        str,
+        typer.Option(
+            help=f"Operations, separated by commas; also alltoallv, alltoallw. {MESSAGES} {ON_WINDOWS}"
+        ),
     ] = OPERATIONS,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",
     sizes: Annotated[
@@ -81,20 +85,33 @@ def bench(
         str,
         typer.Option(help="Messages: queue, fastbox, copy-buffers, cma, mapped, auto, one after the other."),
     ] = "",
+    window: Annotated[
+        str, typer.Option(help="One-sided: windows of some kinds: create, allocate, shared, dynamic.")
+    ] = "allocate",
+    target: Annotated[
+        str,
+        typer.Option(
+            help="One-sided: own (each rank's is the next one), one (rank 0 is everybody's, and what combines goes to"
+            " the same place), apart (rank 0, places apart)."
+        ),
+    ] = "own,one",
     application: Annotated[
         str,
         typer.Option(
             "--app",
-            help="An application instead, wall, CPU and communication time per loop: fft (3-D, in pencils) or matmul.",
+            help="An application instead, wall, CPU and communication time per loop: fft (3-D, in pencils), matmul or stencil.",
         ),
     ] = "",
     points: Annotated[str, typer.Option(help="Applications: points a side, rows of a matrix; a list.")] = "",
     loops: Annotated[
-        int, typer.Option(help="Applications: transforms there and back, products in a run.")
+        int, typer.Option(help="Applications: transforms there and back, products, sweeps in a run.")
     ] = 0,
     runs: Annotated[int, typer.Option(help="Applications: runs of each kind.")] = 3,
     form: Annotated[
-        str, typer.Option(help="matmul: some of bcast, allgather, allreduce; all unless given.")
+        str,
+        typer.Option(
+            help="matmul: some of bcast, allgather, allreduce; stencil: of messages, put, shared. All unless given."
+        ),
     ] = "",
     panel: Annotated[int, typer.Option(help="matmul: width of the panels of the form bcast.")] = 256,
     nodes: Annotated[
@@ -139,6 +156,7 @@ def bench(
         names, each = host_names(hosts), 0.15 if quick else seconds
         rows: list[dict] = []
         crossed: list[dict] = []
+        failures: list[str] = []
         with several_nodes(nodes, delay, rate, not shared_cpus) as bed:
             if each or not bed:
                 rows = run_bench(
@@ -146,6 +164,9 @@ def bench(
                     protocols=protocol.split(",") if protocol else None,
                     loop=short,
                     bed=bed,
+                    windows=window.split(","),
+                    targets=target.split(","),
+                    failures=failures,
                 )
             if bed:
                 crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)
@@ -156,6 +177,8 @@ def bench(
             typer.echo(f"median error of the model: {error:.0%}", err=True)
         save(rows + crossed, json, None, None)
         save(rows, None, report, svg)
+        if failures:
+            raise ValueError("\n".join([f"{len(failures)} jobs failed", *failures]))
 
     _guard(work)
 

@@ -55,9 +55,6 @@ def show(as_json: bool) -> None:
         f"  {topology.get('packages')} packages, {topology.get('cores')} cores; {sizes}; Linux {found['kernel']}"
     )
     console.print(f"  groups that share a last-level cache: {', '.join(topology.get('l3_groups', []))}")
-    for node in topology.get("memory", []):
-        kind = "high-bandwidth memory" if node["high_bandwidth"] else "memory"
-        console.print(f"  {kind} node {node['node']}: {_bytes(node['bytes'])}, CPUs {node['cpus'] or 'none'}")
     quota = "no quota" if cpus["quota"] is None else f"quota of {cpus['quota']} CPUs"
     console.print(f"  CPUs available: {cpus['available']:g} (allowed {cpus['allowed']}, {quota})")
     if found["session_groups"]:
@@ -70,6 +67,9 @@ def show(as_json: bool) -> None:
     console.print(
         f"  huge pages in shared memory: {collapse} (transparent: {pages['transparent']})", markup=False
     )
+    console.print(emphasis("Memory, and what NEARFIELD_MEMORY places where"))
+    for line in placement_lines(found["placement"]):
+        console.print(f"  {line}", markup=False)
     console.print(emphasis("Ways of reaching a peer's memory"))
     for way in found["reach"]:
         console.print(f"  {way['name']:13} {'works' if way['works'] else 'no':6} {way['why']}", markup=False)
@@ -92,6 +92,27 @@ def show(as_json: bool) -> None:
     console.print(emphasis("Algorithms"))
     for collective, rows in found["algorithms"].items():
         console.print(f"  {collective:21} {', '.join(row['name'] for row in rows)}")
+
+
+def placement_lines(placement: dict[str, Any]) -> list[str]:
+    """NUMA nodes with what is known of them, what each word leads to, and what each component gets."""
+    if "error" in placement:
+        return [f"nothing can be placed: {placement['error']}"]
+    lines = []
+    for node in placement["nodes"]:
+        free = "" if node["room"] is None else f", {_bytes(node['room'])} free"
+        line = (
+            f"NUMA node {node['node']}: {_bytes(node['bytes'])}{free}, nearest CPUs {node['cpus'] or 'none'}"
+        )
+        for figure, unit in (("bandwidth", "MB/s"), ("latency", "ns")):
+            if seen := node[figure]:
+                line += f", {figure} {seen['value']} {unit}" + ("" if seen["own"] else " (from other CPUs)")
+        lines.append(line)
+    lines += [f"{word:13} {gets}" for word, gets in placement["words"].items()]
+    for component in placement["components"]:
+        asked = f" (`{component['asked']}`)" if component["asked"] else ""
+        lines.append(f"{component['name']:13} {component['gets']}{asked}: {component['about']}")
+    return lines
 
 
 def _bytes(count: int) -> str:

@@ -104,7 +104,7 @@ def add_predictions(rows: list[Cell]) -> float | None:
     """
     errors = []
     for row in rows:
-        foreign = row["algorithm"] in ("host", "messages") or row.get("nodes", 1) > 1
+        foreign = row["algorithm"] in ("host", "messages", "window") or row.get("nodes", 1) > 1
         if row["mode"] != "nearfield" or foreign:
             continue
         cell = predict(row["op"], [row["ranks"]], [row["bytes"]])[0]

@@ -1,5 +1,35 @@
-"""The collectives that are measured where nobody names any; a test holds them against the library's table."""
+"""What `nearfield bench` measures, by name."""
 
+# The collectives that are measured where nobody names any; a test holds them against the library's table.
 OPERATIONS = (
     "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block,scan,exscan"
 )
+# Those with algorithms, and those that are made of messages.
+COLLECTIVES = frozenset(OPERATIONS.split(",")) | {"alltoallv", "alltoallw"}
+# One row, whatever the sizes and buffers; the last four look for what is not there (bench/messages.hpp).
+WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
+
+# On windows (bench/one_sided.hpp): what moves or combines data, what does so with a word of 8 bytes, and what
+# synchronizes, measured alone as well as with a put of each size.
+MOVES = ("put", "get", "accumulate", "get-accumulate")
+ON_WORDS = ("fetch-and-op", "compare-and-swap")
+SYNCHRONIZES = ("fence", "pscw", "lock", "lock-shared")
+ONE_SIDED = frozenset(MOVES + ON_WORDS + SYNCHRONIZES)
+WINDOWS = ("create", "allocate", "shared", "dynamic")
+TARGETS = ("one", "apart", "own")
+
+
+def sizes_of(op: str, sizes: list[int]) -> list[int]:
+    """The sizes in bytes at which an operation is measured, of those asked for."""
+    if op in WITHOUT_SIZE:
+        return [0]
+    if op in ON_WORDS:
+        return [8]
+    return [0, *(size for size in sizes if size)] if op in SYNCHRONIZES else sizes
+
+
+def cells_of_job(op: str, sizes: list[int], buffers: list[str]) -> int:
+    """How many cells a job of an operation has: those without data have one, whatever the buffers."""
+    lengths = sizes_of(op, sizes)
+    without_data = len(lengths) if op in WITHOUT_SIZE + ON_WORDS else op in SYNCHRONIZES
+    return without_data + (len(lengths) - without_data) * len(buffers)

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield import __version__  # noqa: E402
 from nearfield.machine import describe_machine  # noqa: E402
-from nearfield.summary import pairs  # noqa: E402
+from nearfield.summary import name_of, pairs  # noqa: E402
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em;
@@ -54,7 +54,7 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
 def plot(cells: list) -> str:
     """An SVG of time against size and ratio against size, one panel per operation, out of `pairs(rows)`."""
     cells = [cell for cell in cells if cell[0]["bytes"]]
-    operations = list(dict.fromkeys(cell[0]["op"] for cell in cells))
+    operations = list(dict.fromkeys(name_of(cell[0]) for cell in cells))
     if not operations:
         return ""
     columns = min(4, len(operations))
@@ -67,19 +67,23 @@ def plot(cells: list) -> str:
             axes[2 * (index // columns)][index % columns],
             axes[2 * (index // columns) + 1][index % columns],
         )
-        states = sorted({cell[0]["state"] for cell in cells if cell[0]["op"] == operation})
+        states = sorted({cell[0]["state"] for cell in cells if name_of(cell[0]) == operation})
         for state, dash in zip(states, ("-", "--", ":"), strict=False):
-            chosen = [cell for cell in cells if cell[0]["op"] == operation and cell[0]["state"] == state]
+            chosen = [cell for cell in cells if (name_of(cell[0]), cell[0]["state"]) == (operation, state)]
             sizes = [plain["bytes"] for plain, _ in chosen]
-            times.plot(sizes, [p["median"] for p, _ in chosen], dash, color="#d95f02", label=f"host, {state}")
+            marker = "o" if len(set(sizes)) == 1 else None  # no line
+            style = {"linestyle": dash, "marker": marker}
             times.plot(
-                sizes, [n["median"] for _, n in chosen], dash, color="#1b6ca8", label=f"Nearfield, {state}"
+                sizes, [p["median"] for p, _ in chosen], color="#d95f02", label=f"host, {state}", **style
             )
-            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], dash, color="#1b6ca8")
+            times.plot(
+                sizes, [n["median"] for _, n in chosen], color="#1b6ca8", label=f"Nearfield, {state}", **style
+            )
+            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], color="#1b6ca8", **style)
             low = [n["lower"] / p["upper"] for p, n in chosen]
             high = [n["upper"] / p["lower"] for p, n in chosen]
             ratios.fill_between(sizes, low, high, color="#1b6ca8", alpha=0.15)
-        times.set_title(operation, fontsize=10)
+        times.set_title(operation, fontsize=10 if len(operation) < 20 else 7)
         times.set_ylabel("microseconds", fontsize=8)
         ratios.set_ylabel("Nearfield / host", fontsize=8)
         ratios.axhline(1, color="#888", linewidth=0.8)
@@ -135,7 +139,7 @@ def _table(cells: list) -> str:
         ratio = ours["median"] / plain["median"]
         mark = " class=worse" if ratio > 1.05 else ""
         lines.append(
-            f"<tr><td>{ours['op']}<td>{ours['bytes']}<td>{ours['state']}<td>{plain['median']:.2f}"
+            f"<tr><td>{name_of(ours)}<td>{ours['bytes']}<td>{ours['state']}<td>{plain['median']:.2f}"
             f"<td>{ours['median']:.2f}<td{mark}>{ratio:.2f}"
             f"<td>{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}<td>{ours['algorithm']}</tr>"
         )

@@ -12,7 +12,7 @@ from rich.console import Console
 from nearfield.tables import print_columns
 
 Row = dict[str, Any]
-GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state")
+GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state", "window", "target")
 
 
 def show_summary(rows: list[Row]) -> None:
@@ -35,7 +35,7 @@ def show_summary(rows: list[Row]) -> None:
         console.print(f"\n{_heading(about, found)}", markup=False)
         _table(cells, hosts)
         complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
-        ratios = [(f"{about['op']} of {cell['bytes']}", cell["ratio"]) for cell in complete]
+        ratios = [(f"{name_of(about)} of {cell['bytes']}", cell["ratio"]) for cell in complete]
         if len(cells) > 1:
             console.print(f"  {_mean_and_worst(ratios)}", markup=False)
         overall.setdefault(about["state"], []).extend(ratios)
@@ -86,6 +86,11 @@ def cells_of(rows: Iterable[Row]) -> list[Row]:
     return cells
 
 
+def name_of(row: Row) -> str:
+    """The operation of a row; of one-sided ones also the window and the target."""
+    return f"{row['op']}, window {row['window']}, target {row['target']}" if row.get("window") else row["op"]
+
+
 def geometric_mean(ratios: Iterable[float]) -> float:
     """Of positive numbers."""
     return math.exp(statistics.fmean(map(math.log, ratios)))
@@ -100,7 +105,7 @@ def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
 
 
 def _heading(about: Row, rows: list[Row]) -> str:
-    words = [about["op"], f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
+    words = [name_of(about), f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
     words += [f"{about['nodes']} nodes"] * bool(about["nodes"])
     words += [f"heap {about['heap']}"] * (about["heap"] == "off")
     words += [f"protocol {about['protocol']}"] * (about["protocol"] not in (None, "auto"))
@@ -147,7 +152,7 @@ def _us(time: float | None) -> str:
 
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Rows of the same cell, plain and Nearfield."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol")
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol", "window", "target")
     plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
     cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]

@@ -2,6 +2,6 @@
 # Formatting and lint, as CI enforces them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-git ls-files '*.cpp' '*.hpp' | xargs .venv/bin/clang-format --dry-run -Werror
+git ls-files '*.cpp' '*.hpp' 'examples/*.c' 'examples/*.h' | xargs .venv/bin/clang-format --dry-run -Werror
 .venv/bin/ruff check -q .
 .venv/bin/ruff format -q --check .

@@ -16,6 +16,8 @@
 #include "engine/machine/machine.hpp"
 #include "engine/machine/topology.hpp"
 #include "engine/memory/madvise.hpp"
+#include "engine/memory/numa.hpp"
+#include "engine/memory/placer.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/reach/peers.hpp"
 #include "tools/json.hpp"
@@ -33,15 +35,40 @@ std::string first_line(const std::string& path) {
 Json topology() {
   auto t = memory::Topology::load();
   if (!t) return {{"error", t.error().text}};
-  Json groups = Json::array(), nodes = Json::array();
+  Json groups = Json::array();
   for (const auto& group : t->l3_groups) groups.push_back(group.list());
-  for (const auto& node : t->memory)
-    nodes.push_back({{"node", node.os_index},
-                     {"bytes", node.bytes},
-                     {"cpus", node.cpus.list()},
-                     {"high_bandwidth", node.high_bandwidth}});
   return {{"packages", t->packages}, {"cores", t->cores}, {"l1d", t->l1d}, {"l2", t->l2}, {"l3", t->l3},
-          {"l3_groups", groups},     {"memory", nodes}};
+          {"l3_groups", groups}};
+}
+
+// The nodes of memory, what the words of a placement lead to here, and what NEARFIELD_MEMORY asks for.
+Json placement() {
+  const auto& nodes = memory::memory_nodes();
+  if (!nodes) return {{"error", nodes.error().text}};
+  const memory::CpuSet& cpus = memory::vantage().cpus;
+  auto value = [](memory::Value v) { return v.value ? Json{{"value", v.value}, {"own", v.own}} : Json(nullptr); };
+  Json all = Json::array(), words, components = Json::array();
+  for (const auto& node : *nodes) {
+    const std::size_t room = memory::numa::room(node.number);
+    all.push_back({{"node", node.number},
+                   {"bytes", node.bytes},
+                   {"room", room == SIZE_MAX ? Json(nullptr) : Json(room)},
+                   {"cpus", node.cpus.list()},
+                   {"bandwidth", value(bandwidth(node, cpus))},
+                   {"latency", value(latency(node, cpus))}});
+  }
+  for (const char* word : {"bandwidth", "latency", "capacity", "local"})
+    words[word] = memory::Placer::describe(*memory::parse_wish(word));
+  std::string complaints;
+  const Settings settings = read_settings(complaints);
+  for (std::size_t c = 0; c < memory::component_count; ++c) {
+    const auto& wish = settings.memory.of[c];
+    components.push_back({{"name", name(memory::Component(c))},
+                          {"about", about(memory::Component(c))},
+                          {"asked", wish ? Json(wish->text) : Json(nullptr)},
+                          {"gets", wish ? memory::Placer::describe(*wish) : "where the kernel puts it"}});
+  }
+  return {{"nodes", all}, {"words", words}, {"components", components}, {"complaints", complaints}};
 }
 
 Json cpus() {
@@ -209,6 +236,7 @@ int main() {
   struct statvfs shm {};
   const bool has_shm = statvfs("/dev/shm", &shm) == 0;
   print({{"topology", topology()},
+         {"placement", placement()},
          {"cpus", cpus()},
          {"reach", all_ways()},
          {"pages", pages()},

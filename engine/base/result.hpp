@@ -21,6 +21,7 @@ class [[nodiscard]] Result {
   Result(Error error) : holds_(std::in_place_index<1>, std::move(error)) {}
   explicit operator bool() const { return holds_.index() == 0; }
   T& operator*() { return std::get<0>(holds_); }
+  const T& operator*() const { return std::get<0>(holds_); }
   T* operator->() { return &std::get<0>(holds_); }
   const Error& error() const { return std::get<1>(holds_); }
 

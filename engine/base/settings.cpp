@@ -96,6 +96,12 @@ std::string ways(const char* text, Settings& settings) {
   settings.ways_left_out = *mask;
   return {};
 }
+std::string placement(const char* text, Settings& settings) {
+  auto wishes = memory::parse_wishes(text);
+  if (!wishes) return ": " + wishes.error().text;
+  settings.memory = std::move(*wishes);
+  return {};
+}
 std::string machine(const char* text, Settings& settings) {
   auto read = read_machine(text);
   if (!read) return ": " + read.error().text;
@@ -152,6 +158,11 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD_REACH", "", each_rank,
       "ways of reaching a peer's memory to leave out: `^mapped` (segment and shared heap), `^heap`, `^xpmem`, `^cma`"},
      ways},
+    {{"NEARFIELD_MEMORY", "", each_rank,
+      "on which NUMA nodes memory lies: `COMPONENT:WORD,WORD` with `;` in between. Components are `fastboxes`, "
+      "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`; words `bandwidth`, `latency`, `capacity`, "
+      "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/placement.md)"},
+     placement},
     {early::heap, heap},
     {early::heap_keep, heap_keep},
     {{"NEARFIELD_MACHINE", "", first_rank,

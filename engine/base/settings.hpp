@@ -9,6 +9,7 @@
 #include "engine/base/early_settings.hpp"
 #include "engine/base/log.hpp"
 #include "engine/machine/machine.hpp"
+#include "engine/memory/placement.hpp"
 
 namespace nearfield {
 
@@ -35,6 +36,7 @@ struct Settings {
   bool reproducible{};  // reductions over nodes in rank order
   double stall_seconds{};
   std::uint32_t ways_left_out = 0;
+  memory::Wishes memory;  // on which NUMA nodes memory should lie
   WaitStyle wait{};
   Meeting meeting{};
   bool messages{};  // carry point to point

@@ -2,7 +2,6 @@
 
 #include <hwloc.h>
 
-#include <cstring>
 #include <memory>
 
 namespace nearfield::memory {
@@ -41,10 +40,6 @@ Result<Topology> read(const char* what, Source source) {
   if (t.l3_groups.empty()) {  // no L3: the package is the group
     for (hwloc_obj_t o = nullptr; (o = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_PACKAGE, o));)
       t.l3_groups.push_back(to_set(o->cpuset));
-  }
-  for (hwloc_obj_t o = nullptr; (o = hwloc_get_next_obj_by_type(raw, HWLOC_OBJ_NUMANODE, o));) {
-    const bool fast = o->subtype && (!std::strcmp(o->subtype, "MCDRAM") || !std::strcmp(o->subtype, "HBM"));
-    t.memory.push_back({int(o->os_index), std::size_t(o->attr->numanode.local_memory), to_set(o->cpuset), fast});
   }
   return t;
 }

@@ -1,6 +1,5 @@
-// The machine as hwloc sees it: caches, groups of cores that share a last-level cache, memory nodes.
-// Loaded from this machine, or from a synthetic description or an XML file, so that NUMA and high-bandwidth logic
-// is tested on any laptop.
+// The machine as hwloc sees it: caches, groups of cores that share a last-level cache. NUMA nodes: memory_nodes.hpp.
+// Loaded from this machine, or from a synthetic description or an XML file.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,17 +15,9 @@ struct Cache {
   CpuSet cpus;
 };
 
-struct MemoryNode {
-  int os_index;
-  std::size_t bytes;
-  CpuSet cpus;          // empty set: memory without cores of its own
-  bool high_bandwidth;  // hwloc's subtype says MCDRAM or HBM
-};
-
 struct Topology {
   int cores = 0, packages = 0;
   std::vector<Cache> caches;
-  std::vector<MemoryNode> memory;
   std::vector<CpuSet> l3_groups;        // cores that share a last-level cache
   std::size_t l1d = 0, l2 = 0, l3 = 0;  // bytes of one instance
 

@@ -7,7 +7,7 @@
 namespace nearfield::memory {
 namespace {
 
-constexpr std::size_t grain = 64;
+constexpr std::size_t grain = 64, page = 4096;
 constexpr std::size_t step = 64 << 10;       // the top moves by this much
 constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond this returns to the kernel
 
@@ -15,78 +15,166 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 
 }  // namespace
 
-Arena::Arena(Segment& segment, std::size_t begin) : segment_(segment), begin_(round_up(begin, grain)), top_(begin_) {}
+Arena::Arena(Segment& segment, std::size_t begin, Placer* placer)
+    : segment_(segment), placer_(placer), begin_(round_up(begin, grain)), top_(begin_) {}
 
-void Arena::add_free(std::size_t offset, std::size_t bytes) {
+void Arena::add_free(Zone& zone, std::size_t offset, std::size_t bytes) {
   if (!bytes) return;
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && offset + bytes == next->first) {
+  auto next = zone.free.lower_bound(offset);
+  if (next != zone.free.end() && offset + bytes == next->first) {
     bytes += next->second;
     auto taken = next++;
-    remove_free(taken);
+    remove_free(zone, taken);
   }
-  next = free_.lower_bound(offset);
-  if (next != free_.begin()) {
+  next = zone.free.lower_bound(offset);
+  if (next != zone.free.begin()) {
     auto before = std::prev(next);
     if (before->first + before->second == offset) {
       offset = before->first;
       bytes += before->second;
-      remove_free(before);
+      remove_free(zone, before);
     }
   }
   // Without memory for the bookkeeping the range is lost, and nothing else.
   try {
-    const auto added = free_.emplace(offset, bytes).first;
+    const auto added = zone.free.emplace(offset, bytes).first;
     try {
-      free_by_length_.emplace(bytes, offset);
+      zone.free_by_length.emplace(bytes, offset);
     } catch (const std::bad_alloc&) {
-      free_.erase(added);
+      zone.free.erase(added);
     }
   } catch (const std::bad_alloc&) {
   }
 }
 
-void Arena::remove_free(std::map<std::size_t, std::size_t>::iterator range) {
-  free_by_length_.erase({range->second, range->first});
-  free_.erase(range);
+void Arena::remove_free(Zone& zone, Ranges::iterator range) {
+  zone.free_by_length.erase({range->second, range->first});
+  zone.free.erase(range);
 }
 
-Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align) {
+// Moves the top, so that `bytes` bytes at a multiple of `align` are free in the zone.
+Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
+  const std::size_t begin = round_up(top_, z ? std::max(align, page) : align), needed = begin + bytes;
+  const std::size_t new_top = std::min(round_up(needed, step), segment_.size());
+  if (new_top < needed) return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+  if (z == 0) {
+    if (auto reserved = segment_.reserve(top_, new_top - top_); !reserved) return reserved;
+    add_free(zones_[0], top_, new_top - top_);
+  } else {
+    const auto component = Component(z - 1);
+    if (auto reserved = reserve(component, *placer_->wish(component), true, begin, new_top - begin); !reserved)
+      return reserved;
+    // What lies before a multiple of `align` gets no memory.
+    if (begin > top_) try {
+        holes_.emplace(top_, begin - top_);
+      } catch (const std::bad_alloc&) {  // that range is lost
+      }
+    add_free(zones_[z], begin, new_top - begin);
+  }
+  top_ = new_top;
+  return {};
+}
+
+// Whole pages that lie where the wish says.
+Result<void> Arena::reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes) {
+  std::byte* const at = segment_.base() + offset;
+  const Placer::Asked asked = placer_->ask(component, wish, own, at, bytes);
+  auto done = segment_.reserve(offset, bytes);
+  if (done) done = placer_->settle(component, wish, own, asked, at, bytes);
+  if (!done) {
+    segment_.give_back(offset, bytes);
+    placer_->give_back(component, own, at, bytes);
+  }
+  return done;
+}
+
+Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Component component, const Wish* wish) {
   if (bytes > segment_.size())
     return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
   bytes = round_up(std::max<std::size_t>(bytes, 1), grain);
   align = std::max(align, grain);
   const std::lock_guard lock(mutex_);
+  if (wish && placer_) return allocate_lot(bytes, align, component, *wish);
+  const std::size_t z = placer_ && placer_->wish(component) ? std::size_t(component) + 1 : 0;
+  Zone& zone = zones_[z];
   for (int attempt = 0; attempt < 2; ++attempt) {
-    for (auto it = free_by_length_.lower_bound({bytes, 0}); it != free_by_length_.end(); ++it) {
+    for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
       const auto [length, offset] = *it;
       const std::size_t at = round_up(offset, align);
       if (at + bytes > offset + length) continue;
-      remove_free(free_.find(offset));
-      add_free(offset, at - offset);
-      add_free(at + bytes, offset + length - at - bytes);
+      remove_free(zone, zone.free.find(offset));
+      add_free(zone, offset, at - offset);
+      add_free(zone, at + bytes, offset + length - at - bytes);
       try {
-        used_[at] = bytes;
+        used_[at] = {bytes, z, component};
       } catch (const std::bad_alloc&) {
-        add_free(at, bytes);
+        add_free(zone, at, bytes);
         return Error{"out of memory"};
       }
       in_use_ += bytes;
       return at;
     }
-    // Nothing fits: move the top, so that a range ending there does.
-    const std::size_t needed = round_up(top_, align) + bytes;
-    const std::size_t new_top = std::min(round_up(needed, step), segment_.size());
-    if (new_top < needed) return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
-    if (auto reserved = segment_.reserve(top_, new_top - top_); !reserved) return reserved.error();
-    add_free(top_, new_top - top_);
-    top_ = new_top;
+    if (auto grown = grow(z, bytes, align); !grown) return grown.error();
   }
   return Error{"no room in the segment"};
 }
 
-Result<std::size_t> Arena::allocate_zeroed(std::size_t bytes, std::size_t align) {
-  auto offset = allocate(bytes, align);
+Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish& wish) {
+  bytes = round_up(bytes, page);
+  align = std::max(align, page);
+  std::size_t at = round_up(top_, align);
+  auto hole = holes_.begin();
+  for (; hole != holes_.end(); ++hole)
+    if (round_up(hole->first, align) + bytes <= hole->first + hole->second) break;
+  if (hole != holes_.end()) at = round_up(hole->first, align);
+  if (at + bytes > segment_.size())
+    return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+  if (auto reserved = reserve(component, wish, false, at, bytes); !reserved) return reserved.error();
+  try {
+    used_[at] = {bytes, lot, component};
+    if (hole == holes_.end()) {
+      if (at > top_) holes_[top_] = at - top_;
+      top_ = at + bytes;
+    } else {
+      const auto [begin, length] = *hole;
+      if (begin + length > at + bytes) holes_[at + bytes] = begin + length - at - bytes;
+      if (at > begin) hole->second = at - begin;
+      else holes_.erase(hole);
+    }
+  } catch (const std::bad_alloc&) {  // the range is lost
+    used_.erase(at);
+    top_ = std::max(top_, at + bytes);
+    return Error{"out of memory"};
+  }
+  in_use_ += bytes;
+  return at;
+}
+
+// Its memory goes back to the kernel, since nobody else has asked for it to lie there.
+void Arena::free_lot(std::size_t offset, std::size_t bytes) {
+  segment_.give_back(offset, bytes);
+  try {
+    auto hole = holes_.emplace(offset, bytes).first;
+    if (auto next = std::next(hole); next != holes_.end() && next->first == offset + bytes) {
+      hole->second += next->second;
+      holes_.erase(next);
+    }
+    if (hole != holes_.begin())
+      if (auto before = std::prev(hole); before->first + before->second == hole->first) {
+        before->second += hole->second;
+        holes_.erase(hole);
+        hole = before;
+      }
+    if (hole->first + hole->second == top_) {
+      top_ = hole->first;
+      holes_.erase(hole);
+    }
+  } catch (const std::bad_alloc&) {  // the range is lost
+  }
+}
+
+Result<std::size_t> Arena::allocate_zeroed(std::size_t bytes, std::size_t align, Component component) {
+  auto offset = allocate(bytes, align, component);
   if (offset) std::memset(segment_.base() + *offset, 0, bytes);
   return offset;
 }
@@ -95,18 +183,25 @@ void Arena::free(std::size_t offset) {
   const std::lock_guard lock(mutex_);
   const auto it = used_.find(offset);
   if (it == used_.end()) return;
-  in_use_ -= it->second;
-  add_free(it->first, it->second);
+  const Used used = it->second;
+  in_use_ -= used.length;
   used_.erase(it);
-  if (free_.empty()) return;
-  const auto last = std::prev(free_.end());
+  if (used.zone == lot) {
+    placer_->give_back(used.component, false, segment_.base() + offset, used.length);
+    return free_lot(offset, used.length);
+  }
+  Zone& zone = zones_[used.zone];
+  add_free(zone, offset, used.length);
+  if (zone.free.empty()) return;
+  const auto last = std::prev(zone.free.end());
   if (last->first + last->second != top_ || last->second <= kept_free) return;
   const std::size_t new_top = round_up(last->first, step);
   if (new_top >= top_) return;
   const std::size_t start = last->first;
   segment_.give_back(new_top, top_ - new_top);
-  remove_free(last);
-  add_free(start, new_top - start);
+  if (used.zone) placer_->give_back(used.component, true, segment_.base() + new_top, top_ - new_top);
+  remove_free(zone, last);
+  add_free(zone, start, new_top - start);
   top_ = new_top;
 }
 
@@ -123,7 +218,7 @@ std::size_t Arena::reserved() const {
 std::size_t Arena::length(std::size_t offset) const {
   const std::lock_guard lock(mutex_);
   const auto it = used_.find(offset);
-  return it == used_.end() ? 0 : it->second;
+  return it == used_.end() ? 0 : it->second.length;
 }
 
 }  // namespace nearfield::memory

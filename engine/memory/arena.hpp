@@ -2,41 +2,69 @@
 //
 // All bookkeeping is private to the owner and lies outside the segment, so nothing that a peer writes can break it,
 // and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out.
+//
+// A component whose memory is to lie on nodes of its own (placement.hpp) has pages of its own, a zone; so has every
+// allocation with a wish of its own, a lot. All else shares the first zone.
+//
+//   begin .. top        ranges of zones, lots, and holes, which have no memory
+//   top .. end          nothing is reserved
 #pragma once
+#include <array>
 #include <cstddef>
 #include <map>
 #include <mutex>
 #include <set>
 
+#include "engine/memory/placer.hpp"
 #include "engine/memory/segment.hpp"
 
 namespace nearfield::memory {
 
 class Arena {
  public:
-  // Serves [begin, end of the segment). The segment must outlive the arena.
-  Arena(Segment& segment, std::size_t begin);
+  // Serves [begin, end of the segment). The segment must outlive the arena, and so must the placer; without one nothing
+  // is placed.
+  Arena(Segment& segment, std::size_t begin, Placer* placer = nullptr);
 
-  // Offset of `bytes` bytes (rounded up to 64) at a multiple of `align` (a power of two). Content is unspecified.
-  Result<std::size_t> allocate(std::size_t bytes, std::size_t align);
-  Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align);
+  // Offset of `bytes` bytes (rounded up to 64) at a multiple of `align` (a power of two). Content is unspecified. They
+  // lie where `wish` says, else where the component's own does; an Error also where a forced one cannot be honoured.
+  Result<std::size_t> allocate(std::size_t bytes, std::size_t align, Component component = Component::control,
+                               const Wish* wish = nullptr);
+  Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
   void free(std::size_t offset);
 
   std::size_t in_use() const;    // bytes handed out
-  std::size_t reserved() const;  // bytes with memory behind them
+  std::size_t reserved() const;  // bytes with memory behind them, and holes
   // Length of the allocation that begins at `offset`, 0 when there is none.
   std::size_t length(std::size_t offset) const;
 
  private:
-  void add_free(std::size_t offset, std::size_t bytes);
-  void remove_free(std::map<std::size_t, std::size_t>::iterator range);
+  struct Zone {
+    std::map<std::size_t, std::size_t> free;                       // offset -> length, below top_, all reserved
+    std::set<std::pair<std::size_t, std::size_t>> free_by_length;  // (length, offset)
+  };
+  static constexpr std::size_t lot = component_count + 1;  // the place of a zone's number
+  struct Used {
+    std::size_t length;
+    std::size_t zone;  // 0, a component's + 1, or `lot`
+    Component component;
+  };
+  using Ranges = std::map<std::size_t, std::size_t>;
+
+  void add_free(Zone& zone, std::size_t offset, std::size_t bytes);
+  void remove_free(Zone& zone, Ranges::iterator range);
+  Result<void> grow(std::size_t zone, std::size_t bytes, std::size_t align);
+  Result<void> reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes);
+  Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish& wish);
+  void free_lot(std::size_t offset, std::size_t bytes);
 
   Segment& segment_;
+  Placer* placer_;
   mutable std::mutex mutex_;
-  std::map<std::size_t, std::size_t> free_;                       // offset -> length, below top_, all reserved
-  std::set<std::pair<std::size_t, std::size_t>> free_by_length_;  // (length, offset)
-  std::map<std::size_t, std::size_t> used_;                       // offset -> length
-  std::size_t begin_, top_;  // [begin_, top_) is handed out or free; beyond top_ nothing is reserved
+  std::array<Zone, lot> zones_;
+  Ranges holes_;                      // offset -> length, below top_, none reserved
+  std::map<std::size_t, Used> used_;  // by offset
+  std::size_t begin_, top_;           // beyond top_ nothing is reserved
   std::size_t in_use_ = 0;
 };
 

@@ -32,7 +32,7 @@ struct CopyBuffers::Lock {
 CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span) : arena_(arena) {
   const std::size_t units = span / unit;
   held_.resize((units + bits - 1) / bits);
-  auto offset = arena.allocate(units * unit, span >= huge_page ? huge_page : 4096);
+  auto offset = arena.allocate(units * unit, span >= huge_page ? huge_page : 4096, Component::copy_buffers);
   if (!offset) return;
   begin_ = *offset;
   units_ = units;

@@ -20,6 +20,7 @@
 // Taking), from where they are handed on when it is decided. A synchronous send may so be complete before its receive
 // is found to have been met elsewhere; then it is matched by a later one.
 #include <new>
+#include <utility>
 
 #include "engine/messages/guard.hpp"
 
@@ -32,47 +33,43 @@ struct Taking : Request {
   bool wanted = true;       // by anybody
 };
 
-// The oldest receive for a message, but for those that are promised to others.
-Request* Messenger::first_receive(const Envelope& message) {
-  auto takes = [&](const Entry& entry) {
-    const std::optional<int>& promised = static_cast<const Request&>(entry).promised;
-    return !promised || *promised == message.tag;
-  };
-  Entry* first = posted_.first(message);
-  if (first && !takes(*first)) [[unlikely]]
-    first = posted_.find_if([&](const Entry& each) { return matches(each.envelope, message) && takes(each); });
-  return static_cast<Request*>(first);
+namespace {
+
+// But for those that are promised to others.
+bool serves(const Entry& entry, const Envelope& message) {
+  const std::optional<int>& promised = static_cast<const Request&>(entry).promised;
+  return matches(entry.envelope, message) && (!promised || *promised == message.tag);
 }
 
-// `asked`: the message's tokens, none afterwards where it is decided.
-Messenger::Meeting Messenger::meet(const Envelope& message, Tokens*& asked) {
+void withdraw_tokens(Tokens*& asked) {
+  if (asked) std::exchange(asked, nullptr)->withdraw();
+}
+
+}  // namespace
+
+Messenger::Meeting Messenger::meet_elsewhere(const Envelope& message, Tokens*& asked) {
   using Claim = Elsewhere::Claim;
-  while (Request* receive = first_receive(message)) {
+  for (;;) {
+    Entry* first = posted_.first(message);
+    if (first && !serves(*first, message))
+      first = posted_.find_if([&](const Entry& each) { return serves(each, message); });
+    auto* const receive = static_cast<Request*>(first);
     Claim claimed = Claim::yes;
-    if (receive->elsewhere) [[unlikely]] {
+    if (receive && receive->elsewhere)
       claimed = standing_in_ ? Claim::later : receive->elsewhere->claim(message.tag, asked);
-      if (claimed == Claim::other) continue;
-      // A later one may be promised to it. But so may this one, which is not known yet, and the oldest comes first.
-      if (claimed == Claim::later) return {nullptr, true};
-    }
-    posted_.remove(*receive);
-    receive->posted = false;
+    if (claimed == Claim::other) continue;
+    // A later one may be promised to it. But so may this one, which is not known yet, and the oldest comes first.
+    if (claimed == Claim::later) return {nullptr, true};
+    if (receive) take(*receive);
     if (claimed == Claim::no) continue;
-    if (asked) [[unlikely]]
-      asked->withdraw(), asked = nullptr;
+    withdraw_tokens(asked);
     return {receive, false};
   }
-  if (asked) [[unlikely]]
-    asked->withdraw(), asked = nullptr;
-  return {nullptr, false};
 }
 
 void Messenger::take_out(FunctionRef<Request*()> choose) {
   Guard guard(*this);
-  Request* const met = choose();
-  if (!met) return;
-  posted_.remove(*met);
-  met->posted = false;
+  if (Request* const met = choose()) take(*met);
 }
 
 void Messenger::note_undecided(Early& message, Tokens* asked) {
@@ -84,7 +81,7 @@ void Messenger::note_undecided(Early& message, Tokens* asked) {
 
 // It is matched, or has no receive.
 void Messenger::settle(Early& message) {
-  if (message.asked) message.asked->withdraw(), message.asked = nullptr;
+  withdraw_tokens(message.asked);
   if (!message.undecided) return;
   message.undecided = false;
   --in_[std::size_t(message.member)].undecided;
@@ -122,9 +119,7 @@ void Messenger::take_in_undecided() {
     auto& message = const_cast<Early&>(static_cast<const Early&>(each));
     if (!message.undecided) return false;
     Entry* const receive = posted_.find_if([&](const Entry& entry) {
-      const Request& each = static_cast<const Request&>(entry);
-      return !each.spoken_for && matches(each.envelope, message.envelope) &&
-             (!each.promised || each.promised == message.envelope.tag);
+      return !static_cast<const Request&>(entry).spoken_for && serves(entry, message.envelope);
     });
     if (!receive) return false;
     static_cast<Request*>(receive)->spoken_for = true;

@@ -164,8 +164,19 @@ class Messenger final : public waiting::Source {
     Request* receive;  // out of matching; nullptr: none
     bool undecided;    // not known yet
   };
-  Meeting meet(const Envelope& message, Tokens*& asked);
-  Request* first_receive(const Envelope& message);
+  // The receive for a message. `asked`: the message's tokens, none afterwards where it is decided.
+  Meeting meet(const Envelope& message, Tokens*& asked) {
+    auto* const first = static_cast<Request*>(posted_.first(message));
+    if ((first && first->elsewhere) || asked) [[unlikely]]
+      return meet_elsewhere(message, asked);
+    if (first) take(*first);
+    return {first, false};
+  }
+  Meeting meet_elsewhere(const Envelope& message, Tokens*& asked);
+  void take(Request& receive) {
+    posted_.remove(receive);
+    receive.posted = false;
+  }
   void note_undecided(Early& message, Tokens* asked);
   void settle(Early& message);
   void decide(Guard& guard);

@@ -104,8 +104,6 @@ Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, st
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
-  early->undecided = false;
-  early->asked = nullptr;
   early->trouble = Trouble::none;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;

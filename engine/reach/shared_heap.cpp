@@ -16,7 +16,8 @@ const SharedHeap* SharedHeap::find() {
       return function != nullptr;
     };
     if (look_up(heap->current_, "nearfield_heap_current") && look_up(heap->descriptor_, "nearfield_heap_descriptor") &&
-        look_up(heap->contains_, "nearfield_heap_contains") && look_up(heap->on_fork_, "nearfield_heap_on_fork"))
+        look_up(heap->contains_, "nearfield_heap_contains") && look_up(heap->on_fork_, "nearfield_heap_on_fork") &&
+        look_up(heap->place_, "nearfield_heap_place"))
       return heap;
     delete heap;
     return nullptr;
@@ -27,7 +28,12 @@ const SharedHeap* SharedHeap::find() {
 SharedHeap::View SharedHeap::current() const {
   nearfield_heap_view view{};
   if (current_(&view) != 0) return {};
-  return {static_cast<std::byte*>(view.base), view.size, view.generation};
+  return {static_cast<std::byte*>(view.base), view.size, view.used, view.generation};
+}
+
+Result<void> SharedHeap::place(const nearfield_heap_placement& placement) const {
+  if (place_(&placement)) return system_error("placing the shared heap (mbind)");
+  return {};
 }
 
 }  // namespace nearfield::reach

@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/base/result.hpp"
+#include "heap/heap.h"
+
 namespace nearfield::reach {
 
 class SharedHeap {
@@ -13,6 +16,7 @@ class SharedHeap {
   struct View {
     std::byte* base = nullptr;
     std::size_t size = 0;
+    std::size_t used = 0;          // bytes from the base below which all blocks lie
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
@@ -20,6 +24,8 @@ class SharedHeap {
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
   bool contains(const void* address) const { return contains_(address) != 0; }
+  // Where its pages lie from now on (heap/heap.h).
+  Result<void> place(const nearfield_heap_placement& placement) const;
   // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
   using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
@@ -27,6 +33,7 @@ class SharedHeap {
  private:
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
+  int (*place_)(const nearfield_heap_placement*) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;

@@ -100,10 +100,13 @@ class Dealt {
   void start(const std::byte* given, std::byte* got) {
     const int g = s_.local();
     const std::size_t in_group = group(s_.node(), g).count();
+    std::size_t at = 0;
     for (int node = 0; node < s_.nodes(); ++node) {
       const bool own = node == s_.node();
-      sent_bytes_.push_back(own ? 0 : group(node, g).count() * locals_ * block_);
-      sent_at_.push_back(at_node(g, node));
+      const std::size_t bytes = group(node, g).count() * locals_ * block_;
+      sent_bytes_.push_back(own ? 0 : bytes);
+      sent_at_.push_back(at);
+      at += bytes;
       got_bytes_.push_back(own ? 0 : std::size_t(places_.ranks_on(node)) * in_group * block_);
       got_at_.push_back(from_node(node, in_group));
     }

@@ -152,7 +152,7 @@ void Spread::wait(unsigned slot) {
 
 Spread::Room::Room(Spread& spread, std::size_t bytes) : spread_(&spread) {
   if (bytes == 0) return;
-  if (auto found = spread.home_.arena().allocate(bytes, 64)) offset_ = *found;
+  if (auto found = spread.home_.arena().allocate(bytes, 64, memory::Component::copy_buffers)) offset_ = *found;
   at_ = offset_ ? spread.home_.segment().base() + offset_ : static_cast<std::byte*>(::operator new(bytes));
 }
 

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "engine/reach/shared_heap.hpp"
+
 namespace nearfield::team {
 namespace {
 
@@ -38,29 +40,31 @@ std::uint64_t identify_node(const Settings& settings) {
 
 }  // namespace
 
-Node::Node(Settings settings, memory::Segment segment) : settings_(std::move(settings)), segment_(std::move(segment)) {
+Node::Node(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal)
+    : settings_(std::move(settings)), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
   progress.add(runner);
 }
 
 Node::~Node() = default;
 
-Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
+Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Placer::Refusal refusal) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  std::unique_ptr<Node> node(new Node(settings, std::move(*segment)));
+  std::unique_ptr<Node> node(new Node(settings, std::move(*segment), refusal));
+  node->arena_ = std::make_unique<memory::Arena>(node->segment_, 0, &node->placer_);
   constexpr std::size_t header_bytes = 4096;
-  if (auto reserved = node->segment_.reserve(0, header_bytes); !reserved) return reserved.error();
+  // The first of all allocations, at offset 0.
+  if (auto reserved = node->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
   auto* header = new (node->segment_.base()) ProcessHeader{};
   if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe)
     header->probe = waiting::nanoseconds();
   auto peers = reach::Peers::create(node->segment_, settings.ways_left_out);
   if (!peers) return peers.error();
   node->reach_ = std::move(*peers);
-  node->arena_ = std::make_unique<memory::Arena>(node->segment_, header_bytes);
   node->cpus_ = memory::available_cpus();
   node->shared_cache_ = memory::shared_cache(node->cpus_);
   node->shared_package_ = memory::shared_package(node->cpus_);
@@ -76,6 +80,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings) {
         memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(node->cpus_)));
   if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
   node->tune(1, true);
+  node->place_heap();
   return node;
 }
 
@@ -91,6 +96,33 @@ memory::CopyBuffers& Node::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
   if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
   return *copy_buffers_;
+}
+
+// Its pages are made as the program touches them, so where its node is full the kernel decides.
+void Node::place_heap() {
+  const memory::Wish* const wish = placer_.wish(memory::Component::heap);
+  if (!wish) return;
+  const memory::Placer::Asked asked = memory::Placer::decide(*wish);
+  const auto& [nodes, others, doubt] = asked.order;
+  std::string trouble = asked.trouble;
+  if (const reach::SharedHeap* const heap = reach::SharedHeap::find(); !heap) {
+    trouble = "there is no shared heap";
+  } else if (!nodes.empty()) {
+    nearfield_heap_placement placement{};
+    for (const int node : std::span(nodes).first(wish->interleave ? nodes.size() : 1))
+      if (node < int(8 * sizeof placement.nodes)) placement.nodes[node / 64] |= std::uint64_t{1} << node % 64;
+    placement.most = wish->most;
+    placement.rest = others.empty() ? -1 : others[0];
+    if (auto placed = heap->place(placement); !placed) trouble = placed.error().text;
+  }
+  if (!trouble.empty()) static_cast<void>(placer_.miss(memory::Component::heap, *wish, true, trouble));
+}
+
+void Node::count_heap() {
+  const reach::SharedHeap* const heap = reach::SharedHeap::find();
+  if (!heap || !placer_.wish(memory::Component::heap)) return;
+  const reach::SharedHeap::View now = heap->current();
+  if (now.base) placer_.count(memory::Component::heap, now.base, now.used);
 }
 
 void Node::leave() {

@@ -12,6 +12,7 @@
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/copy_buffers.hpp"
+#include "engine/memory/placer.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/reach/peers.hpp"
 #include "engine/team/shape.hpp"
@@ -28,12 +29,14 @@ using reach::ProcessHeader;
 class Node {
  public:
   // Creates the segment and the socket; cheap enough for start-up (no communication).
-  static Result<std::unique_ptr<Node>> create(const Settings& settings);
+  // `refusal`: who ends the program where memory cannot be placed as its settings force it.
+  static Result<std::unique_ptr<Node>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
   ~Node();
 
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
   memory::Arena& arena() { return *arena_; }
+  memory::Placer& placer() { return placer_; }
   const memory::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
   int shared_cache() const { return shared_cache_; }          // memory::shared_cache of our CPUs
@@ -42,6 +45,8 @@ class Node {
   const Machine& machine() const { return machine_; }
   void learn(const Handing& found);  // and stores it for the next programs
   bool has_calibrated = false;
+  // Counts where the pages of the shared heap lie, if that was asked for.
+  void count_heap();
   // Nothing of this process is to be had any more, and others need not wait for it.
   void leave();
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
@@ -78,9 +83,11 @@ class Node {
   void tune(int sharing_ranks, bool one_group);
 
  private:
-  Node(Settings settings, memory::Segment segment);
+  Node(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal);
+  void place_heap();
   Settings settings_;
   memory::Segment segment_;
+  memory::Placer placer_;
   std::unique_ptr<memory::Arena> arena_;
   std::unique_ptr<reach::Peers> reach_;
   memory::Cpus cpus_;

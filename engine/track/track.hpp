@@ -150,6 +150,8 @@ class Track {
 
   // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
+  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, reports a stall.
+  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
  private:
   void settle_staging();
@@ -198,7 +200,6 @@ class Track {
   Verdict look();  // at everybody's exposures; fills the pointers
   void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context, Awaited awaited);
-  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
   Team& team_;
   Node& node_;

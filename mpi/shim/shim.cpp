@@ -1,5 +1,5 @@
-// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI, memory,
-// and the run-time switch.
+// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI, and
+// the run-time switch.
 //
 //   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
 //   any call       Entry: what a function throws ends as an error here, since the frames above are C's
@@ -15,6 +15,7 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/hints.hpp"
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/stand_in.hpp"
 
@@ -45,22 +46,14 @@ int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   return raise_code(comm, code);
 }
 
-namespace {
-
 // A session with threads beside a world without: both share the messenger.
 std::atomic<bool> threads_in_sessions{false};
+
+namespace {
 
 void started(int thread_level) {
   leave_host_init();
   start_node(threads_in_sessions.load(std::memory_order_relaxed) ? MPI_THREAD_MULTIPLE : thread_level, true);
-}
-
-// One hint of an info object; empty when it is not there.
-std::string hint(MPI_Info info, const char* key) {
-  char value[MPI_MAX_INFO_VAL + 1] = {};
-  int there = 0;
-  if (host.Info_get(info, key, MPI_MAX_INFO_VAL, value, &there) != MPI_SUCCESS || !there) return {};
-  return value[0] ? value : " ";
 }
 
 // Whether a session may be used by several threads at once.
@@ -190,28 +183,6 @@ int Finalize() {
   if (the_stand_in) the_stand_in->dismiss();
   the_messenger = nullptr;
   return code;
-}
-
-// Memory from our segment: peers load and store it directly.
-int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
-  team::Node* const n = node();
-  if (n && size > 0 && base_pointer) {
-    if (auto offset = n->arena().allocate(std::size_t(size), 4096)) {
-      *static_cast<void**>(base_pointer) = n->segment().base() + *offset;
-      return MPI_SUCCESS;
-    }
-  }
-  return host.Alloc_mem(size, info, base_pointer);
-}
-
-// Also when MPI is at its end: the segment stays until the process goes.
-int Free_mem(void* base) {
-  team::Node* const n = node_ever();
-  if (n && n->segment().contains(base, 1)) {
-    n->arena().free(std::size_t(static_cast<std::byte*>(base) - n->segment().base()));
-    return MPI_SUCCESS;
-  }
-  return host.Free_mem(base);
 }
 
 // Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none),

@@ -16,6 +16,7 @@ namespace nearfield::mpi {
 
 bool stats_on = false;
 std::atomic<std::uint64_t> host_messages{0};
+OneSidedCounts one_sided_counts;
 
 namespace {
 
@@ -64,6 +65,47 @@ const char* name(Reason reason) {
 
 Tally& tally(collectives::Collective collective) { return tallies[std::size_t(collective)]; }
 
+std::string window_rows() {
+  const auto count = [](const std::atomic<std::uint64_t>& one) {
+    return (unsigned long long)one.load(std::memory_order_relaxed);
+  };
+  const auto windows = [&](WhoseWindow whose) { return count(one_sided_counts.windows[std::size_t(whose)]); };
+  const auto reach = windows(WhoseWindow::reach), dynamic = windows(WhoseWindow::dynamic),
+             elsewhere = windows(WhoseWindow::communicator), ours = windows(WhoseWindow::ours);
+  if (!(ours + reach + dynamic + elsewhere)) return {};
+  char line[512];
+  std::snprintf(line, sizeof line,
+                "  windows                %12llu served, %llu left to the host (communicator not on one node %llu, "
+                "memory out of reach %llu, dynamic %llu)\n"
+                "  one-sided operations   %12llu puts and gets, %llu accumulates, %llu bytes\n",
+                ours, reach + dynamic + elsewhere, elsewhere, reach, dynamic, count(one_sided_counts.moves),
+                count(one_sided_counts.accumulates), count(one_sided_counts.bytes));
+  return line;
+}
+
+namespace {
+// Where memory lies for which places were asked, a row for each component.
+std::string memory_rows() {
+  team::Node* const n = node_ever();
+  if (!n) return {};
+  n->count_heap();
+  std::string text;
+  for (std::size_t c = 0; c < memory::component_count; ++c) {
+    const auto component = memory::Component(c);
+    const memory::Placer::Counts counts = n->placer().counts(component);
+    const memory::Wish* const wish = n->placer().wish(component);
+    if (!wish && !counts.asked) continue;
+    char line[768];
+    std::snprintf(line, sizeof line,
+                  "  memory: %-14s %12zu bytes asked for, %zu there, %zu elsewhere, %zu unknown%s%s\n", name(component),
+                  counts.asked, counts.placed, counts.elsewhere, counts.unknown(), wish ? ": " : "",
+                  wish ? (wish->text + ": " + memory::Placer::describe(*wish)).c_str() : "");
+    text += line;
+  }
+  return text;
+}
+}  // namespace
+
 void print_stats(int rank, int size) {
   char line[768];
   std::snprintf(line, sizeof line, "nearfield: rank %d of %d\n  %-22s %12s %14s %12s %12s  %s\n", rank, size,
@@ -109,6 +151,8 @@ void print_stats(int rank, int size) {
         (unsigned long long)counts.staged, (unsigned long long)counts.bytes, (unsigned long long)to_host);
     text += line;
   }
+  text += window_rows();
+  text += memory_rows();
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

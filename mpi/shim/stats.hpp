@@ -39,6 +39,22 @@ inline void count_host_message() {
   if (stats_on) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }
+// Windows that were made, and what is done with those of ours.
+enum class WhoseWindow : std::uint8_t { ours, communicator, reach, dynamic, count };
+struct OneSidedCounts {
+  std::atomic<std::uint64_t> windows[std::size_t(WhoseWindow::count)];
+  std::atomic<std::uint64_t> moves, accumulates, bytes;
+};
+extern OneSidedCounts one_sided_counts;
+inline void count_window(WhoseWindow whose) {
+  one_sided_counts.windows[std::size_t(whose)].fetch_add(1, std::memory_order_relaxed);
+}
+inline void count_one_sided(std::atomic<std::uint64_t>& kind, std::uint64_t bytes) {
+  if (!stats_on) [[likely]]
+    return;
+  kind.fetch_add(1, std::memory_order_relaxed);
+  one_sided_counts.bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
 void print_stats(int rank, int size);
 
 }  // namespace nearfield::mpi

@@ -1,5 +1,6 @@
 """The nearfield command."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -10,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from nearfield import apps
-from nearfield.bench import WITHOUT_SIZE, parse_sizes
+from nearfield import bench as benchmarks
+from nearfield.bench import parse_sizes, run_bench
 from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
 from nearfield.libraries import program
-from nearfield.operations import OPERATIONS
+from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.summary import cells_of, pairs
 from tests.mpi.jobs import HOSTS, ROOT, hosts, python_of
 
@@ -154,6 +156,80 @@ def test_the_floor_gives_the_hosts_results(tmp_path: Path, ranks: int) -> None:
     assert bodies <= {"flags", "direct", "pushed", "copied", "in", "streamed"} and "x floor" in shown
 
 
+@pytest.mark.parametrize(
+    ("operations", "window", "target", "size"),
+    [
+        (MOVES, "create", "own", 20000),
+        (MOVES + ON_WORDS, "allocate", "one", 8),
+        (SYNCHRONIZES, "shared", "apart", 20000),
+        (ON_WORDS + ("fence", "lock"), "dynamic", "own", 8),
+    ],
+)
+def test_bench_measures_windows(
+    tmp_path: Path, operations: tuple[str, ...], window: str, target: str, size: int
+) -> None:
+    # The worker ends the job where the windows of host, Nearfield and floor hold different bytes.
+    report, plot = tmp_path / "report.html", tmp_path / "plot.svg"
+    files = ("--report", str(report), "--svg", str(plot))
+    where = ("--window", window, "--target", target)
+    sizes = ("--sizes", str(size), "--floor")
+    rows, shown = bench(tmp_path, "--op", ",".join(operations), *where, *sizes, *files)
+    for op in operations:
+        lengths = {8} if op in ON_WORDS else {size} if op in MOVES else {0, size}
+        for mode in ("plain", "nearfield", "floor"):
+            found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
+            assert {row["bytes"] for row in found} == lengths and len(found) >= len(lengths), (op, mode)
+            assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
+            assert {(row["window"], row["target"]) for row in found} == {(window, target)}
+        name = f"{op}, window {window}, target {target}"
+        assert f"\n{name}, 2 ranks" in shown and f"<td>{name}<td>" in report.read_text()
+        assert name in plot.read_text()
+
+
+def test_cells_without_data_are_measured_once() -> None:
+    assert cells_of_job("fence", [8, 20000], ["used", "warm"]) == 5
+    assert cells_of_job("fetch-and-op", [8, 20000], ["used", "warm"]) == 1
+
+
+def test_windows_of_more_ranks_than_cpus_are_measured(tmp_path: Path) -> None:
+    ranks = 4 * len(os.sched_getaffinity(0))
+    arguments = ("--op", "fence,fetch-and-op", "--sizes", "8", "--ranks", str(ranks), "--target", "one")
+    rows, _ = bench(tmp_path, *arguments, "--floor")
+    assert {(row["op"], row["bytes"], row["mode"]) for row in rows} == {
+        (op, size, mode)
+        for op, size in (("fence", 0), ("fence", 8), ("fetch-and-op", 8))
+        for mode in ("plain", "nearfield", "floor")
+    }
+
+
+def test_bench_says_what_it_does_not_measure_of_windows() -> None:
+    for arguments, word in (
+        (("--window", "own"), "there are no own windows; there are create, allocate, shared, dynamic"),
+        (("--target", "all"), "there are no all targets"),
+        (("--buffers", "cold"), "not cold"),
+        (("--short", "20"), "in the long run"),
+    ):
+        done = nearfield("bench", "--op", "put", *arguments)
+        assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
+
+
+def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "SILENCE", 0.01)  # nothing starts so fast
+    failures: list[str] = []
+    operations, mine = ["put", "allreduce", "get"], 12344  # bytes
+    rows = run_bench(operations, [2], [mine], ["mpich"], ["warm"], 0.005, failures=failures)
+    assert {row["op"] for row in rows} == {"allreduce"}
+    for op, why in zip(("put", "get"), failures, strict=True):
+        assert why.startswith(
+            f"{op}, 2 ranks, mpich, window allocate, target own, after no row: {op} on 2 ranks"
+        )
+        assert "did not end within" in why
+    with pytest.raises(ValueError, match="put, 2 ranks, mpich"):
+        run_bench(["put"], [2], [mine], ["mpich"], ["warm"], 0.005)
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(mine) in _text(path).split("\0")]
+    assert not left, [_text(path) for path in left]
+
+
 def test_short_loops_begin_afresh(tmp_path: Path) -> None:
     rows, shown = bench(tmp_path, "--op", "allreduce,latency", "--sizes", "8,4K", "--short", "20")
     assert {row["loop"] for row in rows} == {20} and "loops of 20 calls" in shown
@@ -186,6 +262,21 @@ def test_bench_runs_applications(tmp_path: Path) -> None:
     cells = {(form, host) for form in ("bcast", "allreduce") for host in ("mpich", "openmpi")}
     expect_cells(rows, cells, {"app": "matmul", "ranks": 3, "points": 48, "runs": 1, "heap": "shared"})
     assert "48 x 48" in shown and "allreduce" in shown
+    arguments = ("--points", "30,31", "--ranks", "2,3", "--form", "put,shared")
+    rows, shown = bench(tmp_path, "--app", "stencil", *arguments, *once)
+    assert "31 x 31" in shown and "shared" in shown
+    for points, ranks in itertools.product((30, 31), (2, 3)):
+        found = [row for row in rows if (row["points"], row["ranks"]) == (points, ranks)]
+        expect_cells(found, {("put", "mpich"), ("shared", "mpich")}, {"app": "stencil", "loops": 2})
+
+
+def test_applications_have_to_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        apps, "_run", lambda cell, *_: dict.fromkeys(apps.FIGURES, "1") | {"checksum": cell.form}
+    )
+    assert len(apps.compare("stencil", [2, 4], ["mpich"], forms=["put"])) == 8
+    with pytest.raises(ValueError, match="the results of stencil shared 256, 2 ranks, mpich .* differ"):
+        apps.compare("stencil", [2], ["mpich"], forms=["put", "shared"])
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
@@ -207,9 +298,10 @@ def _text(path: Path) -> str:
 
 def test_bench_says_which_applications_there_are() -> None:
     for arguments, word in (
-        (("--app", "lu"), "fft, matmul"),
+        (("--app", "lu"), "fft, matmul, stencil"),
         (("--app", "matmul", "--form", "cannon"), "allgather"),
         (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
+        (("--app", "stencil", "--points", "1"), "1 x 1 cells cannot be divided among 2 ranks"),
         (("--app", "fft", "--points", "17"), "17 points do not divide"),
         (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
     ):
@@ -217,15 +309,16 @@ def test_bench_says_which_applications_there_are() -> None:
         assert done.returncode == 2 and word in done.stderr, done.stderr
 
 
-def test_bench_runs_applications_over_nodes(tmp_path: Path) -> None:
-    arguments = ("--nodes", "2", "--ranks", "3", "--points", "48", "--form", "allgather")
-    arguments = ("bench", "--app", "matmul", *arguments, "--loops", "1", "--runs", "1")
+@pytest.mark.parametrize(("app", "ranks", "form"), [("matmul", 3, "allgather"), ("stencil", 4, "shared")])
+def test_bench_runs_applications_over_nodes(tmp_path: Path, app: str, ranks: int, form: str) -> None:
+    arguments = ("--nodes", "2", "--ranks", str(ranks), "--points", "48", "--form", form)
+    arguments = ("bench", "--app", app, *arguments, "--loops", "1", "--runs", "1")
     done = nearfield(*arguments, "--json", str(tmp_path / "rows.json"))
     if "nodes cannot be made here" in done.stderr:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr
     rows = json.loads((tmp_path / "rows.json").read_text())
-    expect_cells(rows, {("allgather", "mpich")}, {"nodes": 2, "ranks": 3})
+    expect_cells(rows, {(form, "mpich")}, {"nodes": 2, "ranks": ranks})
 
 
 def test_the_summary_holds_nearfield_against_the_best_host() -> None:

@@ -9,7 +9,7 @@ from tests.mpi.jobs import ROOT, Completed, hosts, launch, python_of
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
 # Spawning is the host's alone, and needs a launcher that some hosts do not offer here.
 OPTIONS = ["-v", "-e", "spawn", "-e", "dynproc"]
-# At 5 ranks on few cores point-to-point tests take minutes on a plain host; these modules make collective calls.
+# At 5 ranks on few cores point-to-point tests take minutes on a plain host; these modules make collective or one-sided calls.
 COLLECTIVE_MODULES = [
     "cco_buf",
     "cco_buf_inter",
@@ -20,6 +20,7 @@ COLLECTIVE_MODULES = [
     "comm_inter",
     "errhandler",
     "win",
+    "rma_nb",
     "io",
 ]
 

@@ -235,10 +235,10 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
   });
 }
 
-// The large-count form of a host that has none: by its int form, as long as everything fits.
 constexpr const char* too_large =
     "this MPI library has no large-count form, and a count or displacement exceeds an int";
 
+// The large-count form of a host that has none: by its int form, as long as everything fits.
 template <class Types>
 int without_large(const char* function, const void* s, const MPI_Count* ns, const MPI_Aint* ds, Types ts, void* r,
                   const MPI_Count* nr, const MPI_Aint* dr, Types tr, MPI_Comm c) {
@@ -285,59 +285,52 @@ int begin_without_large(const char* function, const void* s, MPI_Count* given, c
   else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
 }
 
-void* in(const void* buffer) { return const_cast<void*>(buffer); }
+template <class P, class Counts, class Places>
+P parts(const void* buffer, Counts counts, Places places, MPI_Datatype type) {
+  return {const_cast<void*>(buffer), counts, places, type, nullptr};
+}
+template <class P, class Counts, class Places>
+P parts(const void* buffer, Counts counts, Places places, const MPI_Datatype* types) {
+  return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
+}
+
+// By the host's blocking and non-blocking forms; large-count ones a host may lack.
+template <class Call, class Begin, class Count, class Place, class Types>
+int exchange_by(const char* function, Call call, Begin begin, const void* s, const Count* ns, const Place* ds, Types ts,
+                void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm c) {
+  using P = Parts<Count, Place>;
+  constexpr bool large = std::is_same_v<Count, MPI_Count>;
+  return exchange(
+      function, parts<P>(s, ns, ds, ts), parts<P>(r, nr, dr, tr), c,
+      [&] {
+        if constexpr (large)
+          if (!call) return without_large(function, s, ns, ds, ts, r, nr, dr, tr, c);
+        return call(s, ns, ds, ts, r, nr, dr, tr, c);
+      },
+      [&](Count* given, Count* got, MPI_Request* request) {
+        if constexpr (large)
+          if (!begin) return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, c, request);
+        return begin(s, given, ds, ts, r, got, dr, tr, c, request);
+      });
+}
 
 }  // namespace
 
 int Alltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
               MPI_Datatype tr, MPI_Comm c) {
-  using P = Parts<int, int>;
-  return exchange(
-      "MPI_Alltoallv", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
-      [&] { return host.Alltoallv(s, ns, ds, ts, r, nr, dr, tr, c); },
-      [&](const int* given, const int* got, MPI_Request* request) {
-        return host.Ialltoallv(s, given, ds, ts, r, got, dr, tr, c, request);
-      });
+  return exchange_by("MPI_Alltoallv", host.Alltoallv, host.Ialltoallv, s, ns, ds, ts, r, nr, dr, tr, c);
 }
 int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
                 const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c) {
-  using P = Parts<MPI_Count, MPI_Aint>;
-  return exchange(
-      "MPI_Alltoallv_c", P{in(s), ns, ds, ts, nullptr}, P{r, nr, dr, tr, nullptr}, c,
-      [&] {
-        if (host.Alltoallv_c) return host.Alltoallv_c(s, ns, ds, ts, r, nr, dr, tr, c);
-        return without_large("MPI_Alltoallv_c", s, ns, ds, ts, r, nr, dr, tr, c);
-      },
-      [&](MPI_Count* given, MPI_Count* got, MPI_Request* request) {
-        if (!host.Ialltoallv_c)
-          return begin_without_large("MPI_Alltoallv_c", s, given, ds, ts, r, got, dr, tr, c, request);
-        return host.Ialltoallv_c(s, given, ds, ts, r, got, dr, tr, c, request);
-      });
+  return exchange_by("MPI_Alltoallv_c", host.Alltoallv_c, host.Ialltoallv_c, s, ns, ds, ts, r, nr, dr, tr, c);
 }
 int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
               const int* dr, const MPI_Datatype* tr, MPI_Comm c) {
-  using P = Parts<int, int>;
-  return exchange(
-      "MPI_Alltoallw", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
-      [&] { return host.Alltoallw(s, ns, ds, ts, r, nr, dr, tr, c); },
-      [&](const int* given, const int* got, MPI_Request* request) {
-        return host.Ialltoallw(s, given, ds, ts, r, got, dr, tr, c, request);
-      });
+  return exchange_by("MPI_Alltoallw", host.Alltoallw, host.Ialltoallw, s, ns, ds, ts, r, nr, dr, tr, c);
 }
 int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
                 const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c) {
-  using P = Parts<MPI_Count, MPI_Aint>;
-  return exchange(
-      "MPI_Alltoallw_c", P{in(s), ns, ds, MPI_DATATYPE_NULL, ts}, P{r, nr, dr, MPI_DATATYPE_NULL, tr}, c,
-      [&] {
-        if (host.Alltoallw_c) return host.Alltoallw_c(s, ns, ds, ts, r, nr, dr, tr, c);
-        return without_large("MPI_Alltoallw_c", s, ns, ds, ts, r, nr, dr, tr, c);
-      },
-      [&](MPI_Count* given, MPI_Count* got, MPI_Request* request) {
-        if (!host.Ialltoallw_c)
-          return begin_without_large("MPI_Alltoallw_c", s, given, ds, ts, r, got, dr, tr, c, request);
-        return host.Ialltoallw_c(s, given, ds, ts, r, got, dr, tr, c, request);
-      });
+  return exchange_by("MPI_Alltoallw_c", host.Alltoallw_c, host.Ialltoallw_c, s, ns, ds, ts, r, nr, dr, tr, c);
 }
 
 }  // namespace nearfield::mpi

@@ -22,6 +22,7 @@
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "engine/processor/processor.h"
+#include "engine/windows/words.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/communicators/presence.hpp"
@@ -221,6 +222,21 @@ void make_team(Communicator& state) {
   creating = nested;
 }
 
+std::unique_ptr<team::Team> separate_team(const Communicator& state) {
+  HostBootstrap bootstrap(state.comm);
+  const bool nested = std::exchange(creating, true);
+  struct Leave {
+    bool nested;
+    ~Leave() { creating = nested; }
+  } leave{nested};
+  if (!the_node) {
+    team::Team::decline(state.size, bootstrap);
+    return nullptr;
+  }
+  auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap);
+  return team ? std::move(*team) : nullptr;
+}
+
 namespace {
 
 // Collective over the members of `state`: the messenger on top of their team.
@@ -305,6 +321,14 @@ void leave_host_init() {
   phase.compare_exchange_strong(expected, Phase::before);
 }
 
+namespace {
+void cannot_honour(const std::string& complaints) {
+  std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
+  usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
+  host.Abort(host.world, 1);
+}
+}  // namespace
+
 void start_node(int thread_level, bool collectively) {
   const std::lock_guard lock(start_mutex);
   if (phase.load(std::memory_order_acquire) != Phase::before) return;
@@ -326,23 +350,25 @@ void start_node(int thread_level, bool collectively) {
     if (read) tuned = std::make_unique<const choosing::Tuned>(std::move(*read));
     else complaints += "NEARFIELD_CHOOSE=file: " + read.error().text + "; `nearfield tune` writes such files\n";
   }
-  if (!complaints.empty()) {
-    std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
-    usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
-    host.Abort(host.world, 1);
-  }
+  if (const std::string wrong = memory::Placer(settings.memory).complaints(); !wrong.empty())
+    complaints += "NEARFIELD_MEMORY: " + wrong;
+  if (!complaints.empty()) cannot_honour(complaints);
   int rank = 0, size = 1;
   host.Comm_rank(host.world, &rank);
   host.Comm_size(host.world, &size);
   if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
   if (settings.enabled) try {
-      auto created = team::Node::create(settings);
+      auto created = team::Node::create(
+          settings, [](const std::string& why) { cannot_honour("NEARFIELD_MEMORY: " + why + "\n"); });
       if (created) {
         the_node = created->release();
         the_runner = &the_node->runner;
         the_node->progress.set_host(&progress_of_host);
         choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
+        the_node->describe = [](std::uint64_t doing) {
+          return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
+        };
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
       }

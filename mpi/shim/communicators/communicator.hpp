@@ -69,6 +69,8 @@ void note_revoked();
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
+// Another team of the same ranks, which share a node. Collective; nullptr on all alike where they cannot have it.
+std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // False: its ranks share a node, nothing has been made. By all ranks of it.
 bool make_spread(Communicator& state, team::Bootstrap& bootstrap);
 // Whether reductions over nodes combine in rank order from now on; collective.
@@ -144,7 +146,8 @@ void wait_in_host(Done done, Waiter&& waiter = {}) {
 
 // What the host may have under way that needs this rank while it waits for something of ours. Who makes requests of the
 // host is not known, only who completes them: a program that has completed some lately has others under way.
-extern std::atomic<int> open_windows;
+extern std::atomic<int> open_windows;  // of the host's
+extern std::atomic<bool> threads_in_sessions;
 extern std::atomic<std::uint32_t> host_requests_seen;
 inline void note_host_request() {
   host_requests_seen.store(host_requests_seen.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

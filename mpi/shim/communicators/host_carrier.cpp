@@ -93,9 +93,8 @@ void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
   const void* const one = in_place ? MPI_IN_PLACE : t.one;
   void* const to = stays ? MPI_IN_PLACE : t.to;
   const MPI_Datatype byte = host.byte;
-  MPI_Request* const request = &s.request;
-  auto call = [&](auto bytes, auto& from, auto& from_at, auto& into, auto& into_at, auto bcast, auto gather,
-                  auto scatter, auto allgather, auto alltoall) -> int {
+  auto call = [&](MPI_Request* request, auto bytes, auto& from, auto& from_at, auto& into, auto& into_at, auto bcast,
+                  auto gather, auto scatter, auto allgather, auto alltoall) -> int {
     switch (t.move) {
       case Move::barrier: return host.Ibarrier(comm, request);
       case Move::bcast: return bcast(t.to, bytes, byte, t.root, comm, request);
@@ -113,13 +112,13 @@ void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
     }
     return MPI_ERR_OTHER;
   };
-  const int code = large ? call(MPI_Count(t.bytes), s.from.many, s.from.far, s.into.many, s.into.far, host.Ibcast_c,
-                                host.Igatherv_c, host.Iscatterv_c, host.Iallgatherv_c, host.Ialltoallv_c)
-                         : call(int(t.bytes), s.from.bytes, s.from.at, s.into.bytes, s.into.at, host.Ibcast,
-                                host.Igatherv, host.Iscatterv, host.Iallgatherv, host.Ialltoallv);
+  const int code = start(slot, [&](MPI_Request* request) -> int {
+    return large ? call(request, MPI_Count(t.bytes), s.from.many, s.from.far, s.into.many, s.into.far, host.Ibcast_c,
+                        host.Igatherv_c, host.Iscatterv_c, host.Iallgatherv_c, host.Ialltoallv_c)
+                 : call(request, int(t.bytes), s.from.bytes, s.from.at, s.into.bytes, s.into.at, host.Ibcast,
+                        host.Igatherv, host.Iscatterv, host.Iallgatherv, host.Ialltoallv);
+  });
   if (code != MPI_SUCCESS) throw team::Broken("the host could not carry a part of a collective to other nodes");
-  s.busy = true;
-  transfers_under_way.fetch_add(1, std::memory_order_relaxed);
 }
 
 int HostCarrier::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {

@@ -100,6 +100,18 @@ bool read_contents(MPI_Datatype type, Contents& c) {
   return true;
 }
 
+// Of the type that is being flattened; under the lock of find_layout.
+struct Basic {
+  const TypeInfo* type = nullptr;
+  bool several = false;
+  void add(const TypeInfo* one) {
+    if (!one || (type && type != one)) several = true;
+    type = one;
+  }
+  const TypeInfo* only() const { return several ? nullptr : type; }
+} basic;
+bool keeps_gaps = false;
+
 bool flatten(MPI_Datatype type, Builder& out);
 
 // The host itself tells where every packed byte comes from: it packs numbers that name their own position.
@@ -138,8 +150,9 @@ bool flatten_named(MPI_Datatype type, Builder& out) {
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS)
     return false;
-  if (low == 0 && extent == size) {
-    out.add(0, std::uint64_t(size));
+  basic.add(find_type(type));
+  if (low == 0 && (extent == size || keeps_gaps)) {
+    out.add(0, std::uint64_t(extent));
     return true;
   }
   return flatten_by_packing(type, out);  // pairs of a value and an integer, with a gap
@@ -279,7 +292,33 @@ bool flatten(MPI_Datatype type, Builder& out) {
   const bool known = constructed(c.combiner);
   const bool good = known && flatten_from(c, out);
   for (const MPI_Datatype old : c.types) give_back(old);
-  return known ? good : flatten_by_packing(type, out);  // a constructor of a newer standard
+  if (known) return good;
+  basic.several = true;  // a constructor of a newer standard
+  return flatten_by_packing(type, out);
+}
+
+// Throws std::bad_alloc.
+void keep_view(TypeLayout& made, Builder&& builder, MPI_Aint extent) {
+  if (the_messenger) {
+    made.view = the_messenger->share(builder, extent, made.keep);
+    return;
+  }
+  auto kept = std::make_shared<Builder>(std::move(builder));
+  made.view = kept->view(extent);
+  made.keep = std::move(kept);
+}
+
+// The same type with the gaps inside of its elements.
+std::shared_ptr<const TypeLayout> make_with_gaps(MPI_Datatype type, MPI_Aint extent) {
+  auto made = std::make_shared<TypeLayout>();
+  Builder builder;
+  keeps_gaps = true;
+  const bool flat = flatten(type, builder);
+  keeps_gaps = false;
+  if (!flat) return nullptr;
+  made->size = builder.size();
+  keep_view(*made, std::move(builder), extent);
+  return made;
 }
 
 std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
@@ -291,16 +330,13 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
   made->size = std::uint64_t(size);
   if (size == 0) return made;
   Builder builder;
+  basic = {};
   try {
     made->described = flatten(type, builder) && builder.size() == made->size;
     if (!made->described) return made;
-    if (the_messenger) {
-      made->view = the_messenger->share(builder, extent, made->keep);
-    } else {
-      auto kept = std::make_shared<Builder>(std::move(builder));
-      made->view = kept->view(extent);
-      made->keep = std::move(kept);
-    }
+    made->basic = basic.only();
+    keep_view(*made, std::move(builder), extent);
+    if (made->basic && !made->basic->dense) made->with_gaps = make_with_gaps(type, extent);
   } catch (const std::bad_alloc&) {
     made->described = false;
   }

@@ -19,6 +19,10 @@ struct TypeLayout {
   std::uint64_t size = 0;  // bytes of one element
   bool described = true;   // false: that takes too many runs; the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
+  // The one predefined type that all of it consists of; nullptr: it has several, or one that we do not know.
+  const TypeInfo* basic = nullptr;
+  // The same with the gaps inside of such elements, where they have any (pairs of a value and an integer).
+  std::shared_ptr<const TypeLayout> with_gaps;
 };
 
 void bind_layouts();

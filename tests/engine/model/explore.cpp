@@ -1,6 +1,8 @@
 #include "tests/engine/model/explore.hpp"
+#include "tests/engine/model/atomic_ref.hpp"
 
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -108,7 +110,7 @@ struct History {
   std::uint32_t last() const { return dropped + std::uint32_t(values.size()) - 1; }
 };
 
-enum class Doing : std::uint8_t { stepping, updating, pausing, sleeping, finished };
+enum class Doing : std::uint8_t { stepping, updating, fencing_all, pausing, sleeping, finished };
 
 struct Process {
   void* stack = nullptr;
@@ -121,6 +123,7 @@ struct Process {
   Place pending = 0;  // what it will load in its next step
   Place bed = 0;      // the futex it sleeps on
   bool woken = false;
+  unsigned undrained = 0;  // whose buffers have not been empty since it began a barrier: a bit each
   // In the language's memory.
   View view;
   bool consistent = false;  // whether the load that it is about to do is sequentially consistent
@@ -157,6 +160,7 @@ struct Explorer {
   bool misjudged = false;
   std::map<Place, History> history;
   View consistent;  // the last sequentially consistent stores
+  View fenced;      // what fences knew
 
   bool of_language() const { return options.memory == Memory::language; }
   History& history_of(void* word, Place place, unsigned size) {
@@ -288,8 +292,12 @@ struct Explorer {
         return 0;
       }
       p.buffer.push_back({word, place, size, value});
-      if (order == std::memory_order_seq_cst) give_way(Doing::updating);
-      else if (options.pause_after_stores) give_way(Doing::stepping);
+      if (order == std::memory_order_seq_cst) {
+        give_way(Doing::updating);
+        note(p, kind, place, value);  // it waits no more, though it may be about to wait for the same again
+      } else if (options.pause_after_stores) {
+        give_way(Doing::stepping);
+      }
       return 0;
     }
     if (kind == Access::load) {
@@ -334,6 +342,25 @@ struct Explorer {
     return kind == Access::compare && options.mutation.blind_compares ? expected : was;
   }
 
+  void fence() {
+    Process& p = process[running];
+    give_way(Doing::updating);
+    learn(fenced, p.view);
+    p.view = fenced;
+    note(p, Access::load, 3, 0);
+  }
+  // Every process passes a fence at some moment while this one is in it.
+  void fence_all() {
+    Process& p = process[running];
+    give_way(Doing::updating);
+    if (options.mutation.no_barriers) return;
+    for (int i = 0; i < count; ++i) p.undrained |= unsigned(!process[i].buffer.empty()) << i;
+    give_way(Doing::fencing_all);
+    for (int i = 0; i < count; ++i) learn(fenced, process[i].view);
+    for (int i = 0; i < count; ++i) process[i].view = fenced;
+    note(p, Access::load, 2, 0);
+  }
+
   void pause() {
     Process& p = process[running];
     // As if it had not looked: the last word, or, in the next round, all of them.
@@ -365,6 +392,7 @@ struct Explorer {
   }
   void wake(void* word) {
     give_way(Doing::updating);
+    note(process[running], Access::store, 1, 0);
     if (options.mutation.no_wakes) return;
     for (int i = 0; i < count; ++i)
       if (process[i].doing == Doing::sleeping && process[i].bed == place_of(word)) process[i].woken = true;
@@ -378,6 +406,7 @@ struct Explorer {
     switch (p.doing) {
       case Doing::stepping: return true;
       case Doing::updating: return p.buffer.empty();
+      case Doing::fencing_all: return p.undrained == 0;
       case Doing::pausing:
         return std::ranges::any_of(p.looked, [](const Looked& l) { return read(l.word, l.size) != l.value; });
       case Doing::sleeping: return p.woken;
@@ -418,14 +447,14 @@ struct Explorer {
     if (options.preemptions >= 0) hash = mix(hash, std::uint64_t(preemptions * most + last + 1));
     for (int i = 0; i < count; ++i) {
       const Process& p = process[i];
-      hash = mix(mix(hash, mix(p.seen, p.pending)), std::uint64_t(p.doing) * 2 + p.woken);
+      hash = mix(mix(hash, mix(p.seen, p.pending)), (std::uint64_t(p.doing) * 2 + p.woken) << most | p.undrained);
       if (p.doing == Doing::pausing)
         for (const Looked& l : p.looked) hash = mix(hash, mix(l.place, l.value));
       for (const Stored& s : p.buffer) hash = mix(hash, mix(s.place, s.value) + 1);
       if (of_language()) hash = mix(mix(hash, state_of(p.view)), p.consistent);
     }
     if (!of_language()) return hash;
-    hash = mix(hash, state_of(consistent));
+    hash = mix(mix(hash, state_of(consistent)), state_of(fenced));
     for (const auto& [place, h] : history) {
       if (h.values.size() < 2 && h.values.front().carried.empty()) continue;
       hash = mix(hash, mix(place, h.dropped));
@@ -446,6 +475,8 @@ struct Explorer {
       const Stored s = *which;
       p.buffer.erase(which);
       write(s.word, s.place, s.size, s.value);
+      if (p.buffer.empty())
+        for (int i = 0; i < count; ++i) process[i].undrained &= ~(1u << choice % most);
       return;
     }
     if (choice < 0) {
@@ -467,6 +498,7 @@ struct Explorer {
     memory = 0;
     history.clear();
     consistent.clear();
+    fenced.clear();
     naps = preemptions = 0;
     last = -1;
     steps.clear();
@@ -557,6 +589,10 @@ void pause_process() {
   else let_others_run();
 }
 
+void fence_process() {
+  if (in_fiber()) explorer->fence();
+}
+
 int read_clock(clockid_t clock, timespec* time) {
   if (!in_fiber()) return ::clock_gettime(clock, time);
   *time = {1, 0};
@@ -566,6 +602,10 @@ int read_clock(clockid_t clock, timespec* time) {
 long system_call(long number, std::initializer_list<long> arguments) {
   long argument[6] = {};
   std::ranges::copy(arguments, argument);
+  if (number == SYS_membarrier) {
+    if (in_fiber() && argument[0] == MEMBARRIER_CMD_GLOBAL_EXPEDITED) explorer->fence_all();
+    return 0;
+  }
   if (number != SYS_futex || !in_fiber())
     return ::syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
   auto* const word = reinterpret_cast<void*>(argument[0]);

@@ -7,14 +7,15 @@
 // in question is put and got (below).
 //
 //   x86        A store goes to its process's buffer, which hands its oldest store to memory at any later moment; loads
-//              see the own buffer first; read-modify-writes, sequentially consistent stores and system calls wait until
-//              it is empty.
+//              see the own buffer first; read-modify-writes, sequentially consistent stores, fences and system calls
+//              wait until it is empty, and a barrier on all processors until each buffer has been empty once.
 //   language   A word keeps what it has been, and each process knows from which value of each word on it may read. A
 //              load returns any value from there on, and from then on no earlier one. A release store, and what
 //              read-modify-writes make of it, carries what its process knew; an acquire load that returns it learns
 //              that. Read-modify-writes work on the last value, and sequentially consistent loads return none before
 //              the last sequentially consistent store of the word. A word's values are in the order in which its
-//              stores were made. Not explored: loads that return what is stored only after later stores of their own
+//              stores were made. A fence learns what all fences before it knew; a barrier on all processors is one in
+//              every process. Not explored: loads that return what is stored only after later stores of their own
 //              process (no processor delays a load so when a branch depends on it).
 //
 // A state is the memory, the buffers or what may still be read, and what each process has seen so far: as processes are
@@ -41,6 +42,7 @@ struct Mutation {
   bool no_zeros = false;        // stores of 0 are lost
   bool no_release = false;      // release stores are relaxed ones (language)
   bool no_acquire = false;      // acquire loads are relaxed ones (language)
+  bool no_barriers = false;     // barriers on all processors do nothing
 };
 
 enum class Memory : std::uint8_t { x86, language };

@@ -64,15 +64,18 @@ Members::Members(Setup setup) : setup_(setup) {
 
 Members::~Members() {
   messenger_.clear();
+  window_.clear();
   team_.clear();
   forget_mappings();
 }
 
 void Members::renew() {
   messenger_.clear();
+  window_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
   for (auto& node : node_) {
+    node->policy().crowded = node->policy().sleep_at_once = node->policy().may_sleep = false;
     node->drop_copy_buffers();
     // A run that was cut short has left bodies in the middle.
     std::destroy_at(&node->runner);
@@ -81,14 +84,15 @@ void Members::renew() {
   for (auto& node : node_) {
     // An older value must not be the right one of a run before.
     std::memset(node->segment().base() + 4096, 0, node->arena().reserved());
-    // Messengers never give back what they share; so the arena begins anew as well.
-    if (setup_.messages) {
+    // Messengers, and windows that are not closed, do not give back what they share; so the arena begins anew as well.
+    if (setup_.messages || setup_.window_bytes) {
       std::destroy_at(&node->arena());
       std::construct_at(&node->arena(), node->segment(), 4096);
     }
   }
   team_.resize(count);
   messenger_.resize(count);
+  window_.resize(count);
   Together::Shared shared;
   std::string trouble;
   run_in_turn(setup_.count, [&](int i) {
@@ -96,6 +100,12 @@ void Members::renew() {
     auto made = team::Team::create(node(i), i, setup_.count, bootstrap);
     if (!made) return void(trouble = made.error().text);
     team_[std::size_t(i)] = std::move(*made);
+    if (setup_.window_bytes) {
+      const std::uint64_t bytes = setup_.window_bytes;
+      std::byte* const base = node(i).segment().base() + *node(i).arena().allocate_zeroed(bytes, 4096);
+      window_[std::size_t(i)] = windows::Window::create(
+          std::move(team_[std::size_t(i)]), windows::Window::Lies::in_segment, {base, bytes, 1}, {}, trouble);
+    }
     if (!setup_.messages) return;
     auto messenger = messages::Messenger::create(team(i), bootstrap, false);
     if (!messenger) return void(trouble = messenger.error().text);
@@ -103,6 +113,7 @@ void Members::renew() {
   });
   if (!trouble.empty()) throw std::runtime_error(trouble);
   for (auto& node : node_) {
+    node->policy().may_sleep = true;
     node->policy().crowded = setup_.sleeps;
     node->policy().sleep_at_once = setup_.sleeps;
   }

@@ -5,6 +5,7 @@
 
 #include "engine/messages/messenger.hpp"
 #include "engine/team/team.hpp"
+#include "engine/windows/window.hpp"
 #include "tests/engine/model/explore.hpp"
 
 namespace nearfield::testing {
@@ -17,6 +18,7 @@ class Members {
     Meeting meeting = Meeting::flags;
     bool sleeps = false;  // members sleep at once where they have to wait; otherwise they only look
     bool messages = false;
+    std::size_t window_bytes = 0;  // of each member's memory in a window of the team; 0: there is none
     Protocol protocol = Protocol::automatic;
   };
   explicit Members(Setup setup);
@@ -24,9 +26,10 @@ class Members {
 
   int count() const { return setup_.count; }
   team::Node& node(int member) { return *node_[member]; }
-  team::Team& team(int member) { return *team_[member]; }
+  team::Team& team(int member) { return team_[member] ? *team_[member] : window(member).team(); }
+  windows::Window& window(int member) { return *window_[member]; }  // has the team
   messages::Messenger& messenger(int member) { return *messenger_[member]; }
-  // Makes teams (and messengers) as after MPI_Init.
+  // Makes teams (and messengers or windows) as after MPI_Init.
   void renew();
 
  private:
@@ -34,6 +37,7 @@ class Members {
   std::vector<std::unique_ptr<team::Node>> node_;
   std::vector<std::unique_ptr<team::Team>> team_;
   std::vector<std::unique_ptr<messages::Messenger>> messenger_;
+  std::vector<std::unique_ptr<windows::Window>> window_;
 };
 
 }  // namespace nearfield::testing

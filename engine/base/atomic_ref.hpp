@@ -1,0 +1,29 @@
+// Atomic operations on words that are not ours to declare, and the fence of all memory. As with Atomic, models of the
+// protocols have their own.
+#pragma once
+#ifdef NEARFIELD_MODEL
+#include "tests/engine/model/atomic_ref.hpp"
+#else
+#include <atomic>
+#endif
+
+namespace nearfield {
+
+#ifdef NEARFIELD_MODEL
+template <class T>
+using AtomicRef = testing::ModelAtomicRef<T>;
+inline void full_fence() { testing::fence_process(); }
+#else
+template <class T>
+using AtomicRef = std::atomic_ref<T>;
+#ifdef __SANITIZE_THREAD__  // it knows no fences
+inline void full_fence() {
+  std::atomic<int> word{0};
+  word.exchange(1, std::memory_order_seq_cst);
+}
+#else
+inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+#endif
+#endif
+
+}  // namespace nearfield

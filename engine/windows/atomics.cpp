@@ -1,0 +1,234 @@
+// Accumulates. Each element is done atomically towards all other accumulates of the window, and towards nothing else.
+//
+//   singles    a few elements of a length that the processor does at once, and aligned: an instruction each, as long as
+//              nobody in the window has needed more
+//   locked     the elements that begin in one stripe of the target's window, under that stripe's lock, by the kernels
+//              of reductions
+//
+// words.hpp draws how a window goes from the one to the other.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "engine/copying/copy.hpp"
+#include "engine/windows/window.hpp"
+
+namespace nearfield::windows {
+namespace {
+
+// Longer operations are quicker by kernels under locks, which all others then pay for: one atomic instruction costs
+// what eight to sixteen elements cost there, with the lock.
+constexpr std::uint64_t most_singles = 16;
+
+template <class T>
+T load(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+// What was there before.
+template <class Word>
+Word exchange_by_fold(AtomicRef<Word> target, Word operand, reducing::FoldFn fold) {
+  Word seen = target.load(std::memory_order_relaxed), next;
+  do {
+    const void* const ins[] = {&seen, &operand};
+    void* const outs[] = {&next};
+    fold(outs, 1, ins, 2, 1);
+  } while (!target.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  return seen;
+}
+
+template <class Float, class Word>
+Word add_float(AtomicRef<Word> target, Word operand) {
+  Word seen = target.load(std::memory_order_relaxed), next;
+  do next = std::bit_cast<Word>(std::bit_cast<Float>(seen) + std::bit_cast<Float>(operand));
+  while (!target.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  return seen;
+}
+
+template <class Word>
+Word combine(std::byte* at, const std::byte* from, const Window::Operation& operation) {
+  using reducing::Op;
+  using reducing::Type;
+  AtomicRef<Word> target(*reinterpret_cast<Word*>(at));
+  if (!operation.fold) {
+    if (operation.replaces) return target.exchange(load<Word>(from), std::memory_order_acq_rel);
+    return target.load(std::memory_order_acquire);
+  }
+  const auto operand = load<Word>(from);
+  const bool integer = operation.type >= Type::i8 && operation.type <= Type::u64;
+  if (integer || operation.type == Type::byte) {
+    switch (operation.op) {
+      case Op::sum: return target.fetch_add(operand, std::memory_order_acq_rel);
+      case Op::band: return target.fetch_and(operand, std::memory_order_acq_rel);
+      case Op::bor: return target.fetch_or(operand, std::memory_order_acq_rel);
+      case Op::bxor: return target.fetch_xor(operand, std::memory_order_acq_rel);
+      default: break;
+    }
+  }
+  if constexpr (sizeof(Word) == 8)
+    if (operation.type == Type::f64 && operation.op == Op::sum) return add_float<double>(target, operand);
+  if constexpr (sizeof(Word) == 4)
+    if (operation.type == Type::f32 && operation.op == Op::sum) return add_float<float>(target, operand);
+  return exchange_by_fold(target, operand, operation.fold);
+}
+
+template <class Word>
+void combine_all(std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
+                 const Window::Operation& operation) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Word before = combine<Word>(at + i * sizeof(Word), from + i * sizeof(Word), operation);
+    if (fetched) std::memcpy(fetched + i * sizeof(Word), &before, sizeof before);
+  }
+}
+
+bool is_single(const std::byte* at, std::uint32_t bytes) {
+  return bytes <= 8 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<std::uintptr_t>(at) % bytes == 0;
+}
+
+}  // namespace
+
+// One of the window's instructions is under way. It has a fence in neither direction: who changes the mode fences for
+// everybody.
+class Window::Busy {
+ public:
+  explicit Busy(Window& window) : busy_(window.words(window.rank_).busy), several_(window.several_threads) {
+    if (several_) busy_.fetch_add(1, std::memory_order_acq_rel);
+    else busy_.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Busy() {
+    if (several_) busy_.fetch_sub(1, std::memory_order_release);
+    else busy_.store(0, std::memory_order_release);  // pairs with use_locks
+  }
+
+ private:
+  Atomic<std::uint32_t>& busy_;
+  const bool several_;
+};
+
+// Runs `body`, which is atomic instructions, unless the window needs locks.
+template <class Body>
+bool Window::as_single(Body body) {
+  if (always_locked_) return false;
+  const Busy busy(*this);
+  if (words(0).mode.load(std::memory_order_acquire) != singles) return false;
+  body();
+  return true;
+}
+
+// Afterwards everybody uses locks.
+void Window::use_locks() {
+  if (always_locked_) return;
+  auto& mode = words(0).mode;
+  std::uint32_t seen = mode.load(std::memory_order_acquire);
+  if (seen == locked) return;
+  if (seen == singles &&
+      mode.compare_exchange_strong(seen, switching + std::uint32_t(rank_), std::memory_order_acq_rel)) {
+    barrier_on_all_processors();
+    for (int m = 0; m < size_; ++m) {
+      const auto& busy = words(m).busy;
+      wait_for(
+          for_notice, 0, [&] { return busy.load(std::memory_order_acquire) == 0; }, [&](int who) { return who == m; });
+    }
+    mode.store(locked, std::memory_order_release);  // pairs with the loads above and below
+    return;
+  }
+  wait_for(
+      for_notice, 0, [&] { return (seen = mode.load(std::memory_order_acquire)) == locked; },
+      [&](int who) { return std::uint32_t(who) + switching == seen; });
+}
+
+// Holds the lock of one stripe.
+class Window::Striped {
+ public:
+  Striped(Window& window, int target, std::uint64_t offset)
+      : holder_(window.words(target).stripe[offset / stripe_bytes % stripes].holder) {
+    const auto self = std::uint32_t(window.rank_) + 1;
+    const auto take = [&] {
+      std::uint32_t nobody = 0;
+      return holder_.load(std::memory_order_relaxed) == 0 &&
+             holder_.compare_exchange_strong(nobody, self, std::memory_order_acquire, std::memory_order_relaxed);
+    };
+    if (!take())
+      window.wait_for(for_notice, 0, take,
+                      [&](int m) { return holder_.load(std::memory_order_relaxed) == std::uint32_t(m) + 1; });
+  }
+  ~Striped() { holder_.store(0, std::memory_order_release); }  // pairs with `take`
+  Striped(const Striped&) = delete;
+
+ private:
+  Atomic<std::uint32_t>& holder_;
+};
+
+namespace {
+
+void combine_alone(std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
+                   const Window::Operation& operation) {
+  if (fetched) copying::copy(fetched, at, count * operation.bytes);
+  if (operation.fold) {
+    const void* const ins[] = {at, from};
+    void* const outs[] = {at};
+    operation.fold(outs, 1, ins, 2, count);
+  } else if (operation.replaces) {
+    copying::copy(at, from, count * operation.bytes);
+  }
+}
+
+}  // namespace
+
+void Window::accumulate(int target, std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
+                        const Operation& operation) {
+  const std::uint32_t bytes = operation.bytes;
+  if (access(target) == Access::exclusive && !several_threads)
+    return combine_alone(at, from, fetched, count, operation);
+  if (count <= most_singles && is_single(at, bytes)) {
+    const bool done = as_single([&] {
+      switch (bytes) {
+        case 1: return combine_all<std::uint8_t>(at, from, fetched, count, operation);
+        case 2: return combine_all<std::uint16_t>(at, from, fetched, count, operation);
+        case 4: return combine_all<std::uint32_t>(at, from, fetched, count, operation);
+        default: return combine_all<std::uint64_t>(at, from, fetched, count, operation);
+      }
+    });
+    if (done) return;
+  }
+  use_locks();
+  const auto base = std::uint64_t(at - memory(target).base);
+  for (std::uint64_t i = 0; i < count;) {
+    const std::uint64_t offset = base + i * bytes, room = stripe_bytes - offset % stripe_bytes;
+    const std::uint64_t n = std::min(count - i, (room + bytes - 1) / bytes);  // those that begin in it
+    const Striped lock(*this, target, offset);
+    combine_alone(at + i * bytes, from + i * bytes, fetched ? fetched + i * bytes : nullptr, n, operation);
+    i += n;
+  }
+}
+
+void Window::compare_and_swap(int target, std::byte* at, const std::byte* expected, const std::byte* value,
+                              std::byte* fetched, std::uint32_t bytes) {
+  const auto swap = [&]<class Word>(Word) {
+    AtomicRef<Word> word(*reinterpret_cast<Word*>(at));
+    auto seen = load<Word>(expected);
+    word.compare_exchange_strong(seen, load<Word>(value), std::memory_order_acq_rel, std::memory_order_acquire);
+    std::memcpy(fetched, &seen, sizeof seen);
+  };
+  if (is_single(at, bytes)) {
+    const bool done = as_single([&] {
+      switch (bytes) {
+        case 1: return swap(std::uint8_t{});
+        case 2: return swap(std::uint16_t{});
+        case 4: return swap(std::uint32_t{});
+        default: return swap(std::uint64_t{});
+      }
+    });
+    if (done) return;
+  }
+  use_locks();
+  const Striped lock(*this, target, std::uint64_t(at - memory(target).base));
+  const bool equal = std::memcmp(at, expected, bytes) == 0;
+  std::memcpy(fetched, at, bytes);
+  if (equal) std::memcpy(at, value, bytes);
+}
+
+}  // namespace nearfield::windows

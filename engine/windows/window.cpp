@@ -1,0 +1,179 @@
+// Creation, and the one wait of windows.
+#include "engine/windows/window.hpp"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace nearfield::windows {
+namespace {
+
+// What a member tells the others at creation.
+struct Told {
+  std::uint64_t words, memory;  // offsets in its segment; `memory`: of Window::Lies::in_segment
+  std::uint64_t bytes, unit;
+  std::uint32_t able, barriers;
+};
+
+}  // namespace
+
+bool register_for_barriers() {
+  static const bool registered = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+  return registered;
+}
+
+void barrier_on_all_processors() {
+  // Whoever has registered lacks at most the kernel's memory for it, for a moment.
+  while (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) sched_yield();
+}
+
+Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
+    : team_(std::move(team)),
+      track_(team_->track()),
+      rank_(team_->rank()),
+      size_(team_->size()),
+      memory_(std::size_t(size_)),
+      words_(std::size_t(size_)),
+      access_(std::size_t(size_), Access::none),
+      starts_(std::size_t(size_)),
+      waits_(std::size_t(size_)) {
+  memory_[std::size_t(rank_)] = mine;
+}
+
+// Others may be in the middle of what they do with our words, unless close() has taken them back.
+Window::~Window() {
+  if (exposed_) track_.end_exposure();
+  team::Team::close(std::move(team_));
+}
+
+void Window::close(std::unique_ptr<Window> window) {
+  if (window->words_offset_) window->team_->node().arena().free(window->words_offset_);
+}
+
+std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
+                                       std::span<const Memory> known, std::string& why) {
+  std::unique_ptr<Window> window(new Window(std::move(team), mine));
+  if (window->arrange(lies, known, why)) return window;
+  close(std::move(window));
+  return nullptr;
+}
+
+bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why) {
+  team::Node& node = team_->node();
+  const Memory& mine = memory_[std::size_t(rank_)];
+  Told told{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
+  if (auto offset = node.arena().allocate_zeroed(words_bytes(size_), team::line)) {
+    words_offset_ = told.words = *offset;
+    told.able = 1;
+  }
+  if (lies == Lies::in_segment && mine.bytes) told.memory = std::uint64_t(mine.base - node.segment().base());
+  const std::uint64_t seq = track_.next_slot();
+  std::memcpy(track_.reserve_slot(seq), &told, sizeof told);
+  track_.publish_slot(seq, sizeof told);
+  track_.meet_slots(seq);
+  bool able = true;
+  for (int m = 0; m < size_; ++m) {
+    Told theirs;
+    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&told) : track_.slot(m, seq), sizeof theirs);
+    able &= theirs.able != 0;
+    always_locked_ |= !theirs.barriers;
+    std::byte* const segment = team_->segment_of(m);
+    words_[std::size_t(m)] = reinterpret_cast<WindowWords*>(segment + theirs.words);
+    if (m == rank_) continue;
+    memory_[std::size_t(m)] = {theirs.bytes ? segment + theirs.memory : nullptr, theirs.bytes, theirs.unit};
+  }
+  if (!able) {
+    why = "a member lacks memory for the window's words";
+    return false;
+  }
+  if (lies == Lies::known)
+    for (int m = 0; m < size_; ++m) memory_[std::size_t(m)] = known[std::size_t(m)];
+  if (lies != Lies::anywhere) return true;
+  exposed_ = true;
+  if (!track_.meet_exposed({}, {mine.base, mine.bytes}, 0)) {
+    why = "its memory cannot be reached by all of its ranks";
+    return false;
+  }
+  for (int m = 0; m < size_; ++m)
+    if (m != rank_) memory_[std::size_t(m)].base = track_.recv_of(m);
+  return true;
+}
+
+// ---------------------------------------------------------------- waiting
+
+struct Window::WaitHost : waiting::Waiter {
+  WaitHost(Window& window, std::uint32_t what, std::uint32_t ticket, FunctionRef<bool(int)> lacks)
+      : Waiter{window.team_->node().progress}, window(window), what(what), ticket(ticket), lacks(lacks) {}
+  Window& window;
+  const std::uint32_t what, ticket;
+  FunctionRef<bool(int)> lacks;
+  WindowWords& own() { return window.words(window.rank_); }
+  Atomic<std::uint32_t>& bell() { return own().bell; }
+  void before_sleep() {
+    own().ticket.store(ticket, std::memory_order_relaxed);
+    own().asleep.store(what, std::memory_order_seq_cst);  // pairs with notify and ring_next
+    if (what >= for_lock) window.words(int(what - for_lock)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  }
+  void after_sleep() {
+    if (what >= for_lock) window.words(int(what - for_lock)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    own().asleep.store(awake, std::memory_order_relaxed);
+  }
+  void inspect(std::uint64_t elapsed) {
+    window.track_.inspect(
+        elapsed, [](void* context, int member) { return static_cast<WaitHost*>(context)->lacks(member); }, this);
+  }
+};
+
+// Until `flag()`, which who sets it tells us by notify() or ring_next(). `lacks(member)`: whether that one still owes
+// it.
+void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag,
+                      FunctionRef<bool(int)> lacks) {
+  if (flag()) return;
+  const waiting::Policy& policy = team_->node().policy();
+  if (!policy.crowded) {
+    for (int i = 0; i < 64; ++i) {
+      processor::pause();
+      if (flag()) return;
+    }
+  }
+  const struct Doing {
+    team::Track& track;
+    ~Doing() { track.leave(); }
+  } doing_it{track_};
+  track_.enter(doing(what));
+  waiting::wait_slowly(policy, flag, WaitHost(*this, what, ticket, lacks));
+}
+
+std::string describe(std::uint64_t doing) {
+  const auto what = std::uint32_t(doing);
+  if (what < for_lock) return "at a window, for what another rank does to it";
+  return "for the lock of rank " + std::to_string(what - for_lock) + " of a window";
+}
+
+void Window::ring(WindowWords& sleeper) {
+  sleeper.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(sleeper.bell);
+}
+
+// We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; crowds nap too
+// often for that.
+void Window::notify(int member) {
+  if (team_->node().policy().crowded) full_fence();
+  WindowWords& theirs = words(member);
+  if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
+}
+
+// Those whose turn it is now.
+void Window::ring_next(int target, Turn turn) {
+  if (words(target).lock.sleepers.load(std::memory_order_relaxed) == 0) return;
+  for (int m = 0; m < size_; ++m) {
+    WindowWords& theirs = words(m);
+    if (m == rank_ || theirs.asleep.load(std::memory_order_acquire) != for_lock + std::uint32_t(target)) continue;
+    if (turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);
+  }
+}
+
+}  // namespace nearfield::windows

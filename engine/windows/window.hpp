@@ -1,0 +1,142 @@
+// A window: memory of each member of a team that the others load, store and combine with, without its help.
+//
+//   creation     a team of its own; the members tell each other where their words and their memory lie. All of them can
+//                reach all of it, or none uses the window (refused)
+//   put, get     a copy by the origin, complete when it returns
+//   accumulate   atomics.cpp
+//   epochs       epochs.cpp: fence is a meeting of the team, post and complete are counters, locks are tickets
+//
+// What is complete at the origin is complete at the target once the origin has fenced: flush, unlock, complete, fence.
+// words.hpp tells who writes which word.
+//
+// Threads: any number may move data and use locks at the same time; what opens and closes epochs of all targets (fence,
+// start, complete, post, wait, lock_all) one at a time, as MPI asks.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/atomic_ref.hpp"
+#include "engine/base/function_ref.hpp"
+#include "engine/reducing/fold.hpp"
+#include "engine/track/track.hpp"
+#include "engine/windows/words.hpp"
+
+namespace nearfield::windows {
+
+// A member's memory, as we reach it.
+struct Memory {
+  std::byte* base = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint64_t unit = 1;  // bytes of one displacement
+};
+
+// How an operation may reach a target now.
+enum class Access : std::uint8_t { none, started, shared, exclusive, unchecked };
+
+class Window {
+ public:
+  // Where a member's memory lies: in its own segment, wherever all members can be told of, or at addresses that the
+  // caller knows of all members.
+  enum class Lies : std::uint8_t { in_segment, anywhere, known };
+
+  // Collective. nullptr: refused by all members alike, `why` says what for. `mine`: our memory, at our own address.
+  // `known`: of Lies::known, of each member. Throws team::Broken.
+  static std::unique_ptr<Window> create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
+                                        std::span<const Memory> known, std::string& why);
+  // Local: after a wait that was in vain.
+  ~Window();
+  // Local, after a meeting of all members that no operation follows.
+  static void close(std::unique_ptr<Window> window);
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  team::Team& team() const { return *team_; }
+  const Memory& memory(int member) const { return memory_[std::size_t(member)]; }
+  bool everywhere() const { return everywhere_.load(std::memory_order_relaxed); }
+  Access access(int target) const { return access_[std::size_t(target)]; }
+  bool accessible(int target) const { return everywhere() || access_[std::size_t(target)] != Access::none; }
+  bool several_threads = false;  // whether this process may be in several calls at once
+
+  // ---- epochs. Those that return bool: false, the call does not fit what is open, and nothing has been done.
+  void meet();  // of all members; what each has done before is complete
+  bool fence(bool opens, bool meets);
+  bool post(std::span<const int> origins, bool told);
+  bool start(std::span<const int> targets, bool waits);
+  bool complete();
+  bool wait();
+  bool test(bool& done);
+  bool lock(int target, bool exclusive, bool checked);
+  bool unlock(int target);
+  bool lock_all(bool checked);
+  bool unlock_all();
+  bool passive(int target) const { return all_locked_ || access_[std::size_t(target)] > Access::started; }
+  bool passive() const { return all_locked_ || locks_.load(std::memory_order_relaxed) > 0; }
+  bool idle() const { return !started_ && !posted_ && !passive(); }
+  // What we have done so far is complete, at all targets. On x86 stores keep their order, so what follows them waits
+  // for nothing; loads that follow must not be earlier.
+  static void flush() { full_fence(); }
+
+  // ---- accumulates (atomics.cpp)
+  struct Operation {
+    reducing::FoldFn fold = nullptr;  // nullptr: replaces, or leaves
+    reducing::Op op{};
+    reducing::Type type{};
+    bool replaces = false;
+    std::uint32_t bytes = 1;  // of one element, from one to the next
+  };
+  // `count` elements, dense at `at` in the target's memory and at `from`; `fetched`: where what was there before goes,
+  // nullptr: nowhere. Each element is done atomically. Throws team::Broken.
+  void accumulate(int target, std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
+                  const Operation& operation);
+  // One element of `bytes` bytes, which becomes `value` where it is `expected`; `fetched`: what was there.
+  void compare_and_swap(int target, std::byte* at, const std::byte* expected, const std::byte* value,
+                        std::byte* fetched, std::uint32_t bytes);
+
+ private:
+  Window(std::unique_ptr<team::Team> team, const Memory& mine);
+  struct WaitHost;
+  WindowWords& words(int member) const { return *words_[std::size_t(member)]; }
+  Towards& towards(int owner, int member) const {
+    return reinterpret_cast<Towards*>(words_[std::size_t(owner)] + 1)[member];
+  }
+  bool arrange(Lies lies, std::span<const Memory> known, std::string& why);
+  void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
+  void notify(int member);
+  void ring(WindowWords& sleeper);
+  void ring_next(int target, Turn turn);
+  void acquire(int target, bool exclusive);
+  void release(int target, bool exclusive);
+  void use_locks();
+  class Busy;
+  class Striped;
+  template <class Body>
+  bool as_single(Body body);
+
+  std::unique_ptr<team::Team> team_;
+  team::Track& track_;
+  const int rank_, size_;
+  std::vector<Memory> memory_;
+  std::vector<WindowWords*> words_;
+  std::vector<Access> access_;
+  std::size_t words_offset_ = 0;
+  bool exposed_ = false;
+  std::atomic<bool> everywhere_{false};  // an epoch to all targets: after a fence, between lock_all and unlock_all
+  bool all_locked_ = false, all_checked_ = false;
+  bool started_ = false, posted_ = false;
+  std::atomic<int> locks_{0};  // targets that we hold one by one; several threads add to it
+  void count_lock(int by) {
+    if (several_threads) locks_.fetch_add(by, std::memory_order_relaxed);
+    else locks_.store(locks_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  std::vector<int> targets_, origins_;
+  std::vector<std::uint32_t> starts_, waits_;  // so far that were told, by member
+  bool always_locked_ = false;                 // a member has no barrier on all processors
+};
+
+// The processors' barrier (membarrier); false: the kernel does not have it, or forbids it.
+bool register_for_barriers();
+void barrier_on_all_processors();
+
+}  // namespace nearfield::windows

@@ -1,0 +1,279 @@
+// Making and freeing windows, and whose they are.
+//
+//   the communicator has a team      else the host's: several nodes, another world, a rank without Nearfield
+//   the host makes a window of it    its handle; of MPI_Win_allocate, of memory of ours
+//   a team of the window's own       so that its epochs meet nobody else's
+//   all reach all of its memory      else the host's after all
+//
+// Each step is agreed on by all ranks. The host's windows are counted: while there are some, ranks that wait in our
+// calls look after the host in every round (law 3 of docs/architecture.md). The count is a hint to threads that wait;
+// nothing is ordered by it.
+#include <algorithm>
+#include <cstring>
+
+#include "mpi/shim/blocking.hpp"
+#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/hints.hpp"
+#include "mpi/shim/windows/window.hpp"
+
+namespace nearfield::mpi {
+
+namespace {
+
+using windows::Window;
+
+constexpr const char* no_large_form =
+    "this MPI library has no large-count form and the displacement unit exceeds an int";
+
+template <class Make>
+int made_by_host(const char* name, Make make) {
+  const HostCall blocks(host_calls(name));
+  return make();
+}
+void leave_to_host(WhoseWindow why) {
+  open_windows.fetch_add(1, std::memory_order_relaxed);
+  count_window(why);
+}
+template <class Make>
+int left_to_host(const char* name, WhoseWindow why, Make make) {
+  const int code = made_by_host(name, make);
+  if (code == MPI_SUCCESS) leave_to_host(why);
+  return code;
+}
+
+// The communicator, where its windows may be ours: the same on all ranks.
+Communicator* eligible(MPI_Comm comm) {
+  const Admission admitted = admit(comm);
+  Communicator* const c = admitted.communicator;
+  return c && c->team && !broken_off(*c) ? c : nullptr;
+}
+
+bool in_several_threads() {
+  int level = MPI_THREAD_SINGLE;
+  host.Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE || threads_in_sessions.load(std::memory_order_relaxed);
+}
+
+// Collective: makes a window of the host's ours. nullptr: it stays the host's, on all ranks.
+std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies lies, const windows::Memory& mine,
+                                    std::span<const windows::Memory> known) {
+  auto state = std::make_unique<OneSided>();
+  state->win = win;
+  auto team = separate_team(c);
+  std::string why = "its ranks cannot share memory";
+  if (team) state->window = Window::create(std::move(team), lies, mine, known, why);
+  if (!state->window) {
+    log_line(LogLevel::info, "the host serves a window of %d ranks: %s", c.size, why.c_str());
+    return nullptr;
+  }
+  count_window(WhoseWindow::ours);
+  state->window->several_threads = in_several_threads();
+  host.Comm_group(c.comm, &state->group);
+  return state;
+}
+
+// What a window lacks while it is being made cannot be agreed on any more.
+template <class Body>
+int making(Communicator& c, const char* function, Body body) {
+  return with_memory(c, c.comm, function, [&]() -> int {
+    try {
+      return body();
+    } catch (const team::Broken& broken) {
+      return raise(c.comm, function, broken);
+    }
+  });
+}
+
+template <class HostCall>
+int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm comm, MPI_Win* win, HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  return making(*c, name, [&] {
+    const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
+    if (auto state = take_over(*c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
+    else leave_to_host(WhoseWindow::reach);
+    return MPI_SUCCESS;
+  });
+}
+
+// Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
+Result<std::size_t> allocate_in_segment(MPI_Aint size, const memory::Wish* wish) {
+  if (size <= 0) return std::size_t{0};
+  memory::Arena& arena = node()->arena();
+  auto offset = arena.allocate(std::size_t(size), 4096, memory::Component::windows, wish);
+  if (offset) std::memset(node()->segment().base() + *offset, 0, std::size_t(size));
+  return offset;
+}
+
+// What a rank has for a window. `forced`: not what the program insists on, which is an error of all.
+enum class Ready : std::uint8_t { yes, no, forced };
+
+// Collective: the worst that a member of the team says.
+Ready agree(team::Track& track, Ready ours) {
+  const std::uint64_t seq = track.next_slot();
+  *track.reserve_slot(seq) = std::byte(ours);
+  track.publish_slot(seq, 1);
+  track.meet_slots(seq);
+  Ready worst = ours;
+  for (int m = 0; m < track.size(); ++m)
+    if (m != track.rank()) worst = std::max(worst, Ready(*track.slot(m, seq)));
+  return worst;
+}
+
+template <class HostCall>
+int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win,
+             HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  return making(*c, name, [&]() -> int {
+    const auto wish = placement_hint(info);
+    const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
+    const memory::Wish* const asked = own ? own : node()->placer().wish(memory::Component::windows);
+    const auto allocation = allocate_in_segment(size, own);
+    Ready ready = Ready::no;
+    if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
+    else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
+    const auto give_back = [&] {
+      if (allocation && *allocation) node()->arena().free(*allocation);
+    };
+    const Ready all = agree(c->team->track(), ready);
+    if (all != Ready::yes) give_back();
+    if (all == Ready::no) return left_to_host(name, WhoseWindow::reach, make);
+    if (all == Ready::forced) {
+      if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
+      return raise(comm, name,
+                   allocation ? "a rank has not the memory that it insists on" : allocation.error().text.c_str(),
+                   MPI_ERR_NO_MEM);
+    }
+    std::byte* const memory = *allocation ? node()->segment().base() + *allocation : nullptr;
+    const int code = made_by_host(name, [&] { return host.Win_create(memory, size, int(unit), info, comm, win); });
+    if (code != MPI_SUCCESS) {
+      give_back();
+      return code;
+    }
+    auto state = take_over(*c, *win, Window::Lies::in_segment, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
+    if (!state) {
+      made_by_host(name, [&] { return host.Win_free(win); });
+      give_back();
+      return left_to_host(name, WhoseWindow::reach, make);
+    }
+    state->allocation = *allocation;
+    state->allocated = true;
+    *static_cast<void**>(base) = memory;
+    adopt(std::move(state));
+    return MPI_SUCCESS;
+  });
+}
+
+// Puts the host's memory where the hint or NEARFIELD_MEMORY says; each rank its own part, with the pages at both ends.
+Ready place(const windows::Memory& memory, const memory::Wish* wish) {
+  constexpr std::uintptr_t page = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.base) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.bytes + page - 1) / page * page;
+  if (!memory.bytes) return Ready::yes;
+  auto* const at = reinterpret_cast<void*>(begin);
+  return node()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
+}
+
+template <class HostCall>
+int allocate_shared(const char* name, MPI_Info info, MPI_Comm comm, MPI_Win* win, HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  return making(*c, name, [&]() -> int {
+    std::vector<windows::Memory> known(std::size_t(c->size));
+    Ready ready = Ready::yes;
+    for (int m = 0; m < c->size; ++m) {
+      MPI_Aint bytes = 0;
+      int unit = 1;
+      void* at = nullptr;
+      if (host.Win_shared_query(*win, m, &bytes, &unit, &at) != MPI_SUCCESS) ready = Ready::no;
+      known[std::size_t(m)] = {static_cast<std::byte*>(at), std::uint64_t(bytes), std::uint64_t(unit)};
+    }
+    const windows::Memory& mine = known[std::size_t(c->rank)];
+    const auto wish = placement_hint(info);
+    if (!wish) ready = Ready::forced;
+    else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
+    const Ready all = agree(c->team->track(), ready);
+    if (all == Ready::forced) {
+      made_by_host(name, [&] { return host.Win_free(win); });
+      if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
+      return raise(comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
+    }
+    std::unique_ptr<OneSided> state;
+    if (all == Ready::yes) state = take_over(*c, *win, Window::Lies::known, mine, known);
+    if (state) adopt(std::move(state));
+    else leave_to_host(WhoseWindow::reach);
+    return MPI_SUCCESS;
+  });
+}
+
+}  // namespace
+
+int Win_create(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return create("MPI_Win_create", base, size, unit, comm, win,
+                [&] { return host.Win_create(base, size, unit, info, comm, win); });
+}
+int Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  if (!host.Win_create_c && unit > INT_MAX) return raise(comm, "MPI_Win_create_c", no_large_form);
+  return create("MPI_Win_create_c", base, size, unit, comm, win, [&] {
+    return host.Win_create_c ? host.Win_create_c(base, size, unit, info, comm, win)
+                             : host.Win_create(base, size, int(unit), info, comm, win);
+  });
+}
+int Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate", size, unit, info, comm, base, win,
+                  [&] { return host.Win_allocate(size, unit, info, comm, base, win); });
+}
+int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  if (!host.Win_allocate_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_c", no_large_form);
+  return allocate("MPI_Win_allocate_c", size, unit, info, comm, base, win, [&] {
+    return host.Win_allocate_c ? host.Win_allocate_c(size, unit, info, comm, base, win)
+                               : host.Win_allocate(size, int(unit), info, comm, base, win);
+  });
+}
+int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate_shared("MPI_Win_allocate_shared", info, comm, win,
+                         [&] { return host.Win_allocate_shared(size, unit, info, comm, base, win); });
+}
+int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  if (!host.Win_allocate_shared_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
+  return allocate_shared("MPI_Win_allocate_shared_c", info, comm, win, [&] {
+    return host.Win_allocate_shared_c ? host.Win_allocate_shared_c(size, unit, info, comm, base, win)
+                                      : host.Win_allocate_shared(size, int(unit), info, comm, base, win);
+  });
+}
+int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return left_to_host("MPI_Win_create_dynamic", WhoseWindow::dynamic,
+                      [&] { return host.Win_create_dynamic(info, comm, win); });
+}
+
+int Win_free(MPI_Win* win) {
+  constexpr const char* name = "MPI_Win_free";
+  OneSided* const ours = win ? one_sided(*win) : nullptr;
+  if (!ours) {
+    const int code = made_by_host(name, [&] { return host.Win_free(win); });
+    if (code == MPI_SUCCESS) open_windows.fetch_sub(1, std::memory_order_relaxed);
+    return code;
+  }
+  if (!ours->window->idle()) return raise_on(*win, name, "an epoch of the window is open", MPI_ERR_RMA_SYNC);
+  // What others still do to our memory ends with their part of this.
+  const int met = on_window(*win, name, [&] {
+    ours->window->meet();
+    return MPI_SUCCESS;
+  });
+  if (met != MPI_SUCCESS) return met;
+  std::unique_ptr<OneSided> state = disown(*win);
+  const int code = made_by_host(name, [&] { return host.Win_free(win); });
+  if (code != MPI_SUCCESS) {
+    adopt(std::move(state));
+    return code;
+  }
+  if (state->allocation) node()->arena().free(state->allocation);
+  host.Group_free(&state->group);
+  Window::close(std::move(state->window));
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,291 @@
+// Models of windows: the lock and its sleepers, the way from single instructions to stripe locks, post and start,
+// complete and wait. The members run engine/windows.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "tests/engine/model/members.hpp"
+
+namespace nearfield::testing {
+namespace {
+
+using windows::Lock;
+using windows::Window;
+
+#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
+#define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
+
+// What a run needs beyond its stacks, at the same places in every run.
+struct Run {
+  Lock lock;
+  Atomic<std::uint64_t> first, second;  // written by writers, equal whenever none is inside
+  Atomic<std::uint64_t> entered, inside, done;
+};
+Run run;
+
+void begin() {
+  std::destroy_at(&run);
+  std::construct_at(&run);
+}
+
+// What each member does, one after the other: 'w' writes, 'r' reads, under the lock.
+using Plan = std::vector<const char*>;
+
+void write_words() {
+  for (auto* word : {&run.first, &run.second}) put(word, get(word) + 1);
+}
+void read_words() {
+  const std::uint64_t first = get(&run.first);
+  require(get(&run.second) == first, "a writer among readers");
+}
+// After all that a member does.
+void check_sum(const Plan& plan) {
+  if (run.done.fetch_add(1) + 1 != plan.size()) return;
+  std::uint64_t writes = 0;
+  for (const char* each : plan)
+    for (; *each; ++each) writes += *each == 'w';
+  require(get(&run.first) == writes, "a writer among writers");
+}
+
+// ---------------------------------------------------------------- the lock alone
+Explored explore_lock(const Plan& plan, const Options& options = {}) {
+  const auto use = [](bool exclusive) {
+    const std::uint32_t ticket = run.lock.ask();
+    while (!run.lock.admits(ticket, exclusive)) pause_process();
+    require(run.entered.fetch_add(1, std::memory_order_relaxed) == ticket, "overtaken");
+    if (exclusive) {
+      write_words();
+    } else {
+      run.lock.enter();
+      read_words();
+    }
+    run.lock.leave(exclusive, false);
+  };
+  const std::function<void(int)> body = [&plan, use](int me) {
+    for (const char* each = plan[std::size_t(me)]; *each; ++each) use(*each == 'w');
+    check_sum(plan);
+  };
+  return explore(int(plan.size()), [&] { return begin(), body; }, options);
+}
+
+TEST(Lock, ExcludesAndIsHadInTurn) {
+  for (const Memory memory : {Memory::x86, Memory::language}) {
+    for (const Plan& plan : {Plan{"ww", "ww"}, {"wr", "wr"}, {"rw", "wr"}, {"rr", "ww"}, {"rr", "rr"}})
+      EXPECT_GOOD(explore_lock(plan, {.memory = memory})) << ::testing::PrintToString(plan);
+    for (const Plan& plan : {Plan{"w", "w", "w"}, {"w", "r", "r"}, {"w", "w", "r"}, {"r", "r", "r"}})
+      EXPECT_GOOD(explore_lock(plan, {.memory = memory, .preemptions = 3})) << ::testing::PrintToString(plan);
+    EXPECT_GOOD(explore_lock({"wr", "rw", "rr"}, {.memory = memory, .preemptions = 1}));
+    EXPECT_GOOD(explore_lock({"w", "r", "r", "w"}, {.memory = memory, .preemptions = 1}));
+  }
+  EXPECT_GT(explore_lock({"ww", "ww"}).states, 200u);
+}
+
+TEST(Lock, TheModelNotices) {
+  EXPECT_FOUND(explore_lock({"w", "w"}, {.mutation = {.split_updates = true}}));
+  EXPECT_FOUND(explore_lock({"r", "r", "w"}, {.preemptions = 4, .mutation = {.blind_compares = true}}));
+  EXPECT_FOUND(explore_lock({"w", "w"}, {.mutation = {.unordered = true}}));
+  for (const Plan& plan : {Plan{"w", "w"}, {"w", "r"}}) {
+    EXPECT_FOUND(explore_lock(plan, {.memory = Memory::language, .mutation = {.no_release = true}}));
+    EXPECT_FOUND(explore_lock(plan, {.memory = Memory::language, .mutation = {.no_acquire = true}}));
+  }
+}
+
+// None leaves before all are inside.
+Explored explore_together(int count, bool exclusive) {
+  const std::function<void(int)> body = [=](int) {
+    const std::uint32_t ticket = run.lock.ask();
+    while (!run.lock.admits(ticket, exclusive)) pause_process();
+    if (!exclusive) run.lock.enter();
+    run.inside.fetch_add(1);
+    while (run.inside.load() < std::uint64_t(count)) pause_process();
+    run.lock.leave(exclusive, false);
+  };
+  return explore(count, [&] { return begin(), body; });
+}
+
+TEST(Lock, ReadersHaveItTogether) {
+  EXPECT_GOOD(explore_together(2, false));
+  EXPECT_GOOD(explore_together(3, false));
+  EXPECT_FOUND(explore_together(2, true));
+}
+
+// Tickets wrap.
+TEST(Lock, GoesOnAfterItsLastTicket) {
+  begin();
+  Lock& lock = run.lock;
+  struct Words {
+    Atomic<std::uint32_t> sleepers, tickets;
+    Atomic<std::uint64_t> turn;
+  };
+  static_assert(sizeof(Words) == sizeof(Lock));
+  auto& words = reinterpret_cast<Words&>(lock);
+  words.tickets.store(~0u);
+  words.turn.store(~std::uint64_t{0});
+  const std::uint32_t writer = lock.ask(), reader = lock.ask(), last = lock.ask();
+  EXPECT_TRUE(lock.admits(writer, true));
+  EXPECT_FALSE(lock.admits(reader, false));
+  lock.leave(true, false);
+  EXPECT_TRUE(lock.admits(reader, false));
+  EXPECT_FALSE(lock.admits(last, true));
+  lock.enter();
+  EXPECT_FALSE(lock.admits(last, true));
+  lock.leave(false, false);
+  EXPECT_TRUE(lock.admits(last, true));
+}
+
+// ---------------------------------------------------------------- members of a window
+using Body = std::function<void(Window&, int)>;
+Explored explore_window(Members& members, const Body& body, const Options& options = {}) {
+  return explore(
+      members.count(),
+      [&] {
+        begin();
+        members.renew();
+        return [&](int i) { body(members.window(i), i); };
+      },
+      options);
+}
+
+Explored explore_members(Members& members, const Plan& plan, const Options& options = {}) {
+  const Body body = [&plan](Window& window, int me) {
+    for (const char* each = plan[std::size_t(me)]; *each; ++each) {
+      require(window.lock(0, *each == 'w', true), "not to be had");
+      if (*each == 'w') write_words();
+      else read_words();
+      require(window.unlock(0), "not held");
+    }
+    check_sum(plan);
+  };
+  return explore_window(members, body, options);
+}
+
+constexpr std::size_t room = 64;
+
+// In crowds, where members sleep soon, whoever gives a lock on does so by a read-modify-write: no wake is missed.
+TEST(Sleeping, ALockMissesNoWake) {
+  Members two({.count = 2, .sleeps = true, .window_bytes = room});
+  for (const Plan& plan : {Plan{"w", "w"}, {"w", "r"}, {"ww", "r"}, {"rw", "w"}}) {
+    const Explored explored = explore_members(two, plan, {.preemptions = 2});
+    EXPECT_GOOD(explored) << ::testing::PrintToString(plan);
+    EXPECT_EQ(explored.naps, 0) << explored.trace;
+  }
+  EXPECT_GT(explore_members(two, {"w", "w"}, {.mutation = {.no_wakes = true}}).naps, 0);
+  Members three({.count = 3, .sleeps = true, .window_bytes = room});
+  for (const Plan& plan : {Plan{"w", "w", "w"}, {"w", "r", "r"}, {"w", "r", "w"}}) {
+    const Explored explored = explore_members(three, plan, {.store_buffers = false, .preemptions = 1});
+    EXPECT_GOOD(explored) << ::testing::PrintToString(plan);
+    EXPECT_EQ(explored.naps, 0) << explored.trace;
+  }
+}
+
+// Elsewhere the writer looks for sleepers without a fence behind its store: a wake that is missed costs one nap.
+TEST(Sleeping, AMissedWakeOfALockCostsOneNap) {
+  Members two({.count = 2, .sleeps = true, .window_bytes = room});
+  const Plan plan{"w", "w"};
+  const Body body = [&plan, &two](Window& window, int me) {
+    require(window.lock(0, true, true), "not to be had");
+    write_words();
+    two.node(me).policy().crowded = false;
+    require(window.unlock(0), "not held");
+    check_sum(plan);
+  };
+  const Explored explored = explore_window(two, body);
+  EXPECT_GOOD(explored);
+  EXPECT_EQ(explored.naps, 1);
+  EXPECT_EQ(explore_window(two, body, {.store_buffers = false}).naps, 0);
+}
+
+// ---------------------------------------------------------------- atomicity
+// Adds the first word of an element, as a kernel does.
+void add_words(void* const* outs, std::size_t, const void* const* ins, std::size_t, std::size_t) {
+  std::uint64_t operand;
+  std::memcpy(&operand, ins[1], sizeof operand);
+  put(outs[0], get(ins[0]) + operand);
+}
+
+// What each member adds to one word: 's' by an instruction if it may, 'l' under locks.
+Explored explore_adding(Members& members, const Plan& plan, const Options& options = {}) {
+  const Body body = [&plan](Window& window, int me) {
+    std::byte* const at = window.memory(0).base;
+    const std::uint64_t one[2] = {1, 0};
+    const auto* const from = reinterpret_cast<const std::byte*>(one);
+    std::uint64_t sum = 0;
+    for (const char* each = plan[std::size_t(me)]; *each; ++each)
+      window.accumulate(0, at, from, nullptr, 1,
+                        {add_words, reducing::Op::sum, reducing::Type::u64, false, *each == 's' ? 8u : 16u});
+    if (run.done.fetch_add(1) + 1 != plan.size()) return;
+    for (const char* each : plan) sum += std::strlen(each);
+    require(get(at) == sum, "an update is lost");
+  };
+  return explore_window(members, body, options);
+}
+
+TEST(Accumulates, NoneIsLostWhenAWindowGoesOverToLocks) {
+  Members two({.count = 2, .window_bytes = room}), three({.count = 3, .window_bytes = room});
+  for (const Memory memory : {Memory::x86, Memory::language}) {
+    for (const Plan& plan : {Plan{"s", "l"}, {"ss", "l"}, {"s", "ls"}, {"l", "l"}})
+      EXPECT_GOOD(explore_adding(two, plan, {.memory = memory})) << ::testing::PrintToString(plan);
+    for (const Plan& plan : {Plan{"s", "s", "l"}, {"s", "l", "l"}})
+      EXPECT_GOOD(explore_adding(three, plan, {.memory = memory, .preemptions = 1})) << ::testing::PrintToString(plan);
+  }
+}
+
+TEST(Accumulates, TheModelNotices) {
+  Members two({.count = 2, .window_bytes = room});
+  for (const Memory memory : {Memory::x86, Memory::language}) {
+    // Who is in an instruction has said so too late.
+    EXPECT_FOUND(explore_adding(two, {"s", "l"}, {.memory = memory, .mutation = {.no_barriers = true}}));
+    EXPECT_FOUND(explore_adding(two, {"s", "l"}, {.memory = memory, .mutation = {.split_updates = true}}));
+  }
+  // It is the store buffer alone.
+  EXPECT_GOOD(explore_adding(two, {"s", "l"}, {.store_buffers = false, .mutation = {.no_barriers = true}}));
+  EXPECT_FOUND(explore_adding(two, {"l", "l"}, {.memory = Memory::language, .mutation = {.no_release = true}}));
+  EXPECT_FOUND(explore_adding(two, {"l", "l"}, {.memory = Memory::language, .mutation = {.no_acquire = true}}));
+}
+
+// ---------------------------------------------------------------- post, start, complete, wait
+// The first member exposes its word to all others, `rounds` times; each of them writes its own one.
+Explored explore_exposing(Members& members, int rounds, const Options& options = {}) {
+  const Body body = [&members, rounds](Window& window, int me) {
+    std::vector<int> others;
+    for (int m = 1; m < members.count(); ++m) others.push_back(m);
+    const int first[] = {0};
+    std::byte* const words = window.memory(0).base;
+    for (std::uint64_t round = 1; round <= std::uint64_t(rounds); ++round) {
+      if (me == 0) {
+        require(window.post(others, true), "exposed already");
+        require(window.wait(), "not exposed");
+        for (const int m : others) require(get(words + 8 * m) == round, "complete, and not there");
+      } else {
+        require(window.start(first, true), "started already");
+        require(get(words + 8 * me) == round - 1, "written too early");
+        put(words + 8 * me, round);
+        require(window.complete(), "not started");
+      }
+    }
+  };
+  return explore_window(members, body, options);
+}
+
+TEST(Exposing, WhatIsCompleteIsThere) {
+  Members two({.count = 2, .window_bytes = room}), three({.count = 3, .window_bytes = room});
+  for (const Memory memory : {Memory::x86, Memory::language}) {
+    EXPECT_GOOD(explore_exposing(two, 2, {.memory = memory}));
+    EXPECT_GOOD(explore_exposing(three, 2, {.memory = memory, .preemptions = 2}));
+  }
+  EXPECT_FOUND(explore_exposing(two, 1, {.mutation = {.unordered = true}}));
+  EXPECT_FOUND(explore_exposing(two, 1, {.memory = Memory::language, .mutation = {.no_release = true}}));
+  EXPECT_FOUND(explore_exposing(two, 1, {.memory = Memory::language, .mutation = {.no_acquire = true}}));
+}
+
+TEST(Exposing, CrowdsMissNoWake) {
+  Members two({.count = 2, .sleeps = true, .window_bytes = room});
+  const Explored explored = explore_exposing(two, 2);
+  EXPECT_GOOD(explored);
+  EXPECT_EQ(explored.naps, 0) << explored.trace;
+  EXPECT_GT(explore_exposing(two, 1, {.mutation = {.no_wakes = true}}).naps, 0);
+}
+
+}  // namespace
+}  // namespace nearfield::testing

@@ -1,0 +1,70 @@
+/* Allocates 3 MiB with each hint that is given as KEY=VALUE[+KEY=VALUE], and says what came of it; and whether hwloc is
+   loaded at the end. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { bytes = 3 << 20, message = 5000, rounds = 40 };
+
+static const char* outcome(int code) {
+  if (code == MPI_SUCCESS) return "there";
+  int class = 0;
+  MPI_Error_class(code, &class);
+  return class == MPI_ERR_NO_MEM ? "MPI_ERR_NO_MEM" : class == MPI_ERR_INFO_VALUE ? "MPI_ERR_INFO_VALUE" : "?";
+}
+
+static int maps_name(const char* name) {
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  char line[4096];
+  int found = 0;
+  while (maps && fgets(line, sizeof line, maps)) found |= strstr(line, name) != NULL;
+  if (maps) fclose(maps);
+  return found;
+}
+
+static MPI_Info read_hints(const char* text) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  char* const copy = strdup(text);
+  char* rest = NULL;
+  for (char* hint = strtok_r(copy, "+", &rest); hint; hint = strtok_r(NULL, "+", &rest)) {
+    char* const value = strchr(hint, '=');
+    *value = 0;
+    MPI_Info_set(info, hint, value + 1);
+  }
+  free(copy);
+  return info;
+}
+
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  for (int i = 1; i < argc; ++i) {
+    MPI_Info info = read_hints(argv[i]);
+    double* memory = NULL;
+    const int code = MPI_Alloc_mem(bytes, info, &memory);
+    MPI_Info_free(&info);
+    if (rank == 0) printf("%s: %s\n", argv[i], outcome(code));
+    if (code != MPI_SUCCESS) continue;
+    const int count = bytes / sizeof(double) / 2;
+    for (int k = 0; k < count; ++k) memory[k] = rank + k;
+    MPI_Allreduce(memory, memory + count, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    for (int k = 0; k < count; ++k)
+      if (memory[count + k] != (double)size * k + size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 2);
+    MPI_Free_mem(memory);
+  }
+  /* Fastboxes and copy buffers. */
+  char out[message] = {0}, in[message];
+  for (int i = 0; i < rounds; ++i)
+    for (int length = 50; length <= message; length *= 100)
+      MPI_Sendrecv(out, length, MPI_BYTE, (rank + 1) % size, 0, in, length, MPI_BYTE, (rank + size - 1) % size, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (rank == 0) puts(maps_name("libhwloc") ? "good, with hwloc" : "good, without hwloc");
+  MPI_Finalize();
+  return 0;
+}
