@@ -9,9 +9,11 @@
 // Both copy at the same time, in pieces. Buffers are taken back when they are released, the oldest first, so each of
 // them rests for the span of them all; stores to lines that the receiver still has in its cache would wait for it.
 //
-// Nobody waits for what others hold: a message begins only while an eighth of all is free, one that nobody has matched
-// holds an eighth at most and goes on only while a quarter is free, so those that are matched always find something. A
-// message that finds nothing to begin with travels in its record, or stays where it is (transfer.cpp).
+// A message begins only while an eighth of all is free, one that nobody has matched holds an eighth at most and goes on
+// only while a quarter is free, so those that are matched mostly find something. Nobody waits for what others hold,
+// though: what is free may lie in pieces, or be held by messages that are received last, and a receiver releases a
+// buffer only when it has the next one. A matched message that finds nothing goes on through the spare buffer. One that
+// finds nothing to begin with travels in its record, or stays where it is (transfer.cpp).
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -74,15 +76,23 @@ Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uin
   return offset ? &prepare_buffer(offset, whole) : nullptr;
 }
 
-// For a message that is matched, when there is no other: the two halves in turn.
+// For one message that is matched, when there is no other: the two halves in turn. The next one has them when the
+// receiver of the last one has read both.
 Buffer* Messenger::take_spare(Request& request, std::uint64_t& offset) {
-  if (spare_user_ && spare_user_ != request.transfer) return nullptr;
   constexpr std::uint64_t half = spare_buffer_bytes / 2;
+  auto released = [&](unsigned turn) {  // pairs with drain_buffers
+    return own_buffer(spare_buffer() + turn % 2 * half).released.load(std::memory_order_acquire) != 0;
+  };
+  if (!spare_user_) {
+    for (unsigned turn = 0; turn < std::min(spare_turn_, 2u); ++turn)
+      if (!released(turn)) return nullptr;
+    spare_turn_ = 0;
+  } else if (spare_user_ != &request || (spare_turn_ >= 2 && !released(spare_turn_))) {
+    return nullptr;
+  }
+  spare_user_ = &request;
   offset = spare_buffer() + spare_turn_ % 2 * half;
-  // pairs with drain_buffers
-  if (spare_turn_ >= 2 && own_buffer(offset).released.load(std::memory_order_acquire) == 0) return nullptr;
   ++spare_turn_;
-  spare_user_ = request.transfer;
   return &prepare_buffer(offset, half);
 }
 
@@ -195,10 +205,9 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
       request.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
   if (!matched && chain.position >= buffers_->span() / 8) return false;
   std::uint64_t offset;
-  Buffer* next = nullptr;
-  const bool spare = request.transfer && request.transfer == spare_user_;
-  if (!spare) next = take_buffer(length - chain.position, matched ? 0 : buffers_->span() / 4, offset);
-  if (!next && request.transfer && (spare || !chain.first)) next = take_spare(request, offset);
+  const std::size_t spared = !chain.buffer ? buffers_->span() / 8 : matched ? 0 : buffers_->span() / 4;
+  Buffer* next = take_buffer(length - chain.position, spared, offset);
+  if (!next && matched) next = take_spare(request, offset);
   if (!next) return false;
   begin_buffer(request, *next);
   if (chain.buffer) {
@@ -272,6 +281,7 @@ bool Messenger::pump_chain(Request& request, Guard& guard) {
 
 void Messenger::end_chain(Request& request) {
   const Chain& chain = request.chain;
+  if (spare_user_ == &request) spare_user_ = nullptr;
   if (!chain.first) return;
   lend_buffer(chain.first);
   if (chain.buffer != chain.first) lend_buffer(chain.buffer);

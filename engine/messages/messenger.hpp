@@ -271,9 +271,9 @@ class Messenger final : public waiting::Source {
   std::uint64_t in_record_ = 0;      // up to which they travel with their record
   std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
   std::size_t lent_begin_ = 0, lent_end_ = 0;
-  const Transfer* spare_user_ = nullptr;
-  unsigned spare_turn_ = 0;                 // how often a half of the spare buffer was taken for it
-  std::vector<std::uint64_t> closed_;       // contexts
+  const Request* spare_user_ = nullptr;
+  unsigned spare_turn_ = 0;            // how often a half of the spare buffer was taken for it, or for the last one
+  std::vector<std::uint64_t> closed_;  // contexts
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
   std::atomic<std::uint32_t> closed_by_anyone_{0};
   struct Reached {

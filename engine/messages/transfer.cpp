@@ -228,10 +228,6 @@ void Messenger::reclaim() {
       continue;
     }
     free_transfers_.push_back(retired);
-    if (spare_user_ == &t) {
-      spare_user_ = nullptr;
-      spare_turn_ = 0;
-    }
     retired_[i] = retired_.back();
     retired_.pop_back();
   }

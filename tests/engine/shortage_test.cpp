@@ -80,52 +80,110 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
   }
 }
 
-// A large message whose sender has no memory for copy buffers goes through its spare ones, several at once as well.
+// Messages of rank 0 to rank 1, several at once.
+class Exchange {
+ public:
+  static constexpr std::size_t bytes = 300'000, several = 5;
+  Exchange(Messenger& messenger, int rank) : messenger_(messenger), rank_(rank), data_(several * bytes) {}
+
+  void start(std::size_t count, int round) {
+    count_ = count, round_ = round;
+    for (std::size_t i = 0; i < count; ++i) {
+      Request& r = requests_[i];
+      if (rank_ == 0) std::memset(at(i), value(i), bytes);
+      r.is_send = rank_ == 0;
+      r.member = 1 - rank_;
+      r.envelope = {1, 0, int(i)};
+      r.data = {at(i), bytes, {}};
+      messenger_.start(r);
+    }
+  }
+  bool wait() {
+    bool good = true;
+    for (std::size_t i = 0; i < count_; ++i) {
+      messenger_.wait(requests_[i]);
+      good &= requests_[i].trouble == messages::Trouble::none;
+      for (std::size_t k = 0; k < bytes; k += 97) good &= at(i)[k] == std::byte(value(i));
+    }
+    return good;
+  }
+
+ private:
+  std::byte* at(std::size_t i) { return data_.data() + i * bytes; }
+  int value(std::size_t i) const { return (round_ * 10 + int(i) + 1) & 255; }
+
+  Messenger& messenger_;
+  int rank_;
+  std::vector<std::byte> data_;
+  Request requests_[several];
+  std::size_t count_ = 0;
+  int round_ = 0;
+};
+
+// What the sender has of its copy buffers from the second round on.
+enum class Left { none, one, pieces };
+
+void leave(Node& node, Left left) {
+  memory::CopyBuffers& buffers = node.copy_buffers();
+  constexpr std::size_t whole = 64 << 10, piece = 2 << 10;
+  std::size_t one = left == Left::one ? buffers.take(whole) : 0;
+  std::vector<std::size_t> taken;
+  if (left == Left::pieces)
+    while (const std::size_t offset = buffers.take(piece)) taken.push_back(offset);
+  use_up_buffers(node);
+  if (one) buffers.put_back(one, whole);
+  for (std::size_t i = 0; i < taken.size(); i += 2) buffers.put_back(taken[i], piece);
+}
+
+// Large messages whose sender has next to no copy buffers go through its spare ones, several at once as well. The first
+// message makes transfers.
 TEST(Shortage, MatchedMessagesStillArrive) {
   Settings settings;
   settings.protocol = Protocol::copy_buffers;
-  EXPECT_EQ(0, run_processes(
-                   2, 60,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     auto created = Team::create(node, rank, size, bootstrap);
-                     if (!created) return false;
-                     auto messenger = Messenger::create(**created, bootstrap, false);
-                     if (!messenger) return false;
-                     Messenger& m = **messenger;
-                     constexpr std::size_t bytes = 300'000, several = 5;
-                     std::vector<std::byte> data(several * bytes);
-                     // The first message of all makes transfers.
-                     auto exchange = [&](std::size_t count, std::size_t length, int round) {
-                       Request requests[several];
-                       for (std::size_t i = 0; i < count; ++i) {
-                         Request& r = requests[i];
-                         std::byte* const at = data.data() + i * bytes;
-                         if (rank == 0) std::memset(at, round * 10 + int(i) + 1, length);
-                         r.is_send = rank == 0;
-                         r.member = 1 - rank;
-                         r.envelope = {1, 0, int(i)};
-                         r.data = {at, length, {}};
-                         m.start(r);
-                       }
-                       bool good = true;
-                       for (std::size_t i = 0; i < count; ++i) {
-                         m.wait(requests[i]);
-                         const std::byte* const at = data.data() + i * bytes;
-                         for (std::size_t k = 0; k < length; k += 97)
-                           good &= requests[i].trouble == messages::Trouble::none &&
-                                   at[k] == std::byte(round * 10 + int(i) + 1);
-                       }
-                       return good;
-                     };
-                     // Transfers exist, but all copy buffers are taken away.
-                     if (!exchange(1, bytes, 0)) return false;
-                     if (rank == 0) run_out_of_memory(node), use_up(node), use_up_buffers(node);
-                     for (int round = 1; round < 20; ++round)
-                       if (!exchange(several, bytes, round)) return false;
-                     messenger->release();
-                     return true;
-                   },
-                   settings));
+  for (const Left left : {Left::none, Left::one, Left::pieces}) {
+    auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+      auto created = Team::create(node, rank, size, bootstrap);
+      if (!created) return false;
+      auto messenger = Messenger::create(**created, bootstrap, false);
+      if (!messenger) return false;
+      Exchange exchange(**messenger, rank);
+      exchange.start(1, 0);
+      if (!exchange.wait()) return false;
+      if (rank == 0) run_out_of_memory(node), use_up(node), leave(node, left);
+      for (int round = 1; round < 20; ++round) {
+        exchange.start(Exchange::several, round);
+        if (!exchange.wait()) return false;
+      }
+      messenger->release();
+      return true;
+    };
+    EXPECT_EQ(0, run_processes(2, 60, body, settings)) << int(left);
+  }
+}
+
+// Buffers go to others after a message has begun: it holds one, nobody has received it yet.
+TEST(Shortage, AMessageThatHasBegunStillArrives) {
+  Settings settings;
+  settings.protocol = Protocol::copy_buffers;
+  for (const Left left : {Left::none, Left::one, Left::pieces}) {
+    auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+      auto created = Team::create(node, rank, size, bootstrap);
+      if (!created) return false;
+      auto messenger = Messenger::create(**created, bootstrap, false);
+      if (!messenger) return false;
+      Exchange exchange(**messenger, rank);
+      for (int round = 0; round < 5; ++round) {
+        if (rank == 0) exchange.start(Exchange::several, round);
+        if (rank == 0 && round == 0) leave(node, left);
+        bootstrap.meet();
+        if (rank == 1) exchange.start(Exchange::several, round);
+        if (!exchange.wait()) return false;
+      }
+      messenger->release();
+      return true;
+    };
+    EXPECT_EQ(0, run_processes(2, 60, body, settings)) << int(left);
+  }
 }
 
 TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
