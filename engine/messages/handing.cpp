@@ -84,13 +84,15 @@ Buffer* Messenger::take_spare(Request& request, std::uint64_t& offset) {
     return own_buffer(spare_buffer() + turn % 2 * half).released.load(std::memory_order_acquire) != 0;
   };
   if (!spare_user_) {
+    const bool gone = spare_turn_ && peer_[spare_member_]->gone();  // nobody reads them any more
     for (unsigned turn = 0; turn < std::min(spare_turn_, 2u); ++turn)
-      if (!released(turn)) return nullptr;
+      if (!gone && !released(turn)) return nullptr;
     spare_turn_ = 0;
   } else if (spare_user_ != &request || (spare_turn_ >= 2 && !released(spare_turn_))) {
     return nullptr;
   }
   spare_user_ = &request;
+  spare_member_ = request.member;
   offset = spare_buffer() + spare_turn_ % 2 * half;
   ++spare_turn_;
   return &prepare_buffer(offset, half);

@@ -155,6 +155,7 @@ void Messenger::abandon(Request& request) {
     // Its Transfer stays as it is: the other side may still look at it.
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
+    if (request.is_send) end_chain(request);
   }
   disinherit(request);
   node_.reach().noticeboard.put_back(request.slot);

@@ -272,6 +272,7 @@ class Messenger final : public waiting::Source {
   std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
   std::size_t lent_begin_ = 0, lent_end_ = 0;
   const Request* spare_user_ = nullptr;
+  int spare_member_ = 0;               // to whom it sends, or the last one did
   unsigned spare_turn_ = 0;            // how often a half of the spare buffer was taken for it, or for the last one
   std::vector<std::uint64_t> closed_;  // contexts
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed

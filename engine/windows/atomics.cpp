@@ -171,6 +171,8 @@ void combine_alone(std::byte* at, const std::byte* from, std::byte* fetched, std
     const void* const ins[] = {at, from};
     void* const outs[] = {at};
     operation.fold(outs, 1, ins, 2, count);
+  } else if (operation.call) {
+    operation.call(operation, from, at, count);
   } else if (operation.replaces) {
     copying::copy(at, from, count * operation.bytes);
   }
@@ -183,7 +185,7 @@ void Window::accumulate(int target, std::byte* at, const std::byte* from, std::b
   const std::uint32_t bytes = operation.bytes;
   if (access(target) == Access::exclusive && !several_threads)
     return combine_alone(at, from, fetched, count, operation);
-  if (count <= most_singles && is_single(at, bytes)) {
+  if (count <= most_singles && !operation.call && is_single(at, bytes)) {
     const bool done = as_single([&] {
       switch (bytes) {
         case 1: return combine_all<std::uint8_t>(at, from, fetched, count, operation);

@@ -80,11 +80,15 @@ class Window {
 
   // ---- accumulates (atomics.cpp)
   struct Operation {
-    reducing::FoldFn fold = nullptr;  // nullptr: replaces, or leaves
+    reducing::FoldFn fold = nullptr;  // nullptr: replaces, leaves, or calls
     reducing::Op op{};
     reducing::Type type{};
     bool replaces = false;
     std::uint32_t bytes = 1;  // of one element, from one to the next
+    // What no kernel does: at[i] = from[i] (op) at[i], under locks alone. `context` is the caller's.
+    using Call = void (*)(const Operation&, const std::byte* from, std::byte* at, std::uint64_t count);
+    Call call = nullptr;
+    std::uint64_t context[2] = {};
   };
   // `count` elements, dense at `at` in the target's memory and at `from`; `fetched`: where what was there before goes,
   // nullptr: nowhere. Each element is done atomically. Throws team::Broken.

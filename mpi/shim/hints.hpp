@@ -14,4 +14,7 @@ std::string hint(MPI_Info info, const char* key);
 // hint.
 Result<std::optional<memory::Wish>> placement_hint(MPI_Info info);
 
+// At what multiple of bytes memory should begin: a page's, or more by the hint `mpi_minimum_memory_alignment`.
+std::size_t alignment_hint(MPI_Info info);
+
 }  // namespace nearfield::mpi

@@ -1,5 +1,7 @@
 // MPI_Alloc_mem and the hints on memory.
 #include <algorithm>
+#include <bit>
+#include <cstdlib>
 #include <string_view>
 
 #include "mpi/shim/collectives/carry.hpp"
@@ -40,6 +42,13 @@ Result<std::optional<memory::Wish>> placement_hint(MPI_Info info) {
   return std::optional(std::move(*wish));
 }
 
+std::size_t alignment_hint(MPI_Info info) {
+  constexpr std::size_t page = 4096, most = std::size_t{1} << 30;
+  if (info == MPI_INFO_NULL) return page;
+  const std::size_t asked = std::strtoull(hint(info, "mpi_minimum_memory_alignment").c_str(), nullptr, 10);
+  return std::has_single_bit(asked) && asked <= most ? std::max(page, asked) : page;
+}
+
 // Memory from our segment: peers load and store it directly.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Node* const n = node();
@@ -47,7 +56,7 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   const auto wish = placement_hint(info);
   if (!wish) return raise(host.world, "MPI_Alloc_mem", wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
   const memory::Wish* const own = *wish ? &**wish : nullptr;
-  const auto offset = n->arena().allocate(std::size_t(size), 4096, memory::Component::alloc_mem, own);
+  const auto offset = n->arena().allocate(std::size_t(size), alignment_hint(info), memory::Component::alloc_mem, own);
   if (offset) {
     *static_cast<void**>(base_pointer) = n->segment().base() + *offset;
     return MPI_SUCCESS;

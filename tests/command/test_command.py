@@ -226,8 +226,15 @@ def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.Monk
         assert "did not end within" in why
     with pytest.raises(ValueError, match="put, 2 ranks, mpich"):
         run_bench(["put"], [2], [mine], ["mpich"], ["warm"], 0.005)
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(mine) in _text(path).split("\0")]
-    assert not left, [_text(path) for path in left]
+
+    def left() -> list[str]:
+        texts = [_text(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+        return [text for text in texts if str(mine) in text.split("\0")]
+
+    until = time.monotonic() + 10  # what was killed takes a moment to end
+    while left() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left()
 
 
 def test_short_loops_begin_afresh(tmp_path: Path) -> None:

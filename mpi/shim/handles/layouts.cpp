@@ -150,7 +150,8 @@ bool flatten_named(MPI_Datatype type, Builder& out) {
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS)
     return false;
-  basic.add(find_type(type));
+  const TypeInfo* const known = find_type(type);
+  basic.add(known ? known : find_other_type(type));
   if (low == 0 && (extent == size || keeps_gaps)) {
     out.add(0, std::uint64_t(extent));
     return true;

@@ -4,6 +4,8 @@
 
 #include <complex>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 namespace nearfield::mpi {
 namespace {
@@ -53,7 +55,7 @@ void add(MPI_Datatype handle, Type type, bool fortran_integer = false) {
   host.Type_get_extent(handle, &low, &extent);
   // A host may be built with other sizes than we expect (long double, Fortran kinds): such a type is only moved.
   if (std::size_t(extent) != reducing::size_of(type)) type = Type::none;
-  types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes, fortran_integer});
+  types.add(handle, {type, std::uint32_t(bytes), low == 0 && extent == bytes, fortran_integer, handle});
 }
 
 constexpr Type signed_type(std::size_t bytes) {
@@ -155,6 +157,19 @@ void bind_types() {
 }
 
 const TypeInfo* find_type(MPI_Datatype type) { return types.find(type); }
+
+const TypeInfo* find_other_type(MPI_Datatype type) {
+  static std::mutex mutex;
+  static auto& others = *new std::map<std::uint64_t, TypeInfo>;  // never destroyed: threads may outlive main
+  MPI_Count bytes = 0;
+  MPI_Aint low = 0, extent = 0;
+  if (host.Type_size_x(type, &bytes) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
+      bytes <= 0 || low != 0 || extent != bytes)
+    return nullptr;
+  const std::lock_guard lock(mutex);
+  const TypeInfo info{Type::none, std::uint32_t(bytes), true, false, type};
+  return &others.try_emplace((std::uint64_t)type, info).first->second;
+}
 
 std::optional<Op> find_op(MPI_Op op) {
   const Op* known = ops.find(op);

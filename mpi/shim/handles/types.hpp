@@ -14,6 +14,7 @@ struct TypeInfo {
   std::uint32_t bytes;   // size of the type signature
   bool dense;            // an array of them has no gaps and needs no packing
   bool fortran_integer;  // logical operators are not defined on it; what a host makes of them is its business
+  MPI_Datatype handle;
 };
 
 // Builds the tables; call once, before any look-up.
@@ -21,6 +22,9 @@ void bind_types();
 
 // nullptr for everything that is not a predefined type that we know.
 const TypeInfo* find_type(MPI_Datatype type);
+// Of a predefined type that find_type does not know (Fortran's parameterised kinds, types of one host): it is moved,
+// and combined by the host. nullptr: it has gaps. Such types are never freed, nor is this.
+const TypeInfo* find_other_type(MPI_Datatype type);
 
 std::optional<reducing::Op> find_op(MPI_Op op);
 

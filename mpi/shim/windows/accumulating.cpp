@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "engine/memory/temporaries.hpp"
+#include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/windows/target.hpp"
 
@@ -47,16 +48,41 @@ bool is_no_op(MPI_Op op) {
   return op == no_op;
 }
 
+void combine_by_host(const windows::Window::Operation& operation, const std::byte* from, std::byte* at,
+                     std::uint64_t count) {
+  constexpr std::uint64_t most = 1 << 20;  // elements: what an int counts on every host
+  const auto type = (MPI_Datatype)operation.context[0];
+  const auto op = (MPI_Op)operation.context[1];
+  for (std::uint64_t i = 0; i < count; i += most)
+    if (host.Reduce_local(from + i * operation.bytes, at + i * operation.bytes, int(std::min(most, count - i)), type,
+                          op) != MPI_SUCCESS)
+      throw team::Broken("the host's MPI_Reduce_local failed");
+}
+
+// Whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+bool host_combines(MPI_Op op, const TypeInfo& type) {
+  const ErrorsReturned world(host.world), self(host.self);
+  std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
+  return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
+}
+
 // What is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
 bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
   static const MPI_Op replace = MPI_REPLACE;
+  static const MPI_Datatype character = MPI_CHAR;
+  constexpr reducing::Type as_number = std::is_signed_v<char> ? reducing::Type::i8 : reducing::Type::u8;
   operation = {};
-  operation.type = type.type;
+  operation.type = type.handle == character ? as_number : type.type;
   operation.bytes = Elements::bytes_of(type);
   if (const auto known = find_op(op)) {
     operation.op = *known;
-    operation.fold = reducing::fold(*known, type.type);
-    return operation.fold != nullptr;
+    operation.fold = reducing::fold(*known, operation.type);
+    if (operation.fold) return true;
+    if (!type.dense || !host_combines(op, type)) return false;
+    operation.call = combine_by_host;
+    operation.context[0] = (std::uint64_t)type.handle;
+    operation.context[1] = (std::uint64_t)op;
+    return true;
   }
   operation.replaces = op == replace;
   return operation.replaces || is_no_op(op);
@@ -202,7 +228,8 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, 
 
 // Integers, truth values and bytes: what MPI compares.
 bool compares(const TypeInfo& info) {
-  return reducing::associative(info.type) && info.dense && std::has_single_bit(info.bytes);
+  return (reducing::associative(info.type) || info.type == reducing::Type::character) && info.dense &&
+         std::has_single_bit(info.bytes) && info.bytes <= 8;
 }
 
 }  // namespace

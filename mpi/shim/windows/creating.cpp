@@ -13,6 +13,7 @@
 
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/hints.hpp"
 #include "mpi/shim/windows/window.hpp"
 
@@ -98,10 +99,10 @@ int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm 
 }
 
 // Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
-Result<std::size_t> allocate_in_segment(MPI_Aint size, const memory::Wish* wish) {
+Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish) {
   if (size <= 0) return std::size_t{0};
   memory::Arena& arena = node()->arena();
-  auto offset = arena.allocate(std::size_t(size), 4096, memory::Component::windows, wish);
+  auto offset = arena.allocate(std::size_t(size), align, memory::Component::windows, wish);
   if (offset) std::memset(node()->segment().base() + *offset, 0, std::size_t(size));
   return offset;
 }
@@ -130,7 +131,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
     const memory::Wish* const asked = own ? own : node()->placer().wish(memory::Component::windows);
-    const auto allocation = allocate_in_segment(size, own);
+    const auto allocation = allocate_in_segment(size, alignment_hint(info), own);
     Ready ready = Ready::no;
     if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
     else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
@@ -147,10 +148,15 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
                    MPI_ERR_NO_MEM);
     }
     std::byte* const memory = *allocation ? node()->segment().base() + *allocation : nullptr;
-    const int code = made_by_host(name, [&] { return host.Win_create(memory, size, int(unit), info, comm, win); });
-    if (code != MPI_SUCCESS) {
+    // Hosts that reach other processes' memory by none of their own ways have windows of their memory alone.
+    const int code = made_by_host(name, [&] {
+      const ErrorsReturned errors(comm);
+      return host.Win_create(memory, size, int(unit), info, comm, win);
+    });
+    if (agree(c->team->track(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
+      if (code == MPI_SUCCESS) made_by_host(name, [&] { return host.Win_free(win); });
       give_back();
-      return code;
+      return left_to_host(name, WhoseWindow::reach, make);
     }
     auto state = take_over(*c, *win, Window::Lies::in_segment, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
     if (!state) {
@@ -264,6 +270,7 @@ int Win_free(MPI_Win* win) {
     return MPI_SUCCESS;
   });
   if (met != MPI_SUCCESS) return met;
+  const Freeing freeing(ours);
   std::unique_ptr<OneSided> state = disown(*win);
   const int code = made_by_host(name, [&] { return host.Win_free(win); });
   if (code != MPI_SUCCESS) {

@@ -4,6 +4,17 @@
 #include "mpi/shim/windows/window.hpp"
 
 namespace nearfield::mpi {
+
+// Programs look at windows in loops, until a rank has done something that may need our messages, the host, or our CPU.
+void note_look() {
+  constexpr unsigned seldom = 256;
+  static thread_local unsigned looks = 0;
+  if (++looks % seldom != 0) [[likely]]
+    return;
+  poll_ours();
+  look_elsewhere();
+}
+
 namespace {
 
 template <auto function, class... Arguments>
@@ -15,16 +26,6 @@ int at_host(const char* name, Arguments... arguments) {
 
 int out_of_order(MPI_Win win, const char* function, const char* text) {
   return raise_on(win, function, text, MPI_ERR_RMA_SYNC);
-}
-
-// Programs look at windows in loops, until a rank has done something that may need our messages, the host, or our CPU.
-void note_look() {
-  constexpr unsigned seldom = 256;
-  static thread_local unsigned looks = 0;
-  if (++looks % seldom != 0) [[likely]]
-    return;
-  poll_ours();
-  look_elsewhere();
 }
 
 constexpr const char *in_epoch = "the window is in another epoch", *not_locked = "the target is not locked";
@@ -183,7 +184,8 @@ int Win_sync(MPI_Win win) {
 }
 
 int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {
-  OneSided* const state = one_sided(win);
+  const OneSided* state = one_sided(win);
+  if (!state && being_freed && being_freed->win == win) state = being_freed;
   static int allocated = MPI_WIN_FLAVOR_ALLOCATE;
   if (!state || !state->allocated || key != MPI_WIN_CREATE_FLAVOR || !value || !flag)
     return host.Win_get_attr(win, key, value, flag);

@@ -10,6 +10,7 @@ namespace nearfield::mpi {
 
 thread_local CachedWindow window_cache[cached_windows];
 std::atomic<std::uint64_t> window_epoch{1};
+thread_local const OneSided* being_freed = nullptr;
 
 namespace {
 

@@ -60,7 +60,9 @@ inline int raise_range(MPI_Win win, const char* function, MPI_Aint displacement)
 template <class Call>
 int at_once(MPI_Win win, MPI_Request* request, Call call) {
   const int code = call();
-  if (one_sided(win) && request) *request = code == MPI_SUCCESS ? common_send() : host.request_null;
+  if (!one_sided(win) || !request) return code;
+  *request = code == MPI_SUCCESS ? common_send() : host.request_null;
+  note_look();
   return code;
 }
 

@@ -9,6 +9,7 @@
 // raise an epoch, by which caches know what is stale, also about windows that are not ours.
 #pragma once
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/windows/window.hpp"
@@ -46,6 +47,22 @@ inline OneSided* one_sided(MPI_Win win) {
 }
 void adopt(std::unique_ptr<OneSided> state);
 std::unique_ptr<OneSided> disown(MPI_Win win);  // nullptr: not ours
+
+// The window that this thread frees: callbacks of its attributes may still ask what it is.
+extern thread_local const OneSided* being_freed;
+class Freeing {
+ public:
+  explicit Freeing(const OneSided* state) : before_(std::exchange(being_freed, state)) {}
+  ~Freeing() { being_freed = before_; }
+  Freeing(const Freeing&) = delete;
+
+ private:
+  const OneSided* before_;
+};
+
+// Of every call that a program may repeat until it finds what another rank has stored: one of many looks after
+// messages, the host, and other processes.
+void note_look();
 
 // Raises an error of class `code` through the window's error handler, with `text` reported.
 int raise_on(MPI_Win win, const char* function, const char* text, int code);
