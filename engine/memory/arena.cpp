@@ -111,7 +111,7 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Compon
         add_free(zone, at, bytes);
         return Error{"out of memory"};
       }
-      in_use_ += bytes;
+      note(component, bytes);
       return at;
     }
     if (auto grown = grow(z, bytes, align); !grown) return grown.error();
@@ -146,7 +146,7 @@ Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Co
     top_ = std::max(top_, at + bytes);
     return Error{"out of memory"};
   }
-  in_use_ += bytes;
+  note(component, bytes);
   return at;
 }
 
@@ -185,6 +185,7 @@ void Arena::free(std::size_t offset) {
   if (it == used_.end()) return;
   const Used used = it->second;
   in_use_ -= used.length;
+  held_[std::size_t(used.component)].now -= used.length;
   used_.erase(it);
   if (used.zone == lot) {
     placer_->give_back(used.component, false, segment_.base() + offset, used.length);
@@ -208,6 +209,19 @@ void Arena::free(std::size_t offset) {
 std::size_t Arena::in_use() const {
   const std::lock_guard lock(mutex_);
   return in_use_;
+}
+
+// With the lock.
+void Arena::note(Component component, std::size_t bytes) {
+  in_use_ += bytes;
+  Held& held = held_[std::size_t(component)];
+  held.now += bytes;
+  held.most = std::max(held.most, held.now);
+}
+
+Arena::Held Arena::held(Component component) const {
+  const std::lock_guard lock(mutex_);
+  return held_[std::size_t(component)];
 }
 
 std::size_t Arena::reserved() const {

@@ -33,7 +33,12 @@ class Arena {
   Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
   void free(std::size_t offset);
 
-  std::size_t in_use() const;    // bytes handed out
+  std::size_t in_use() const;  // bytes handed out
+  // Bytes handed out of one component: now, and the most that there have been.
+  struct Held {
+    std::size_t now = 0, most = 0;
+  };
+  Held held(Component component) const;
   std::size_t reserved() const;  // bytes with memory behind them, and holes
   // Length of the allocation that begins at `offset`, 0 when there is none.
   std::size_t length(std::size_t offset) const;
@@ -66,6 +71,9 @@ class Arena {
   std::map<std::size_t, Used> used_;  // by offset
   std::size_t begin_, top_;           // beyond top_ nothing is reserved
   std::size_t in_use_ = 0;
+  std::array<Held, component_count> held_{};
+
+  void note(Component component, std::size_t bytes);
 };
 
 }  // namespace nearfield::memory

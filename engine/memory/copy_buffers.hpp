@@ -25,6 +25,8 @@ class CopyBuffers {
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
 
+  static constexpr std::size_t bytes_for(std::size_t span) { return span / unit * unit; }
+
   std::size_t span() const { return units_ * unit; }
   // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
   // bytes would be left. Any thread.

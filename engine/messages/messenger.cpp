@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t spare_early = 64;  // unexpected messages that are not allocated again
 
-std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : members <= 64 ? 64 << 10 : 32 << 10; }
-
 }  // namespace
 
 Messenger::Messenger(team::Team& base)

@@ -20,6 +20,7 @@ class SharedHeap {
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
+  nearfield_heap_statistics statistics() const;
   // A descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
@@ -33,6 +34,7 @@ class SharedHeap {
  private:
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
+  void (*stats_)(nearfield_heap_statistics*) = nullptr;
   int (*place_)(const nearfield_heap_placement*) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;

@@ -1,0 +1,28 @@
+/* Messages to so many ranks behind each one (argument 1), and with argument 2 above 0 collectives on arrays that no peer
+   reaches. What that takes of memory the statistics tell. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { rounds = 20, message = 64, longest = 100000 };
+static double out[longest], in[longest];
+
+int main(int argc, char** argv) {
+  int rank, size;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int partners = argc > 1 ? atoi(argv[1]) : 0, collectives = argc > 2 ? atoi(argv[2]) : 0;
+  for (int i = 0; i < rounds; ++i)
+    for (int away = 1; away <= partners && away < size; ++away)
+      MPI_Sendrecv(out, message, MPI_BYTE, (rank + away) % size, 0, in, message, MPI_BYTE, (rank + size - away) % size, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int i = 0; i < collectives; ++i) {
+    for (int k = 0; k < longest; ++k) out[k] = rank;
+    MPI_Allreduce(out, in, longest, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    if (in[longest - 1] != size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  if (rank == 0) puts("good");
+  MPI_Finalize();
+  return 0;
+}
