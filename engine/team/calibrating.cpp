@@ -9,11 +9,13 @@ constexpr std::size_t words_bytes = (sizeof(Calibration::Words) + 4095) / 4096 *
 constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
 }  // namespace
 
+std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
+
 Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) {
   if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
   try {
     memory::CopyBuffers& span = node.copy_buffers();
-    auto words = node.arena().allocate_zeroed(words_bytes + Calibration::array_bytes, 4096);
+    auto words = node.arena().allocate_zeroed(bytes(), 4096);
     if (!words) return;
     new (node.segment().base() + *words) Calibration::Words{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;

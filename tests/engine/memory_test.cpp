@@ -46,6 +46,23 @@ TEST(Segment, PeersRefuseWhatIsNotSealed) {
   EXPECT_FALSE(PeerSegment::map(open("/dev/null", O_RDWR | O_CLOEXEC)));
 }
 
+TEST(Arena, CountsWhatEachComponentHolds) {
+  auto segment = Segment::create(64 << 20);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 0);
+  const auto box = arena.allocate(1000, 64, Component::fastboxes), other = arena.allocate(100, 64);
+  const auto more = arena.allocate(64, 64, Component::fastboxes);
+  ASSERT_TRUE(box && other && more);
+  EXPECT_EQ(arena.held(Component::fastboxes).now, 1024u + 64u);
+  EXPECT_EQ(arena.held(Component::control).now, 128u);
+  arena.free(*box);
+  EXPECT_EQ(arena.held(Component::fastboxes).now, 64u);
+  EXPECT_EQ(arena.held(Component::fastboxes).most, 1024u + 64u);
+  EXPECT_EQ(arena.held(Component::windows).most, 0u);
+  EXPECT_EQ(arena.in_use(), 128u + 64u);
+  EXPECT_EQ(segment->memory(), std::size_t{64} << 10) << "one step of the arena";
+}
+
 // Whether `body` returns true in a forked child, which may limit itself.
 template <class Body>
 bool holds_in_child(Body body) {
