@@ -53,10 +53,8 @@ class Told:
     """What the statistics of a job say of one rank."""
 
     rank: int
-    now: dict[str, int] = field(
-        default_factory=dict
-    )  # bytes by component at the end, and of the segment's pages
-    most: dict[str, int] = field(default_factory=dict)  # at most
+    # Bytes by component, at most; of the segment's pages at the end.
+    held: dict[str, int] = field(default_factory=dict)
     ranks: int = 0  # of its node
     partners: int = 0  # to which it sends by a fastbox
     calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # of operations: calls, bytes of all
@@ -72,8 +70,7 @@ def read_statistics(text: str) -> list[Told]:
         elif rank is None:
             continue
         elif use := re.search(r"in use: (\S+) +(\d+) bytes(?:, (\d+) at most)?", line):
-            rank.now[use[1]] = int(use[2])
-            rank.most[use[1]] = int(use[3] or use[2])
+            rank.held[use[1]] = int(use[3] or use[2])
         elif node := re.search(r"ranks of this node +(\d+), (\d+) of them by a fastbox", line):
             rank.ranks, rank.partners = int(node[1]), int(node[2])
         elif row := re.match(r"\s+([a-z_]+) +(\d+) +(\d+) +[\d.]+ +\d+", line):
@@ -88,15 +85,14 @@ def plan_job(text: str, machine: str = "here") -> Plan:
     """The plan for a program that has run, from its statistics: by what the largest rank held. Adds "measured" (of a rank,
     by component and of the segment) and "calls" (of the first rank that tells); raises ValueError."""
     told = read_statistics(text)
-    held = {name: max(rank.now.get(name, 0) for rank in told) for name in COMPUTED}
-    held |= {name: max(rank.most.get(name, 0) for rank in told) for name in OF_PROGRAM}
+    held = {name: max(rank.held.get(name, 0) for rank in told) for name in (*COMPUTED, *OF_PROGRAM)}
     calls = {op: (count, total // count) for op, (count, total) in told[0].calls.items() if count and total}
     plan = make_plan(
         *(told[0].ranks, max(rank.partners for rank in told), machine),
         [f"{op}:{each}" for op, (_, each) in calls.items()],
         **{name.replace("-", "_"): count for name, count in held.items() if count},
     )
-    plan["measured"] = held | {"segment": max(rank.now.get("segment", 0) for rank in told)}
+    plan["measured"] = held | {"segment": max(rank.held.get("segment", 0) for rank in told)}
     for cell in plan["worth"]:
         cell["calls"] = calls[cell["op"]][0]
     return plan

@@ -5,7 +5,7 @@
 //   partners=N       ranks that each one sends to; unless given: all others
 //   collectives=0    none on arrays that peers do not reach
 //   communicators=N  further ones of all ranks
-//   heap=BYTES, windows=BYTES, alloc-mem=BYTES    of one rank: the program's own
+//   heap=BYTES, windows=BYTES, alloc-mem=BYTES    of one rank: the program's own; windows: one of them
 //   fastboxes=BYTES, copy-buffers=BYTES, control=BYTES    of one rank, as measured, instead of what is computed
 //   machine=FILE     unless given: this one
 //   calls=NAME:BYTES,...    collectives for which the model says what placement is worth
@@ -176,7 +176,8 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
   piece("rest of the mailbox", Component::control, "rank", sizeof(messages::Mailbox) - sizeof(messages::Mailbox::cell),
         1);
   piece("transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
-  piece("words of a window", Component::control, "window", windows::words_bytes(shape.size), asked.has("windows"));
+  piece("words and slots of a window", Component::control, "window",
+        team::Team::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
   return all;
 }
 
@@ -192,23 +193,30 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   auto allocate = [&](std::size_t bytes, std::size_t align, Component component = Component::control) {
     value_of(arena.allocate(bytes, align, component));
   };
+  // Crowds do not calibrate, and so set memory aside for it with every team.
+  auto make_team = [&](bool first) {
+    allocate(team::Team::block_bytes(leader, choosing::annex_bytes), page);
+    if (leader && shape.size > 1 && (first || shape.crowded()))
+      arena.free(value_of(arena.allocate(team::Calibrating::bytes(), page)));
+  };
   const std::size_t teams = 1 + asked.number("communicators", 0);
   allocate(team::Node::header_bytes, team::Node::header_bytes);
-  allocate(team::Team::block_bytes(leader, choosing::annex_bytes), page);
   const memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
-  if (leader && shape.size > 1)
-    arena.free(value_of(arena.allocate(team::Calibrating::bytes(), page)));  // its pages stay for what comes next
+  make_team(true);
   allocate(sizeof(messages::Mailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
   for (std::size_t i = 0; i < partners; ++i)
     allocate(messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)), messages::line, Component::fastboxes);
-  for (std::size_t i = 1; i < teams; ++i) allocate(team::Team::block_bytes(leader, choosing::annex_bytes), page);
+  for (std::size_t i = 1; i < teams; ++i) make_team(false);
   if (asked.number("collectives", 1) && shape.size > 1)
     for (std::size_t i = 0; i < teams; ++i)
       allocate(team::staging_bytes(shape.buffer_bytes), page, Component::copy_buffers);
-  if (asked.has("windows")) allocate(windows::words_bytes(shape.size), team::line);
+  if (asked.has("windows")) {
+    make_team(false);  // a window has one of its own
+    allocate(windows::words_bytes(shape.size), team::line);
+  }
   Needs found;
-  for (std::size_t c = 0; c < memory::component_count; ++c) found.bytes[c] = arena.held(Component(c)).now;
+  for (std::size_t c = 0; c < memory::component_count; ++c) found.bytes[c] = arena.held(Component(c)).most;
   found.segment = segment.memory();
   for (const Component c : {Component::heap, Component::windows, Component::alloc_mem})
     found.bytes[std::size_t(c)] = asked.number(memory::name(c), 0);

@@ -1,5 +1,5 @@
 /* Messages to so many ranks behind each one (argument 1), and with argument 2 above 0 collectives on arrays that no peer
-   reaches. What that takes of memory the statistics tell. */
+   reaches; argument 3: bytes of a window; argument 4: further communicators. What that takes of memory the statistics tell. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,22 @@ int main(int argc, char** argv) {
     for (int away = 1; away <= partners && away < size; ++away)
       MPI_Sendrecv(out, message, MPI_BYTE, (rank + away) % size, 0, in, message, MPI_BYTE, (rank + size - away) % size, 0,
                    MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-  for (int i = 0; i < collectives; ++i) {
-    for (int k = 0; k < longest; ++k) out[k] = rank;
-    MPI_Allreduce(out, in, longest, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    if (in[longest - 1] != size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 1);
+  const int communicators = argc > 4 ? atoi(argv[4]) : 0;
+  for (int c = 0; c <= communicators; ++c) {
+    MPI_Comm comm = MPI_COMM_WORLD;
+    if (c > 0) MPI_Comm_dup(MPI_COMM_WORLD, &comm); /* and never freed */
+    for (int i = 0; i < collectives; ++i) {
+      for (int k = 0; k < longest; ++k) out[k] = rank;
+      MPI_Allreduce(out, in, longest, MPI_DOUBLE, MPI_SUM, comm);
+      if (in[longest - 1] != size * (size - 1) / 2) MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+  }
+  if (argc > 3 && atol(argv[3])) {
+    MPI_Win window;
+    void* memory;
+    MPI_Win_allocate(atol(argv[3]), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
   }
   if (rank == 0) puts("good");
   MPI_Finalize();
