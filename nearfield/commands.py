@@ -298,6 +298,12 @@ def plan(
             help="Whether collectives meet arrays that peers cannot reach (static ones, of the stack)."
         ),
     ] = True,
+    long: Annotated[
+        bool,
+        typer.Option(
+            help="Whether there are messages beyond 16 KiB (1 KiB where ranks have CPUs of their own)."
+        ),
+    ] = True,
     communicators: Annotated[int, typer.Option(help="With collectives, beside MPI_COMM_WORLD.")] = 0,
     heap: Annotated[str, typer.Option(help="Large arrays of a rank's program: 64M.")] = "",
     windows: Annotated[str, typer.Option(help="Windows' memory of a rank.")] = "",
@@ -328,7 +334,7 @@ def plan(
             count = ranks_of_a_node(ranks, machine)
             given = {"heap": heap, "windows": windows, "alloc_mem": alloc_mem}
             values = {name: parse_sizes(text)[0] for name, text in given.items() if text}
-            values |= {"collectives": int(collectives), "communicators": communicators}
+            values |= {"collectives": int(collectives), "long": int(long), "communicators": communicators}
             made = planning.make_plan(count, planning.partners_of(pairs, count), machine, **values)
         if json:
             typer.echo(dumps(made, indent=1))

@@ -35,7 +35,7 @@ def partners_of(pairs: str, ranks: int) -> int:
 
 
 def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **values: int) -> Plan:
-    """The plan for a node. `values`: communicators, collectives, and bytes of components of a rank (heap, windows, alloc_mem;
+    """The plan for a node. `values`: communicators, collectives, long, and bytes of components of a rank (heap, windows, alloc_mem;
     fastboxes, copy_buffers, control: as measured). Raises ValueError."""
     words = {"ranks": ranks, "partners": partners, "calls": ",".join(calls)}
     words |= {name.replace("_", "-"): value for name, value in values.items()}

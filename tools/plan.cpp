@@ -4,6 +4,7 @@
 //   ranks=N          processes on the node
 //   partners=N       ranks that each one sends to; unless given: all others
 //   collectives=0    none on arrays that peers do not reach
+//   long=0           nor messages that do not travel with their envelopes
 //   communicators=N  further ones of all ranks
 //   heap=BYTES, windows=BYTES, alloc-mem=BYTES    of one rank: the program's own; windows: one of them
 //   fastboxes=BYTES, copy-buffers=BYTES, control=BYTES    of one rank, as measured, instead of what is computed
@@ -29,6 +30,7 @@
 #include "engine/memory/numa.hpp"
 #include "engine/memory/placement.hpp"
 #include "engine/messages/fastbox.hpp"
+#include "engine/messages/fastbox_room.hpp"
 #include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
 #include "engine/windows/words.hpp"
@@ -154,6 +156,11 @@ Machine machine_of(const std::string& file) {
 
 // ---------------------------------------------------------------- what a rank needs
 
+// Rounds of crowds do without.
+bool takes_copy_buffers(const team::Shape& shape, const Asked& asked, std::size_t partners) {
+  return (partners > 0 && asked.number("long", 1)) || (asked.number("collectives", 1) && !shape.crowded());
+}
+
 // The parts of it, for people; sizes are the engine's.
 Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) {
   Json all = Json::array();
@@ -166,9 +173,9 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
   const auto p = std::size_t(shape.size);
   piece("fastbox", Component::fastboxes, "pair", messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)),
         partners);
-  piece("copy buffers of messages", Component::copy_buffers, "rank",
-        memory::CopyBuffers::bytes_for(std::size_t(shape.machine.span)), 1);
-  piece("copy buffers of rounds", Component::copy_buffers, "communicator", team::staging_bytes(shape.buffer_bytes),
+  piece("copy buffers", Component::copy_buffers, "rank",
+        memory::CopyBuffers::bytes_for(std::size_t(shape.machine.span)), takes_copy_buffers(shape, asked, partners));
+  piece("spare ones of rounds", Component::copy_buffers, "communicator", team::staging_bytes(shape.buffer_bytes),
         asked.number("collectives", 1) && p > 1 ? teams : 0);
   piece("header", Component::control, "rank", team::Node::header_bytes, 1);
   piece("words and slots", Component::control, "communicator", team::Team::block_bytes(false, 0), teams);
@@ -201,12 +208,13 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   };
   const std::size_t teams = 1 + asked.number("communicators", 0);
   allocate(team::Node::header_bytes, team::Node::header_bytes);
-  const memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
+  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
   make_team(true);
   allocate(sizeof(messages::Mailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
   for (std::size_t i = 0; i < partners; ++i)
     allocate(messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)), messages::line, Component::fastboxes);
+  if (takes_copy_buffers(shape, asked, partners)) span.put_back(span.take(1), 1);
   for (std::size_t i = 1; i < teams; ++i) make_team(false);
   if (asked.number("collectives", 1) && shape.size > 1)
     for (std::size_t i = 0; i < teams; ++i)
@@ -258,7 +266,7 @@ struct Planner {
     for (int r = 0; r < shape.size; ++r) {
       memory::Vantage from;
       if (!cpus.empty()) {
-        from.cpu = cpus[std::size_t(r) * cpus.size() / std::size_t(std::max(shape.size, int(cpus.size())))];
+        from.cpu = cpus[std::size_t(r) * cpus.size() / std::size_t(shape.size)];
         from.cpus.bits.set(std::size_t(from.cpu));
       }
       ranks.push_back(from);
@@ -407,7 +415,8 @@ int main(int argc, char** argv) {
   const auto ranks = int(asked.number("ranks", 0));
   if (ranks < 1 || ranks > 4096) give_up("usage: nearfield-plan ranks=1..4096 [NAME=VALUE...]");
   const std::string file = asked.text("machine");
-  const std::size_t partners = std::min(asked.number("partners", std::size_t(ranks) - 1), std::size_t(ranks) - 1);
+  const std::size_t partners = std::min({asked.number("partners", std::size_t(ranks) - 1), std::size_t(ranks) - 1,
+                                         std::size_t(messages::most_fastboxes)});
   Planner plan{nodes_of(file), team::shape_for(ranks, machine_of(file)), {}, {}, nullptr, nullptr};
   const Needs leader = needs(plan.shape, asked, partners, true), other = needs(plan.shape, asked, partners, false);
   plan.bytes = other.bytes;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/messages/fastbox_room.hpp"
 #include "engine/messages/guard.hpp"
 
 namespace nearfield::messages {

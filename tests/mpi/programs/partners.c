@@ -1,5 +1,5 @@
-/* Messages to so many ranks behind each one (argument 1), and with argument 2 above 0 collectives on arrays that no peer
-   reaches; argument 3: bytes of a window; argument 4: further communicators. What that takes of memory the statistics tell. */
+/* Messages to so many ranks behind each one (argument 1); with argument 2 above 0 also long ones, and so many calls of a
+   collective, on arrays that no peer reaches; argument 3: bytes of a window; argument 4: further communicators. What that takes of memory the statistics tell. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,11 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   const int partners = argc > 1 ? atoi(argv[1]) : 0, collectives = argc > 2 ? atoi(argv[2]) : 0;
   for (int i = 0; i < rounds; ++i)
-    for (int away = 1; away <= partners && away < size; ++away)
-      MPI_Sendrecv(out, message, MPI_BYTE, (rank + away) % size, 0, in, message, MPI_BYTE, (rank + size - away) % size, 0,
-                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int away = 1; away <= partners && away < size; ++away) {
+      const int to = (rank + away) % size, from = (rank + size - away) % size, last = i == rounds - 1;
+      const int bytes = last && collectives > 0 ? (int)sizeof out : message;
+      MPI_Sendrecv(out, bytes, MPI_BYTE, to, 0, in, bytes, MPI_BYTE, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
   const int communicators = argc > 4 ? atoi(argv[4]) : 0;
   for (int c = 0; c <= communicators; ++c) {
     MPI_Comm comm = MPI_COMM_WORLD;
