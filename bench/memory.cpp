@@ -10,7 +10,8 @@
 //   own     memory behind its segment, whether anybody has touched it or not; `heap` the same of its shared heap
 //   tables  page tables
 //
-// Ranks wait for each other by the length of FILE, so that nothing of MPI has been called between MPI_Init and the first line.
+// Ranks wait for each other by the length of FILE, so that nothing of MPI has been called between MPI_Init and the
+// first line.
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/stat.h>
