@@ -200,15 +200,18 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   auto allocate = [&](std::size_t bytes, std::size_t align, Component component = Component::control) {
     value_of(arena.allocate(bytes, align, component));
   };
+  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
   // Crowds do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
     allocate(team::Team::block_bytes(leader, choosing::annex_bytes), page);
-    if (leader && shape.size > 1 && (first || shape.crowded()))
-      arena.free(value_of(arena.allocate(team::Calibrating::bytes(), page)));
+    if (!leader || shape.size < 2 || !(first || shape.crowded())) return;
+    const std::size_t words = value_of(arena.allocate_apart(team::Calibrating::bytes(), page, Component::control));
+    span.put_back(span.take(1), 1);
+    span.rest();
+    arena.free(words);
   };
   const std::size_t teams = 1 + asked.number("communicators", 0);
   allocate(team::Node::header_bytes, team::Node::header_bytes);
-  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
   make_team(true);
   allocate(sizeof(messages::Mailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);

@@ -4,9 +4,10 @@
 // and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out.
 //
 // A component whose memory is to lie on nodes of its own (placement.hpp) has pages of its own, a zone; so has every
-// allocation with a wish of its own, a lot. All else shares the first zone.
+// allocation with a wish of its own, or whose memory is to go when it is freed, a lot. All else shares the first zone.
 //
-//   begin .. top        ranges of zones, lots, and holes, which have no memory
+//   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
+//                       lots were. Zones and lots that need more look there first
 //   top .. end          nothing is reserved
 #pragma once
 #include <array>
@@ -30,6 +31,8 @@ class Arena {
   // lie where `wish` says, else where the component's own does; an Error also where a forced one cannot be honoured.
   Result<std::size_t> allocate(std::size_t bytes, std::size_t align, Component component = Component::control,
                                const Wish* wish = nullptr);
+  // The same, on pages of its own: its memory is there until it is freed, and no longer.
+  Result<std::size_t> allocate_apart(std::size_t bytes, std::size_t align, Component component);
   Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
   void free(std::size_t offset);
 
@@ -53,6 +56,7 @@ class Arena {
     std::size_t length;
     std::size_t zone;  // 0, a component's + 1, or `lot`
     Component component;
+    bool placed, own;  // a lot: by a wish, which is its component's
   };
   using Ranges = std::map<std::size_t, std::size_t>;
 
@@ -60,7 +64,10 @@ class Arena {
   void remove_free(Zone& zone, Ranges::iterator range);
   Result<void> grow(std::size_t zone, std::size_t bytes, std::size_t align);
   Result<void> reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes);
-  Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish& wish);
+  Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
+                                   bool own);
+  Ranges::iterator find_place(std::size_t bytes, std::size_t align, std::size_t& at);
+  void occupy(Ranges::iterator hole, std::size_t begin, std::size_t end);
   void free_lot(std::size_t offset, std::size_t bytes);
 
   Segment& segment_;

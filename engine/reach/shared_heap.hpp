@@ -27,6 +27,20 @@ class SharedHeap {
   bool contains(const void* address) const { return contains_(address) != 0; }
   // Where its pages lie from now on (heap/heap.h).
   Result<void> place(const nearfield_heap_placement& placement) const;
+  // The host allocates for itself: meanwhile nothing new is served (heap/heap.h). Without a heap nothing happens.
+  class Pause {
+   public:
+    Pause() : heap_(find()) {
+      if (heap_) heap_->pause_(1);
+    }
+    ~Pause() {
+      if (heap_) heap_->pause_(-1);
+    }
+    Pause(const Pause&) = delete;
+
+   private:
+    const SharedHeap* heap_;
+  };
   // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
   using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
@@ -36,6 +50,7 @@ class SharedHeap {
   int (*current_)(void* view) = nullptr;
   void (*stats_)(nearfield_heap_statistics*) = nullptr;
   int (*place_)(const nearfield_heap_placement*) = nullptr;
+  void (*pause_)(int) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;

@@ -1,6 +1,7 @@
 #include "engine/team/calibrating.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace nearfield::team {
@@ -15,8 +16,9 @@ Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) 
   if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
   try {
     memory::CopyBuffers& span = node.copy_buffers();
-    auto words = node.arena().allocate_zeroed(bytes(), 4096);
+    auto words = node.arena().allocate_apart(bytes(), 4096, memory::Component::control);
     if (!words) return;
+    std::memset(node.segment().base() + *words, 0, words_bytes + Calibration::array_bytes);
     new (node.segment().base() + *words) Calibration::Words{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
     const std::size_t rooms = span.take(wanted);
@@ -29,6 +31,7 @@ Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) 
 Calibrating::~Calibrating() {
   if (!told_.words) return;
   node_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
+  node_.copy_buffers().rest();  // a program that sends nothing needs none
   node_.arena().free(told_.words);
 }
 

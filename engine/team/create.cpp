@@ -239,8 +239,6 @@ void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibr
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   node_.tune(shared, one_group);
-  // Before they are needed: it takes a while to map them.
-  if (size_ > 1 && !node_.policy().crowded) node_.copy_buffers();
   const Handing found = rank_ < 2 ? calibrating.run(rank_, hellos[0].calibration, base_[0]) : Handing{};
   if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
 }
