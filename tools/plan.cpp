@@ -118,8 +118,10 @@ Nodes read_nodes(const std::string& path) {
     const toml::table* const home = beside.empty() ? about : (*numa)[beside].as_table();
     const toml::array* const cpus = home ? (*home)["cpus"].as_array() : nullptr;
     if (!cpus || cpus->size() != 2) give_up(path + ": numa." + std::string(key.str()) + " lies beside no CPUs");
-    for (auto cpu = cpus->get(0)->value_or(0); cpu <= cpus->get(1)->value_or(-1); ++cpu)
-      node.cpus.bits.set(std::size_t(cpu));
+    const int first = cpus->get(0)->value_or(-1), last = cpus->get(1)->value_or(-1);
+    if (first < 0 || last < first || std::size_t(last) >= node.cpus.bits.size())
+      give_up(path + ": numa." + std::string(key.str()) + " has no such CPUs");
+    for (int cpu = first; cpu <= last; ++cpu) node.cpus.bits.set(std::size_t(cpu));
     if (figure("bandwidth")) node.bandwidth.push_back({node.cpus, figure("bandwidth")});
     if (figure("latency")) node.latency.push_back({node.cpus, figure("latency")});
     if ((*about)["figures"].value_or(false)) nodes.figures = node.number;

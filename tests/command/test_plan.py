@@ -144,6 +144,12 @@ def test_sockets_have_their_own(tmp_path: Path) -> None:
     machine.write_text(alike)
     assert make_plan(8, 7, str(machine), heap=40 * MIB)["advice"] == ""
     assert make_plan(8, 7, "epyc-2x96")["advice"] == ""
+    machine.write_text(MACHINE.split("[numa.0]")[0])
+    unknown = make_plan(8, 7, str(machine))
+    assert "describes no NUMA nodes" in unknown["trouble"] and not unknown["nodes"] and not unknown["advice"]
+    machine.write_text(MACHINE.replace("[0, 3]", "[3, 5000]"))
+    with pytest.raises(ValueError, match=r"numa\.0"):
+        make_plan(8, 7, str(machine))
 
 
 @pytest.mark.skipif(SANITIZED, reason="there is no shared heap")
