@@ -219,7 +219,6 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
   for (std::size_t i = 0; i < partners; ++i)
     allocate(messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)), messages::line, Component::fastboxes);
-  if (takes_copy_buffers(shape, asked, partners)) span.put_back(span.take(1), 1);
   for (std::size_t i = 1; i < teams; ++i) make_team(false);
   if (asked.number("collectives", 1) && shape.size > 1)
     for (std::size_t i = 0; i < teams; ++i)
@@ -228,6 +227,7 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
     make_team(false);  // a window has one of its own
     allocate(windows::words_bytes(shape.size), team::line);
   }
+  if (takes_copy_buffers(shape, asked, partners)) span.put_back(span.take(1), 1);
   Needs found;
   for (std::size_t c = 0; c < memory::component_count; ++c) found.bytes[c] = arena.held(Component(c)).most;
   found.segment = segment.memory();
