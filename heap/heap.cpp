@@ -81,7 +81,7 @@ void Lock::release() {
 }
 
 void* allocate(std::size_t bytes, std::size_t alignment, bool zero) {
-  if (bytes < threshold || bytes > PTRDIFF_MAX) return nullptr;
+  if (bytes < threshold || bytes > PTRDIFF_MAX || heap.pauses.load(std::memory_order_relaxed)) return nullptr;
   bool is_zero = false;
   void* block;
   {
@@ -168,6 +168,10 @@ __attribute__((visibility("default"))) void nearfield_heap_on_fork(
     void (*visit)(void (*)(const void*, std::size_t, void*), void*)) {
   const Lock lock;
   heap.visit = visit;
+}
+
+__attribute__((visibility("default"))) void nearfield_heap_pause(int more) {
+  heap.pauses.fetch_add(more, std::memory_order_relaxed);
 }
 
 __attribute__((visibility("default"))) int nearfield_heap_place(const nearfield_heap_placement* placement) {

@@ -42,6 +42,11 @@ struct nearfield_heap_placement {
    where that is possible. 0, or -1 with errno set where the kernel refuses. */
 int nearfield_heap_place(const struct nearfield_heap_placement* placement);
 
+/* From now on allocations of every thread come from the next allocator (`more` 1), until there are as many calls with -1:
+   what a host MPI allocates for itself needs no peers, and shared pages are made more generously than private ones.
+   Blocks that are there stay, and may be freed and resized. */
+void nearfield_heap_pause(int more);
+
 struct nearfield_heap_statistics {
   uint64_t allocations;    /* served from regions so far */
   uint64_t bytes_in_use;   /* handed out now */

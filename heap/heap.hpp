@@ -41,7 +41,8 @@ struct Heap {
   std::atomic<bool> unsettled;  // there are retired regions of our own, which may have memory to give back
   bool asked, off;              // settings read; switched off
   std::size_t keep, region_bytes;
-  bool placed;  // as `placement` says
+  std::atomic<int> pauses;  // in which nothing new is served
+  bool placed;              // as `placement` says
   nearfield_heap_placement placement;
   Blocks blocks;
   Blocks retired[most_retired];

@@ -130,8 +130,8 @@ constexpr SettingRow rows[] = {
      into<&Settings::enabled>},
     {early::log, log_level},
     {{"NEARFIELD_STATS", "0", each_rank,
-      "`1`: the first rank prints, at the end, calls, bytes and time per operation, and how many went to the host and "
-      "why; `all`: every rank does"},
+      "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
+      "why, and what its memory is taken by (`nearfield plan --job` reads that); `all`: every rank does"},
      into<&Settings::stats>},
     {{"NEARFIELD_CHECK", "0", first_rank,
       "`1`: ranks compare collective, root, operator, type and length before every call; a difference is an error that "

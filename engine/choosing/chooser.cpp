@@ -84,7 +84,7 @@ Agreed agree(Track& track, std::span<const Trials::Moment> mine, bool together) 
 
 void tell_teams(team::Node& node, const Tuned* tuned) {
   tuned_file = tuned;
-  node.annex = {sizeof(Words), begin_words};
+  node.annex = {annex_bytes, begin_words};
   node.describe = collectives::describe_call;
 }
 

@@ -25,6 +25,8 @@ struct Words {
   alignas(team::line) Atomic<std::uint32_t> revisit[collectives::collective_count][64][parts];
 };
 
+// Of the first member of every team.
+inline constexpr std::size_t annex_bytes = sizeof(Words);
 // Has the teams of `node` keep such words. `tuned`: for NEARFIELD_CHOOSE=file, for as long as there are teams.
 class Tuned;
 void tell_teams(team::Node& node, const Tuned* tuned = nullptr);

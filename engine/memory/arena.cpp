@@ -52,26 +52,47 @@ void Arena::remove_free(Zone& zone, Ranges::iterator range) {
   zone.free.erase(range);
 }
 
-// Moves the top, so that `bytes` bytes at a multiple of `align` are free in the zone.
-Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
-  const std::size_t begin = round_up(top_, z ? std::max(align, page) : align), needed = begin + bytes;
-  const std::size_t new_top = std::min(round_up(needed, step), segment_.size());
-  if (new_top < needed) return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
-  if (z == 0) {
-    if (auto reserved = segment_.reserve(top_, new_top - top_); !reserved) return reserved;
-    add_free(zones_[0], top_, new_top - top_);
-  } else {
-    const auto component = Component(z - 1);
-    if (auto reserved = reserve(component, *placer_->wish(component), true, begin, new_top - begin); !reserved)
-      return reserved;
-    // What lies before a multiple of `align` gets no memory.
-    if (begin > top_) try {
-        holes_.emplace(top_, begin - top_);
-      } catch (const std::bad_alloc&) {  // that range is lost
+// A hole that holds `bytes` bytes at a multiple of `align`, and the place in it; holes_.end(): behind the top.
+Arena::Ranges::iterator Arena::find_place(std::size_t bytes, std::size_t align, std::size_t& at) {
+  for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
+    if (at = round_up(hole->first, align); at + bytes <= hole->first + hole->second) return hole;
+  at = round_up(top_, align);
+  return holes_.end();
+}
+
+// [begin, end) is no hole any more, or below the top from now on. Without memory for the bookkeeping what lies beside
+// it is lost, and nothing else.
+void Arena::occupy(Ranges::iterator hole, std::size_t begin, std::size_t end) {
+  auto leave = [&](std::size_t from, std::size_t to) {
+    if (from < to) try {
+        holes_.emplace(from, to - from);
+      } catch (const std::bad_alloc&) {
       }
-    add_free(zones_[z], begin, new_top - begin);
+  };
+  if (hole == holes_.end()) {
+    leave(top_, begin);
+    top_ = end;
+    return;
   }
-  top_ = new_top;
+  const auto [first, length] = *hole;
+  leave(end, first + length);
+  if (begin > first) hole->second = begin - first;
+  else holes_.erase(hole);
+}
+
+// Afterwards `bytes` bytes at a multiple of `align` are free in the zone.
+Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
+  std::size_t begin;
+  const auto hole = find_place(bytes, std::max(align, page), begin);
+  const std::size_t limit = hole == holes_.end() ? segment_.size() : hole->first + hole->second;
+  const std::size_t end = std::min(round_up(begin + bytes, step), limit);
+  if (end < begin + bytes) return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+  const auto component = Component(z - 1);
+  auto reserved = z == 0 ? segment_.reserve(begin, end - begin)
+                         : reserve(component, *placer_->wish(component), true, begin, end - begin);
+  if (!reserved) return reserved;
+  occupy(hole, begin, end);
+  add_free(zones_[z], begin, end - begin);
   return {};
 }
 
@@ -94,7 +115,7 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Compon
   bytes = round_up(std::max<std::size_t>(bytes, 1), grain);
   align = std::max(align, grain);
   const std::lock_guard lock(mutex_);
-  if (wish && placer_) return allocate_lot(bytes, align, component, *wish);
+  if (wish && placer_) return allocate_lot(bytes, align, component, wish, false);
   const std::size_t z = placer_ && placer_->wish(component) ? std::size_t(component) + 1 : 0;
   Zone& zone = zones_[z];
   for (int attempt = 0; attempt < 2; ++attempt) {
@@ -106,12 +127,12 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Compon
       add_free(zone, offset, at - offset);
       add_free(zone, at + bytes, offset + length - at - bytes);
       try {
-        used_[at] = {bytes, z, component};
+        used_[at] = {bytes, z, component, z != 0, true};
       } catch (const std::bad_alloc&) {
         add_free(zone, at, bytes);
         return Error{"out of memory"};
       }
-      in_use_ += bytes;
+      note(component, bytes);
       return at;
     }
     if (auto grown = grow(z, bytes, align); !grown) return grown.error();
@@ -119,38 +140,37 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Compon
   return Error{"no room in the segment"};
 }
 
-Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish& wish) {
+Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
+                                        bool own) {
   bytes = round_up(bytes, page);
-  align = std::max(align, page);
-  std::size_t at = round_up(top_, align);
-  auto hole = holes_.begin();
-  for (; hole != holes_.end(); ++hole)
-    if (round_up(hole->first, align) + bytes <= hole->first + hole->second) break;
-  if (hole != holes_.end()) at = round_up(hole->first, align);
+  std::size_t at;
+  const auto hole = find_place(bytes, std::max(align, page), at);
   if (at + bytes > segment_.size())
     return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
-  if (auto reserved = reserve(component, wish, false, at, bytes); !reserved) return reserved.error();
   try {
-    used_[at] = {bytes, lot, component};
-    if (hole == holes_.end()) {
-      if (at > top_) holes_[top_] = at - top_;
-      top_ = at + bytes;
-    } else {
-      const auto [begin, length] = *hole;
-      if (begin + length > at + bytes) holes_[at + bytes] = begin + length - at - bytes;
-      if (at > begin) hole->second = at - begin;
-      else holes_.erase(hole);
-    }
-  } catch (const std::bad_alloc&) {  // the range is lost
-    used_.erase(at);
-    top_ = std::max(top_, at + bytes);
+    used_[at] = {bytes, lot, component, wish != nullptr, own};
+  } catch (const std::bad_alloc&) {
     return Error{"out of memory"};
   }
-  in_use_ += bytes;
+  auto reserved = wish ? reserve(component, *wish, own, at, bytes) : segment_.reserve(at, bytes);
+  if (!reserved) {
+    used_.erase(at);
+    return reserved.error();
+  }
+  occupy(hole, at, at + bytes);
+  note(component, bytes);
   return at;
 }
 
-// Its memory goes back to the kernel, since nobody else has asked for it to lie there.
+Result<std::size_t> Arena::allocate_apart(std::size_t bytes, std::size_t align, Component component) {
+  if (bytes > segment_.size())
+    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  const std::lock_guard lock(mutex_);
+  return allocate_lot(std::max<std::size_t>(bytes, 1), align, component, placer_ ? placer_->wish(component) : nullptr,
+                      true);
+}
+
+// Its memory goes back to the kernel.
 void Arena::free_lot(std::size_t offset, std::size_t bytes) {
   segment_.give_back(offset, bytes);
   try {
@@ -185,9 +205,10 @@ void Arena::free(std::size_t offset) {
   if (it == used_.end()) return;
   const Used used = it->second;
   in_use_ -= used.length;
+  held_[std::size_t(used.component)].now -= used.length;
   used_.erase(it);
   if (used.zone == lot) {
-    placer_->give_back(used.component, false, segment_.base() + offset, used.length);
+    if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);
     return free_lot(offset, used.length);
   }
   Zone& zone = zones_[used.zone];
@@ -208,6 +229,19 @@ void Arena::free(std::size_t offset) {
 std::size_t Arena::in_use() const {
   const std::lock_guard lock(mutex_);
   return in_use_;
+}
+
+// With the lock.
+void Arena::note(Component component, std::size_t bytes) {
+  in_use_ += bytes;
+  Held& held = held_[std::size_t(component)];
+  held.now += bytes;
+  held.most = std::max(held.most, held.now);
+}
+
+Arena::Held Arena::held(Component component) const {
+  const std::lock_guard lock(mutex_);
+  return held_[std::size_t(component)];
 }
 
 std::size_t Arena::reserved() const {

@@ -4,9 +4,10 @@
 // and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out.
 //
 // A component whose memory is to lie on nodes of its own (placement.hpp) has pages of its own, a zone; so has every
-// allocation with a wish of its own, a lot. All else shares the first zone.
+// allocation with a wish of its own, or whose memory is to go when it is freed, a lot. All else shares the first zone.
 //
-//   begin .. top        ranges of zones, lots, and holes, which have no memory
+//   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
+//                       lots were. Zones and lots that need more look there first
 //   top .. end          nothing is reserved
 #pragma once
 #include <array>
@@ -30,10 +31,17 @@ class Arena {
   // lie where `wish` says, else where the component's own does; an Error also where a forced one cannot be honoured.
   Result<std::size_t> allocate(std::size_t bytes, std::size_t align, Component component = Component::control,
                                const Wish* wish = nullptr);
+  // The same, on pages of its own: its memory is there until it is freed, and no longer.
+  Result<std::size_t> allocate_apart(std::size_t bytes, std::size_t align, Component component);
   Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
   void free(std::size_t offset);
 
-  std::size_t in_use() const;    // bytes handed out
+  std::size_t in_use() const;  // bytes handed out
+  // Bytes handed out of one component: now, and the most that there have been.
+  struct Held {
+    std::size_t now = 0, most = 0;
+  };
+  Held held(Component component) const;
   std::size_t reserved() const;  // bytes with memory behind them, and holes
   // Length of the allocation that begins at `offset`, 0 when there is none.
   std::size_t length(std::size_t offset) const;
@@ -48,6 +56,7 @@ class Arena {
     std::size_t length;
     std::size_t zone;  // 0, a component's + 1, or `lot`
     Component component;
+    bool placed, own;  // a lot: by a wish, which is its component's
   };
   using Ranges = std::map<std::size_t, std::size_t>;
 
@@ -55,7 +64,10 @@ class Arena {
   void remove_free(Zone& zone, Ranges::iterator range);
   Result<void> grow(std::size_t zone, std::size_t bytes, std::size_t align);
   Result<void> reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes);
-  Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish& wish);
+  Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
+                                   bool own);
+  Ranges::iterator find_place(std::size_t bytes, std::size_t align, std::size_t& at);
+  void occupy(Ranges::iterator hole, std::size_t begin, std::size_t end);
   void free_lot(std::size_t offset, std::size_t bytes);
 
   Segment& segment_;
@@ -66,6 +78,9 @@ class Arena {
   std::map<std::size_t, Used> used_;  // by offset
   std::size_t begin_, top_;           // beyond top_ nothing is reserved
   std::size_t in_use_ = 0;
+  std::array<Held, component_count> held_{};
+
+  void note(Component component, std::size_t bytes);
 };
 
 }  // namespace nearfield::memory

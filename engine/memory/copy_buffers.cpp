@@ -3,7 +3,10 @@
 #include <sched.h>
 
 #include <bit>
+#include <exception>
+#include <utility>
 
+#include "engine/base/log.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory {
@@ -29,25 +32,48 @@ struct CopyBuffers::Lock {
   std::atomic_flag& locked;
 };
 
-CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span) : arena_(arena) {
-  const std::size_t units = span / unit;
-  held_.resize((units + bits - 1) / bits);
-  auto offset = arena.allocate(units * unit, span >= huge_page ? huge_page : 4096, Component::copy_buffers);
-  if (!offset) return;
-  begin_ = *offset;
-  units_ = units;
-  free_.store(units, std::memory_order_relaxed);
-  std::byte* const base = segment.base() + begin_;
+CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span)
+    : segment_(segment), arena_(arena), units_(span / unit), free_(units_), held_((units_ + bits - 1) / bits) {}
+
+CopyBuffers::~CopyBuffers() {
+  if (begin_) arena_.free(begin_);
+}
+
+bool CopyBuffers::make() noexcept try {
+  const std::lock_guard making(making_);
+  if (there_.load(std::memory_order_relaxed)) return true;
+  if (refused_) return false;
+  auto offset = arena_.allocate_apart(span(), span() >= huge_page ? huge_page : 4096, Component::copy_buffers);
+  if (!offset) {
+    refused_ = true;
+    log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
+    return false;
+  }
+  std::byte* const base = segment_.base() + *offset;
   // What remains of a range that could not be collapsed gets small pages.
-  for (std::size_t at = 0; at + huge_page <= span; at += huge_page) {
+  for (std::size_t at = 0; at + huge_page <= span(); at += huge_page) {
     base[at] = std::byte{0};
     madvise(base + at, huge_page, MADV_COLLAPSE);
   }
-  madvise(base, units * unit, MADV_POPULATE_WRITE);
+  madvise(base, span(), MADV_POPULATE_WRITE);
+  const Lock lock(*this);
+  begin_ = *offset;
+  there_.store(true, std::memory_order_relaxed);
+  return true;
+} catch (const std::exception&) {  // no memory for what is to be said
+  return false;
 }
 
-CopyBuffers::~CopyBuffers() {
-  if (units_) arena_.free(begin_);
+void CopyBuffers::rest() noexcept {
+  const std::lock_guard making(making_);
+  std::size_t offset = 0;
+  {
+    const Lock lock(*this);
+    if (free_.load(std::memory_order_relaxed) < units_) return;
+    there_.store(false, std::memory_order_relaxed);
+    offset = std::exchange(begin_, 0);
+  }
+  if (offset) arena_.free(offset);
 }
 
 std::size_t CopyBuffers::last_held(std::size_t begin, std::size_t count) const {
@@ -72,9 +98,13 @@ void CopyBuffers::mark(std::size_t begin, std::size_t count, bool held) {
 
 std::size_t CopyBuffers::take(std::size_t bytes, std::size_t spared) noexcept {
   const std::size_t count = (bytes + unit - 1) / unit;
+  if (count == 0 || count > units_) return 0;
+  // What make() has written is seen in the lock, which it held as well.
+  if (!there_.load(std::memory_order_relaxed) && !make()) [[unlikely]]
+    return 0;
   const Lock lock(*this);
   const std::size_t free = free_.load(std::memory_order_relaxed);
-  if (count == 0 || count > units_ || free < count + spared / unit) return 0;
+  if (begin_ == 0 || free < count + spared / unit) return 0;
   std::size_t begin = cursor_;
   for (bool wrapped = false;;) {
     if (begin + count > units_) {

@@ -4,10 +4,14 @@
 // cache it costs a sixth (docs/decisions.md). So whatever one core writes after others have read it is taken here:
 // buffers are handed out in turn over a span of about twice the private cache, so that each rests as long as possible
 // before it is written again. One span per process, whatever it sends to whomever.
+//
+// A process that sends nothing needs none: there is memory from the first take on. Where that finds none, no later one
+// does.
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "engine/memory/arena.hpp"
@@ -19,27 +23,37 @@ class CopyBuffers {
   static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
   static constexpr std::size_t huge_page = 2 << 20;
 
-  // `span` bytes of the arena, which must outlive this; mapped at once, by huge pages where the kernel grants them.
-  // Without memory for it there are no buffers.
+  // `span` bytes of the arena, which must outlive this; by huge pages where the kernel grants them.
   CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
 
+  static constexpr std::size_t bytes_for(std::size_t span) { return span / unit * unit; }
+
   std::size_t span() const { return units_ * unit; }
   // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
-  // bytes would be left. Any thread.
+  // bytes would be left. The first one takes as long as it takes to make huge pages. Any thread.
   std::size_t take(std::size_t bytes, std::size_t spared = 0) noexcept;
   void put_back(std::size_t offset, std::size_t bytes) noexcept;
+  // Gives the memory back, unless some of it is held. The next take makes it again.
+  void rest() noexcept;
   std::size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * unit; }
 
  private:
   struct Lock;
+  bool make() noexcept;  // whether there is memory
   // The last unit held of [begin, begin + count), `count` when none is.
   std::size_t last_held(std::size_t begin, std::size_t count) const;
   void mark(std::size_t begin, std::size_t count, bool held);
 
+  Segment& segment_;
   Arena& arena_;
-  std::size_t begin_ = 0, units_ = 0, cursor_ = 0;
+  const std::size_t units_;
+  std::size_t begin_ = 0;           // 0: no memory; under the lock
+  std::atomic<bool> there_{false};  // as begin_ says, for who has no lock
+  std::mutex making_;
+  bool refused_ = false;  // under making_
+  std::size_t cursor_ = 0;
   std::atomic<std::size_t> free_{0};
   std::atomic_flag locked_;
   std::vector<std::uint64_t> held_;  // a bit for each unit

@@ -89,6 +89,12 @@ Result<Segment> Segment::create(std::size_t virtual_bytes) {
   return last;
 }
 
+std::size_t Segment::memory() const {
+  constexpr std::size_t block = 512;
+  struct stat about {};
+  return fstat(fd_, &about) ? 0 : std::size_t(about.st_blocks) * block;
+}
+
 Result<void> Segment::reserve(std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return {};
   if (offset > size() || bytes > size() - offset) {

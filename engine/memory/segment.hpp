@@ -46,6 +46,7 @@ class Segment : public Mapping {
   ~Segment();
 
   int fd() const { return fd_; }
+  std::size_t memory() const;  // bytes of pages that there are, as the kernel counts them
   // Makes sure that [offset, offset + bytes) has memory behind it. The error names the limit that was met.
   Result<void> reserve(std::size_t offset, std::size_t bytes);
   // Returns the whole pages inside the range to the kernel; they read as zero afterwards and must be reserved again.

@@ -142,4 +142,6 @@ struct Transfer {
   alignas(line) Atomic<std::uint32_t> back;    // sender: blocks it has copied
 };
 
+inline constexpr unsigned transfers_at_once = 32;  // that a process allocates, the first with its mailbox
+
 }  // namespace nearfield::messages

@@ -18,6 +18,8 @@ namespace nearfield::messages {
 constexpr std::uint64_t record_length(std::size_t payload) {
   return (record_header + payload + 63) & ~std::uint64_t{63};
 }
+// A ring with its words.
+constexpr std::size_t bytes_of_fastbox(std::uint64_t ring_bytes) { return sizeof(Ring) + ring_bytes; }
 constexpr std::size_t largest_payload(std::uint64_t capacity) { return capacity / 4 - record_header; }
 
 class FastboxWriter {

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 
+#include "engine/messages/fastbox_room.hpp"
 #include "engine/messages/guard.hpp"
 
 namespace nearfield::messages {
 namespace {
 
 constexpr std::size_t spare_early = 64;  // unexpected messages that are not allocated again
-
-std::uint64_t fastbox_bytes(int members) { return members <= 16 ? 128 << 10 : members <= 64 ? 64 << 10 : 32 << 10; }
 
 }  // namespace
 
@@ -40,6 +39,8 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->spare_early_.reserve(spare_early);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
+  for (int behind = most_fastboxes; behind < m->members_; ++behind)
+    m->out_[std::size_t((m->me_ + behind) % m->members_)].without_box = true;
   m->buffers_ = &m->node_.copy_buffers();
   m->lent_.resize(std::max<std::size_t>(m->buffers_->span() / memory::CopyBuffers::unit, 1));
   // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.

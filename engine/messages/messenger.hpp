@@ -25,6 +25,7 @@ using reach::Peer;
 struct Counts {
   std::uint64_t cells = 0, fastbox = 0, direct = 0, by_calls = 0, staged = 0;  // messages sent (large ones: received)
   std::uint64_t unexpected = 0, bytes = 0;
+  std::uint64_t fastboxes = 0;  // that were made
 };
 
 class Messenger final : public waiting::Source {

@@ -52,12 +52,13 @@ void Messenger::send_cell(int member, Cell& cell, Kind kind, std::size_t payload
 bool Messenger::make_fastbox(int member) {
   Cell* const cell = free_cell();
   if (!cell) return false;
-  auto offset = node_.arena().allocate(sizeof(Ring) + ring_bytes_, line, memory::Component::fastboxes);
+  auto offset = node_.arena().allocate(bytes_of_fastbox(ring_bytes_), line, memory::Component::fastboxes);
   if (!offset) {
     log_line(LogLevel::info, "no room for a fastbox, a pair goes on with the queue: %s", offset.error().text.c_str());
     out_[member].without_box = true;
     return false;
   }
+  ++counts_.fastboxes;
   out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(node_.segment().base() + *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(cell->record.payload, where, sizeof where);

@@ -25,7 +25,6 @@ namespace nearfield::messages {
 namespace {
 
 constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
-constexpr unsigned transfers_at_once = 32;
 
 // Few claims where each of them costs as much as the copy of some kilobytes, more where they even out delays.
 std::uint64_t block_for(std::uint64_t bytes) {

@@ -17,7 +17,8 @@ const SharedHeap* SharedHeap::find() {
     };
     if (look_up(heap->current_, "nearfield_heap_current") && look_up(heap->descriptor_, "nearfield_heap_descriptor") &&
         look_up(heap->contains_, "nearfield_heap_contains") && look_up(heap->on_fork_, "nearfield_heap_on_fork") &&
-        look_up(heap->place_, "nearfield_heap_place"))
+        look_up(heap->place_, "nearfield_heap_place") && look_up(heap->stats_, "nearfield_heap_stats") &&
+        look_up(heap->pause_, "nearfield_heap_pause"))
       return heap;
     delete heap;
     return nullptr;
@@ -29,6 +30,12 @@ SharedHeap::View SharedHeap::current() const {
   nearfield_heap_view view{};
   if (current_(&view) != 0) return {};
   return {static_cast<std::byte*>(view.base), view.size, view.used, view.generation};
+}
+
+nearfield_heap_statistics SharedHeap::statistics() const {
+  nearfield_heap_statistics now{};
+  stats_(&now);
+  return now;
 }
 
 Result<void> SharedHeap::place(const nearfield_heap_placement& placement) const {

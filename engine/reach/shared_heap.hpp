@@ -20,12 +20,27 @@ class SharedHeap {
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
+  nearfield_heap_statistics statistics() const;
   // A descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
   bool contains(const void* address) const { return contains_(address) != 0; }
   // Where its pages lie from now on (heap/heap.h).
   Result<void> place(const nearfield_heap_placement& placement) const;
+  // The host allocates for itself: meanwhile nothing new is served (heap/heap.h). Without a heap nothing happens.
+  class Pause {
+   public:
+    Pause() : heap_(find()) {
+      if (heap_) heap_->pause_(1);
+    }
+    ~Pause() {
+      if (heap_) heap_->pause_(-1);
+    }
+    Pause(const Pause&) = delete;
+
+   private:
+    const SharedHeap* heap_;
+  };
   // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
   using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
@@ -33,7 +48,9 @@ class SharedHeap {
  private:
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
+  void (*stats_)(nearfield_heap_statistics*) = nullptr;
   int (*place_)(const nearfield_heap_placement*) = nullptr;
+  void (*pause_)(int) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;

@@ -1,6 +1,7 @@
 #include "engine/team/calibrating.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 namespace nearfield::team {
@@ -9,12 +10,15 @@ constexpr std::size_t words_bytes = (sizeof(Calibration::Words) + 4095) / 4096 *
 constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
 }  // namespace
 
+std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
+
 Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) {
   if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
   try {
     memory::CopyBuffers& span = node.copy_buffers();
-    auto words = node.arena().allocate_zeroed(words_bytes + Calibration::array_bytes, 4096);
+    auto words = node.arena().allocate_apart(bytes(), 4096, memory::Component::control);
     if (!words) return;
+    std::memset(node.segment().base() + *words, 0, words_bytes + Calibration::array_bytes);
     new (node.segment().base() + *words) Calibration::Words{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
     const std::size_t rooms = span.take(wanted);
@@ -27,6 +31,7 @@ Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) 
 Calibrating::~Calibrating() {
   if (!told_.words) return;
   node_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
+  node_.copy_buffers().rest();  // a program that sends nothing needs none
   node_.arena().free(told_.words);
 }
 

@@ -16,6 +16,8 @@ class Calibrating {
   Calibrating(Node& node, int rank, int size) noexcept;
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
+  // That the first member of a job holds meanwhile.
+  static std::size_t bytes();
   const Told& told() const { return told_; }
 
   // By the first two members; the first one's segment begins at `base`. What the first has found; `line` 0: nothing.

@@ -38,6 +38,9 @@ struct MemberBlock {
   MemberWords words;
 };
 
+constexpr std::size_t offset_of_leader = (sizeof(MemberBlock) + line - 1) / line * line;
+constexpr int shifts = 32;  // lines at which blocks begin
+
 struct Hello {
   reach::Card card;
   std::uint64_t node;
@@ -86,7 +89,7 @@ void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int shari
   else if (!crowded) plan.package = stretch(hellos, &Hello::package);
   plan.meeting = node.settings().meeting;
   if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), int(plan.group), crowded);
-  plan.buffer_bytes = crowded ? 256 << 10 : 64 << 10;
+  plan.buffer_bytes = buffer_bytes_for(crowded);
   if (found.line == 0) return;
   // Virtual CPUs are sometimes far apart where the system calls them near: what was measured counts.
   if (found.fill > 0) machine.handing = found;
@@ -176,14 +179,17 @@ void Team::decline(int size, Bootstrap& bootstrap) {
   bootstrap.allgather(&absent, hellos.data(), sizeof absent);
 }
 
+std::size_t Team::block_bytes(bool leader, std::size_t annex_bytes) {
+  return shifts * line + offset_of_leader + (leader ? sizeof(LeaderBlock) + annex_bytes : 0);
+}
+
 // Local: our part of step 1.
 std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t& leader_offset, std::string& trouble) {
   std::unique_ptr<Team> team(new Team(node, rank, size));
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
-  const std::size_t shift = std::size_t(rank % 32) * line;
-  leader_offset = (sizeof(MemberBlock) + line - 1) / line * line;
-  const std::size_t bytes = 32 * line + leader_offset + (rank == 0 ? sizeof(LeaderBlock) + node.annex.bytes : 0);
-  auto allocation = node.arena().allocate_zeroed(bytes, 4096);
+  const std::size_t shift = std::size_t(rank % shifts) * line;
+  leader_offset = offset_of_leader;
+  auto allocation = node.arena().allocate_zeroed(block_bytes(rank == 0, node.annex.bytes), 4096);
   if (!allocation) {
     trouble = allocation.error().text;
     return team;
@@ -233,8 +239,6 @@ void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibr
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   node_.tune(shared, one_group);
-  // Before they are needed: it takes a while to map them.
-  if (size_ > 1 && !node_.policy().crowded) node_.copy_buffers();
   const Handing found = rank_ < 2 ? calibrating.run(rank_, hellos[0].calibration, base_[0]) : Handing{};
   if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
 }

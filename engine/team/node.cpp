@@ -56,7 +56,6 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Pla
              segment->size() >> 20);
   std::unique_ptr<Node> node(new Node(settings, std::move(*segment), refusal));
   node->arena_ = std::make_unique<memory::Arena>(node->segment_, 0, &node->placer_);
-  constexpr std::size_t header_bytes = 4096;
   // The first of all allocations, at offset 0.
   if (auto reserved = node->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
   auto* header = new (node->segment_.base()) ProcessHeader{};

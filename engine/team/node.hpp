@@ -33,6 +33,8 @@ class Node {
   static Result<std::unique_ptr<Node>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
   ~Node();
 
+  static constexpr std::size_t header_bytes = 4096;  // at offset 0 of the segment
+
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
   memory::Arena& arena() { return *arena_; }

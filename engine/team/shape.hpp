@@ -34,6 +34,9 @@ inline Meeting meeting_for(int size, int group, bool crowded) {
   return crowded ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
 }
 
+// One copy buffer of rounds.
+constexpr std::size_t buffer_bytes_for(bool crowded) { return crowded ? 256 << 10 : 64 << 10; }
+
 // The shape of a team whose members spread over the machine's CPUs.
 inline Shape shape_for(int size, const Machine& machine) {
   Shape shape;
@@ -41,7 +44,7 @@ inline Shape shape_for(int size, const Machine& machine) {
   shape.ranks_per_cpu = size > machine.cpus ? size / machine.cpus : 1;
   shape.one_group = false;
   if (shape.crowded()) {
-    shape.buffer_bytes = 256 << 10;
+    shape.buffer_bytes = buffer_bytes_for(true);
   } else {
     shape.group = int(machine.cores);
     if (machine.sockets > 1) shape.package = int(machine.cpus / machine.sockets);

@@ -60,6 +60,8 @@ class Team {
  public:
   // Collective. An Error means that these members cannot share memory, agreed by all of them.
   static Result<std::unique_ptr<Team>> create(Node& node, int rank, int size, Bootstrap& bootstrap);
+  // Of a member's block; `leader`: the first member, with so many bytes of Node::annex.
+  static std::size_t block_bytes(bool leader, std::size_t annex_bytes);
   // What a member without a node does while the others create: everybody then gets an Error.
   static void decline(int size, Bootstrap& bootstrap);
   // Local: others may still be inside their last call. The blocks are freed when everybody has closed.

@@ -29,7 +29,7 @@ constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of 
 // Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
 void Track::settle_staging() {
   if (!staging_refused_) {
-    auto offset = node_.arena().allocate(buffers * buffer_bytes(), 4096, memory::Component::copy_buffers);
+    auto offset = node_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
     if (offset) {
       staging_offset_ = *offset;
       staging_ = node_.segment().base() + *offset;

@@ -48,6 +48,8 @@ namespace nearfield::team {
 inline constexpr unsigned slots = 8, lines = 128;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
 inline constexpr unsigned buffers = 4;
+// What a member has of its own for rounds, from the first ones on that need it.
+constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
 
 struct alignas(line) Slot {
   Atomic<std::uint64_t> seq;        // owner; pairs with Track::wait_slot

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
@@ -148,6 +149,7 @@ void end_of_program() {
 }
 
 int Init(int* argc, char*** argv) {
+  const reach::SharedHeap::Pause pause;
   enter_host_init();
   const int code = host.Init(argc, argv);
   if (code == MPI_SUCCESS) started(MPI_THREAD_SINGLE);
@@ -155,6 +157,7 @@ int Init(int* argc, char*** argv) {
 }
 
 int Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const reach::SharedHeap::Pause pause;
   enter_host_init();
   const int code = host.Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) started(provided ? *provided : MPI_THREAD_MULTIPLE);
@@ -166,6 +169,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
   int code;
   {
     const HostCall blocks(host_calls("MPI_Session_init"));
+    const reach::SharedHeap::Pause pause;
     code = host.Session_init(info, errhandler, session);
   }
   if (code != MPI_SUCCESS || !has_threads(session, info)) return code;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {
@@ -104,6 +105,36 @@ std::string memory_rows() {
   }
   return text;
 }
+
+// What each component takes of this rank's memory, and what `nearfield plan --job` wants to know besides.
+std::string usage_rows() {
+  team::Node* const n = node_ever();
+  if (!n) return {};
+  std::string text;
+  char line[160];
+  auto row = [&](const char* what, std::size_t now, std::size_t most) {
+    if (!most) return;
+    std::snprintf(line, sizeof line, "  in use: %-14s %12zu bytes, %zu at most\n", what, now, most);
+    text += line;
+  };
+  for (std::size_t c = 0; c < memory::component_count; ++c) {
+    const auto component = memory::Component(c);
+    const memory::Arena::Held held = n->arena().held(component);
+    if (component != memory::Component::heap) row(name(component), held.now, held.most);
+  }
+  if (const reach::SharedHeap* const heap = reach::SharedHeap::find()) {
+    const nearfield_heap_statistics now = heap->statistics();
+    row(name(memory::Component::heap), now.bytes_in_use, now.bytes_highest);
+  }
+  std::snprintf(line, sizeof line, "  in use: %-14s %12zu bytes of pages\n", "segment", n->segment().memory());
+  text += line;
+  if (the_messenger) {
+    std::snprintf(line, sizeof line, "  ranks of this node     %12d, %llu of them by a fastbox\n",
+                  the_messenger->members(), (unsigned long long)the_messenger->counts().fastboxes);
+    text += line;
+  }
+  return text;
+}
 }  // namespace
 
 void print_stats(int rank, int size) {
@@ -153,6 +184,7 @@ void print_stats(int rank, int size) {
   }
   text += window_rows();
   text += memory_rows();
+  text += usage_rows();
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/engine/file_bytes.hpp"
 
 namespace nearfield::testing {
 namespace {
@@ -49,9 +55,45 @@ TEST(CopyBuffers, StopAtTheirSpanAndSpare) {
 
 TEST(CopyBuffers, HaveNoneWithoutMemory) {
   Room room;
-  CopyBuffers buffers(room.segment, room.arena, std::size_t{1} << 40);
-  EXPECT_EQ(buffers.span(), 0u);
+  CopyBuffers buffers(room.segment, room.arena, 1 << 30);
   EXPECT_EQ(buffers.take(1), 0u);
+  EXPECT_EQ(buffers.take(1 << 20), 0u);
+  buffers.rest();
+  EXPECT_EQ(buffers.take(1), 0u) << "nobody asks for it again";
+}
+
+TEST(CopyBuffers, HaveMemoryFromTheFirstTakeUntilTheyRest) {
+  Room room;
+  CopyBuffers buffers(room.segment, room.arena, 4 << 20);
+  EXPECT_EQ(buffers.span(), 4u << 20);
+  EXPECT_LT(file_bytes(room.segment.fd()), 1u << 20);
+  const std::size_t first = buffers.take(1000);
+  ASSERT_NE(first, 0u);
+  EXPECT_GE(file_bytes(room.segment.fd()), 4u << 20) << "all of it is there, so that nothing fails later";
+  buffers.rest();
+  EXPECT_GE(file_bytes(room.segment.fd()), 4u << 20) << "some of it is held";
+  buffers.put_back(first, 1000);
+  buffers.rest();
+  EXPECT_LT(file_bytes(room.segment.fd()), 1u << 20);
+  EXPECT_EQ(buffers.free_bytes(), buffers.span());
+  EXPECT_NE(buffers.take(1000), 0u);
+  EXPECT_GE(file_bytes(room.segment.fd()), 4u << 20);
+}
+
+TEST(CopyBuffers, HaveOneMemoryWhoeverTakesFirst) {
+  for (int round = 0; round < 20; ++round) {
+    Room room;
+    CopyBuffers buffers(room.segment, room.arena, 1 << 20);
+    std::array<std::size_t, 8> taken{};
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t& each : taken) threads.emplace_back([&] { each = buffers.take(64 << 10); });
+    }
+    std::ranges::sort(taken);
+    for (std::size_t i = 1; i < taken.size(); ++i) EXPECT_GE(taken[i], taken[i - 1] + (64 << 10));
+    EXPECT_NE(taken[0], 0u);
+    EXPECT_EQ(room.arena.in_use(), 1u << 20);
+  }
 }
 
 TEST(CopyBuffers, NeverOverlap) {

@@ -22,6 +22,7 @@
 #include "engine/memory/arena.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
+#include "tests/engine/file_bytes.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -44,6 +45,23 @@ TEST(Segment, PeersRefuseWhatIsNotSealed) {
   ASSERT_EQ(0, ftruncate(loose, 1 << 20));
   EXPECT_FALSE(PeerSegment::map(loose));
   EXPECT_FALSE(PeerSegment::map(open("/dev/null", O_RDWR | O_CLOEXEC)));
+}
+
+TEST(Arena, CountsWhatEachComponentHolds) {
+  auto segment = Segment::create(64 << 20);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 0);
+  const auto box = arena.allocate(1000, 64, Component::fastboxes), other = arena.allocate(100, 64);
+  const auto more = arena.allocate(64, 64, Component::fastboxes);
+  ASSERT_TRUE(box && other && more);
+  EXPECT_EQ(arena.held(Component::fastboxes).now, 1024u + 64u);
+  EXPECT_EQ(arena.held(Component::control).now, 128u);
+  arena.free(*box);
+  EXPECT_EQ(arena.held(Component::fastboxes).now, 64u);
+  EXPECT_EQ(arena.held(Component::fastboxes).most, 1024u + 64u);
+  EXPECT_EQ(arena.held(Component::windows).most, 0u);
+  EXPECT_EQ(arena.in_use(), 128u + 64u);
+  EXPECT_EQ(segment->memory(), std::size_t{64} << 10) << "one step of the arena";
 }
 
 // Whether `body` returns true in a forked child, which may limit itself.
@@ -169,6 +187,78 @@ TEST(Arena, NeverHandsOutTheSameByteTwice) {
   for (const auto& [offset, bytes] : live) arena.free(offset);
   EXPECT_EQ(arena.in_use(), 0u);
   EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
+}
+
+// Ranges of all kinds, freed at random: none overlaps another, all have memory, and what is apart has none afterwards.
+TEST(Arena, WhatIsApartLeavesRoomForAll) {
+  auto segment = Segment::create(1 << 30);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  std::mt19937 random(3);
+  std::map<std::size_t, std::size_t> live;
+  for (int round = 0; round < 3000; ++round) {
+    if (live.size() < 10 || (live.size() < 60 && random() % 2)) {
+      const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
+      const std::size_t align = random() % 4 ? std::size_t{64} << random() % 7 : 2 << 20;
+      const auto offset =
+          random() % 2 ? arena.allocate_apart(bytes, align, Component::control) : arena.allocate(bytes, align);
+      ASSERT_TRUE(offset) << offset.error().text;
+      ASSERT_EQ(*offset % align, 0u);
+      const auto next = live.lower_bound(*offset);
+      ASSERT_TRUE(next == live.end() || *offset + bytes <= next->first);
+      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= *offset);
+      // What had been reserved needs no page of its own now.
+      const std::size_t before = testing::file_bytes(segment->fd());
+      segment->base()[*offset] = segment->base()[*offset + bytes - 1] = std::byte{1};
+      ASSERT_EQ(testing::file_bytes(segment->fd()), before);
+      live[*offset] = bytes;
+    } else {
+      const auto victim = std::next(live.begin(), long(random() % live.size()));
+      arena.free(victim->first);
+      live.erase(victim);
+    }
+  }
+  for (const auto& [offset, bytes] : live) arena.free(offset);
+  EXPECT_EQ(arena.in_use(), 0u);
+}
+
+TEST(Arena, WhatAlignmentLeavesOutHasNoMemoryAndIsUsedLater) {
+  auto segment = Segment::create(64 << 20);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  const auto first = arena.allocate(1000, 64), apart = arena.allocate_apart(2 << 20, 2 << 20, Component::copy_buffers);
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(apart);
+  EXPECT_LE(testing::file_bytes(segment->fd()), (2u << 20) + (64u << 10));
+  const auto between = arena.allocate(1 << 20, 4096);
+  ASSERT_TRUE(between);
+  EXPECT_LT(*between, *apart);
+  arena.free(*apart);
+  EXPECT_LE(testing::file_bytes(segment->fd()), (1u << 20) + (128u << 10));
+  const auto again = arena.allocate(2 << 20, 2 << 20);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(*again, *apart) << "its place is used again";
+}
+
+TEST(Arena, AHoleWithoutMemoryStaysOne) {
+  auto segment = Segment::create(64 << 20);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  const auto apart = arena.allocate_apart(2 << 20, 2 << 20, Component::control);
+  ASSERT_TRUE(apart);
+  const std::size_t reserved = arena.reserved();
+  const int kept = dup(segment->fd()), nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  dup2(nothing, segment->fd());
+  EXPECT_FALSE(arena.allocate(1 << 20, 64));
+  EXPECT_FALSE(arena.allocate_apart(1 << 20, 64, Component::control));
+  dup2(kept, segment->fd());
+  EXPECT_EQ(arena.reserved(), reserved);
+  const auto later = arena.allocate_apart(1 << 20, 64, Component::control);
+  ASSERT_TRUE(later);
+  EXPECT_LT(*later, *apart);
+  EXPECT_EQ(arena.in_use(), 3u << 20);
+  close(kept);
+  close(nothing);
 }
 
 class FakeRoot : public ::testing::Test {

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/messages/fastbox_room.hpp"
 #include "engine/messages/messenger.hpp"
 #include "tests/engine/team.hpp"
 
@@ -17,6 +18,18 @@ using team::Node;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_processes;
+
+// ---------------------------------------------------------------- fastboxes
+
+static_assert([] {
+  for (int members = 2; members <= 10000; ++members) {
+    const std::uint64_t bytes = fastbox_bytes(members);
+    if (!std::has_single_bit(bytes) || bytes * std::uint64_t(std::min(members, most_fastboxes)) > all_fastboxes)
+      return false;
+    if (largest_payload(bytes) < cell_payload) return false;  // what fits a cell goes there as well
+  }
+  return true;
+}());
 
 // ---------------------------------------------------------------- layouts
 

@@ -136,6 +136,34 @@ TEST(Heap, FreeKeepsErrno) {
   EXPECT_EQ(errno, 77);
 }
 
+TEST(Heap, ServesNothingNewInAPause) {
+  constexpr std::size_t bytes = 100'000;
+  auto* const before = static_cast<char*>(std::malloc(bytes));
+  auto* const freed = static_cast<char*>(std::malloc(bytes));
+  paint(before, bytes, 1);
+  nearfield_heap_pause(1);
+  nearfield_heap_pause(1);  // by another thread
+  nearfield_heap_pause(-1);
+  const auto served = statistics().allocations;
+  auto* const meanwhile = static_cast<char*>(std::malloc(bytes));
+  void* aligned = nullptr;
+  ASSERT_EQ(posix_memalign(&aligned, 4096, bytes), 0);
+  void* const zero = std::calloc(100, 1000);
+  paint(meanwhile, bytes, 2);
+  auto* const moved = static_cast<char*>(std::realloc(before, 3 * bytes));
+  std::free(freed);
+  const auto after = statistics().allocations;
+  nearfield_heap_pause(-1);
+  EXPECT_EQ(after, served);
+  for (void* p : {static_cast<void*>(meanwhile), aligned, zero}) EXPECT_FALSE(nearfield_heap_contains(p));
+  EXPECT_TRUE(painted(moved, bytes, 1));
+  EXPECT_TRUE(all_zero(zero, 100'000));
+  auto* const grown = static_cast<char*>(std::realloc(meanwhile, 2 * bytes));
+  EXPECT_TRUE(nearfield_heap_contains(grown)) << "it is served again";
+  EXPECT_TRUE(painted(grown, bytes, 2));
+  for (void* p : {static_cast<void*>(moved), static_cast<void*>(grown), aligned, zero}) std::free(p);
+}
+
 TEST(Heap, SharesWhatItHandsOut) {
   auto* const p = static_cast<char*>(std::malloc(1 << 20));
   std::memset(p, 7, 1 << 20);

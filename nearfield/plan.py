@@ -1,0 +1,174 @@
+"""`nearfield plan`: what a job needs of a node's memory, where that should lie, and what it is worth by the model.
+
+Everything is nearfield-plan's (tools/plan.cpp), which asks the engine; here it is asked and shown. Keys of a plan: ranks,
+partners (ranks that each one sends to), crowded, pieces, components (bytes of a rank, of the first one, of the node),
+segment, nodes, home and fast (the NUMA node beside a rank, and its fastest), advice (for NEARFIELD_MEMORY), advised, worth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+from dataclasses import dataclass, field
+from typing import Any
+
+from nearfield.libraries import program
+from nearfield.model import machine_file
+from nearfield.tables import print_columns
+
+Plan = dict[str, Any]
+CALLS = ("alltoall:65536", "alltoall:1048576", "allreduce:1048576", "bcast:1048576")
+COMPUTED = ("fastboxes", "copy-buffers", "control")
+OF_PROGRAM = ("heap", "windows", "alloc-mem")
+
+
+def partners_of(pairs: str, ranks: int) -> int:
+    """To how many others each rank sends, by `all`, `none` or `neighbours:N`. Raises ValueError."""
+    words = {"all": ranks - 1, "none": 0}
+    if pairs in words:
+        return words[pairs]
+    if found := re.fullmatch(r"neighbours:(\d+)", pairs):
+        return min(int(found[1]), ranks - 1)
+    raise ValueError(f"pairs are all, none or neighbours:N, not {pairs}")
+
+
+def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **values: int) -> Plan:
+    """The plan for a node. `values`: communicators, collectives, long, and bytes of components of a rank (heap, windows, alloc_mem;
+    fastboxes, copy_buffers, control: as measured). Raises ValueError."""
+    words = {"ranks": ranks, "partners": partners, "calls": ",".join(calls)}
+    words |= {name.replace("_", "-"): value for name, value in values.items()}
+    if described := machine_file(machine):
+        words["machine"] = described[0]
+    command = [str(program("nearfield-plan")), *(f"{name}={value}" for name, value in words.items())]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr.strip())
+    return json.loads(done.stdout)
+
+
+@dataclass
+class Told:
+    """What the statistics of a job say of one rank."""
+
+    rank: int
+    # Bytes by component, at most; of the segment's pages at the end.
+    held: dict[str, int] = field(default_factory=dict)
+    ranks: int = 0  # of its node
+    partners: int = 0  # to which it sends by a fastbox
+    calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # of operations: calls, bytes of all
+
+
+def read_statistics(text: str) -> list[Told]:
+    """The ranks that NEARFIELD_STATS had printed, by rank. Raises ValueError where there are none."""
+    found: dict[int, Told] = {}
+    rank = None
+    for line in text.splitlines():
+        if head := re.search(r"nearfield: rank (\d+) of \d+", line):
+            rank = found[int(head[1])] = Told(int(head[1]))
+        elif rank is None:
+            continue
+        elif use := re.search(r"in use: (\S+) +(\d+) bytes(?:, (\d+) at most)?", line):
+            rank.held[use[1]] = int(use[3] or use[2])
+        elif node := re.search(r"ranks of this node +(\d+), (\d+) of them by a fastbox", line):
+            rank.ranks, rank.partners = int(node[1]), int(node[2])
+        elif row := re.match(r"\s+([a-z_]+) +(\d+) +(\d+) +[\d.]+ +\d+", line):
+            rank.calls[row[1]] = (int(row[2]), int(row[3]))
+    told = [found[rank] for rank in sorted(found) if found[rank].ranks]
+    if not told:
+        raise ValueError("there are no statistics of Nearfield: run the job with NEARFIELD_STATS=1 or all")
+    return told
+
+
+def plan_job(text: str, machine: str = "here") -> Plan:
+    """The plan for a program that has run, from its statistics: by what the largest rank held. Adds "measured" (of a rank,
+    by component and of the segment) and "calls" (of the first rank that tells); raises ValueError."""
+    told = read_statistics(text)
+    held = {name: max(rank.held.get(name, 0) for rank in told) for name in (*COMPUTED, *OF_PROGRAM)}
+    calls = {op: (count, total // count) for op, (count, total) in told[0].calls.items() if count and total}
+    plan = make_plan(
+        *(told[0].ranks, max(rank.partners for rank in told), machine),
+        [f"{op}:{each}" for op, (_, each) in calls.items()],
+        **{name.replace("-", "_"): count for name, count in held.items() if count},
+    )
+    plan["measured"] = held | {"segment": max(rank.held.get("segment", 0) for rank in told)}
+    for cell in plan["worth"]:
+        cell["calls"] = calls[cell["op"]][0]
+    return plan
+
+
+def show(plan: Plan) -> None:
+    """Prints the plan for people."""
+    measured = plan.get("measured", {})
+    crowded = ", more than there are CPUs" if plan["crowded"] else ""
+    print(f"{plan['ranks']} ranks on the node{crowded}, each sends to {plan['partners']}\n")
+    titles = ["what", "component", "bytes", "per", "of a rank"]
+    rows = [
+        [piece["name"], piece["component"], str(piece["each"]), piece["per"], f"x {piece['of_a_rank']}"]
+        for piece in plan["pieces"]
+    ]
+    print_columns(titles, rows, [None] * len(rows))
+    print()
+    titles = ["component", "a rank", "the first", "the node"] + ["measured"] * bool(measured)
+    rows = []
+    for row in [*plan["components"], {"name": "segment", **plan["segment"]}]:
+        if row["node"] or measured.get(row["name"]):
+            sizes = [size(row[key]) for key in ("rank", "leader", "node")]
+            rows.append([row["name"], *sizes] + [size(measured.get(row["name"], 0))] * bool(measured))
+    print_columns(titles, rows, [None] * len(rows))
+    print()
+    for node in plan["nodes"]:
+        figures = f", {node['bandwidth']} MB/s" if node["bandwidth"] else ""
+        figures += f", {node['latency']} ns" if node["latency"] else ""
+        print(
+            f"NUMA node {node['node']}: {size(node['bytes'])}, nearest CPUs {node['cpus'] or 'none'}{figures}"
+        )
+    if not plan["nodes"]:
+        print(f"where it lies nobody can say: {plan['trouble']}")
+    elif not plan["advice"]:
+        print("The memory beside every rank is as fast as any: nothing is to be placed.")
+    else:
+        _show_advice(plan)
+
+
+def _show_advice(plan: Plan) -> None:
+    home, fast = plan["home"], plan["fast"]
+    print(
+        "\nAdvice, and by the model's estimate, which nobody has measured, what a KiB through it takes every rank:\n"
+    )
+    titles = [
+        "component",
+        "where",
+        "fits of a rank",
+        "beyond caches",
+        f"ns in node {home}",
+        f"ns in node {fast}",
+    ]
+    rows = []
+    for name, row in plan["advised"].items():
+        estimate = ["-"] * 3
+        if "slow_ns" in row:
+            beyond = f"{row['beyond_caches']:.0%}"
+            estimate = [beyond, f"{row['slow_ns']:.4g}", f"{row['fast_ns']:.4g}"]
+        rows.append([name, row["words"], size(row["fits"]), *estimate])
+    print_columns(titles, rows, [None] * len(rows))
+    print(f'\nNEARFIELD_MEMORY="{plan["advice"]}"')
+    if not plan["worth"]:
+        return
+    print("\nCollectives with all memory in one node or the other, by the model's estimate:\n")
+    titles = ["operation", "bytes", f"us in node {home}", f"us in node {fast}", "of the time"]
+    of_job = any("calls" in cell for cell in plan["worth"])
+    rows = []
+    for cell in plan["worth"]:
+        slow, quick = cell["slow_ns"] / 1000, cell["fast_ns"] / 1000
+        rows.append([cell["op"], str(cell["bytes"]), f"{slow:.4g}", f"{quick:.4g}", f"{quick / slow:.2f}"])
+        if of_job:
+            rows[-1] += [str(cell["calls"]), f"{cell['calls'] * (slow - quick) / 1e6:.3g}"]
+    print_columns(titles + ["calls", "seconds less"] * of_job, rows, [None] * len(rows))
+
+
+def size(count: int) -> str:
+    """Bytes with three digits and a unit."""
+    unit = min(int(math.log2(count) // 10), 4) if count else 0
+    return f"{count / (1 << 10 * unit):.4g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[unit]}"
