@@ -49,13 +49,7 @@ bool CopyBuffers::make() noexcept try {
     log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
     return false;
   }
-  std::byte* const base = segment_.base() + *offset;
-  // What remains of a range that could not be collapsed gets small pages.
-  for (std::size_t at = 0; at + huge_page <= span(); at += huge_page) {
-    base[at] = std::byte{0};
-    madvise(base + at, huge_page, MADV_COLLAPSE);
-  }
-  madvise(base, span(), MADV_POPULATE_WRITE);
+  madvise(segment_.base() + *offset, span(), MADV_POPULATE_WRITE);
   const Lock lock(*this);
   begin_ = *offset;
   there_.store(true, std::memory_order_relaxed);
