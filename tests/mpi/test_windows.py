@@ -62,6 +62,24 @@ def test_targets_need_not_help(host: str, kind: str) -> None:
     good(host, 3, "passive.c", kind, "alone")
 
 
+def test_types_are_combined_as_by_the_host() -> None:
+    told = {}
+    for host in [one.values[0] for one in ALL if not one.marks]:
+        # Plain MPICH asserts where an operator is not defined on a type.
+        for nearfield in (True,) if host == "mpich" else (False, True):
+            job = launch(
+                host, 2, [compile_c(host, "window_types.c")], env=CALM, timeout=60, nearfield=nearfield
+            )
+            assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+            told[host, nearfield] = job.stdout.splitlines()
+            assert len(told[host, nearfield]) > 200
+        if host != "mpich":
+            assert told[host, True] == told[host, False]
+    # What MPI defines is the same everywhere; Open MPI defines the most.
+    for line in told["mpich", True]:
+        assert "refused" in line or line in told["openmpi", True]
+
+
 def error_lines(host: str, nearfield: bool, what: str) -> list[str]:
     """What a job of wrong calls says of each."""
     program = [compile_c(host, "window_errors.c"), what]

@@ -65,6 +65,14 @@ constexpr Type unsigned_type(std::size_t bytes) {
   return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : bytes == 8 ? Type::u64 : Type::none;
 }
 
+// What Fortran asks for by precision and range is one of the others.
+Type parameterised(int combiner, std::size_t bytes) {
+  if (combiner == MPI_COMBINER_F90_INTEGER) return signed_type(bytes);
+  if (combiner == MPI_COMBINER_F90_REAL) return bytes == 4 ? Type::f32 : bytes == 8 ? Type::f64 : Type::none;
+  if (combiner == MPI_COMBINER_F90_COMPLEX) return bytes == 8 ? Type::c32 : bytes == 16 ? Type::c64 : Type::none;
+  return Type::none;
+}
+
 // Fortran's kinds follow the host's own sizes.
 void add_sized(MPI_Datatype handle, Type of4, Type of8, Type of16 = Type::none, bool fortran_integer = false) {
   if (handle == host.type_null || !handle) return;
@@ -166,8 +174,11 @@ const TypeInfo* find_other_type(MPI_Datatype type) {
   if (host.Type_size_x(type, &bytes) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS ||
       bytes <= 0 || low != 0 || extent != bytes)
     return nullptr;
+  int numbers = 0, addresses = 0, inner = 0, combiner = MPI_COMBINER_NAMED;
+  host.Type_get_envelope(type, &numbers, &addresses, &inner, &combiner);
   const std::lock_guard lock(mutex);
-  const TypeInfo info{Type::none, std::uint32_t(bytes), true, false, type};
+  const TypeInfo info{parameterised(combiner, std::size_t(bytes)), std::uint32_t(bytes), true,
+                      combiner == MPI_COMBINER_F90_INTEGER, type};
   return &others.try_emplace((std::uint64_t)type, info).first->second;
 }
 

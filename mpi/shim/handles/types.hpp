@@ -22,8 +22,8 @@ void bind_types();
 
 // nullptr for everything that is not a predefined type that we know.
 const TypeInfo* find_type(MPI_Datatype type);
-// Of a predefined type that find_type does not know (Fortran's parameterised kinds, types of one host): it is moved,
-// and combined by the host. nullptr: it has gaps. Such types are never freed, nor is this.
+// Of a predefined type that find_type does not know: Fortran's parameterised kinds, and types of one host, which are
+// moved, and combined by the host. nullptr: it has gaps. Such types are never freed, nor is this.
 const TypeInfo* find_other_type(MPI_Datatype type);
 
 std::optional<reducing::Op> find_op(MPI_Op op);
