@@ -12,8 +12,9 @@ namespace {
 messages::Buffered& buffered = *new messages::Buffered;  // never destroyed
 
 constexpr auto process = messages::Buffered::process;
-// What a message takes of the attached memory besides its data. Programs count by their own header's MPI_BSEND_OVERHEAD,
-// which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95): none of them may find less room than it expects.
+// What a message takes of the attached memory besides its data. Programs count by their own header's
+// MPI_BSEND_OVERHEAD, which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95): none of them may find less
+// room than it expects.
 constexpr std::uint64_t overhead = 64;
 static_assert(overhead <= MPI_BSEND_OVERHEAD);
 std::uint64_t key_of(MPI_Comm comm) { return (std::uint64_t)comm | std::uint64_t{1} << 63; }
