@@ -5,6 +5,7 @@ python3 scripts/clang.py BUILD [PATH PART ...]: only files whose path holds one 
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -37,7 +38,8 @@ def tool(name: str) -> str:
 
 def arguments(command: str) -> list[str]:
     """What clang needs of a compiler's command."""
-    words = shlex.split(command)
+    # Without precompiled headers, which are gcc's and hide what a file forgets to include.
+    words = shlex.split(re.sub(r"-Winvalid-pch|-include \S+cmake_pch\.hxx", "", command))
     words = words[words.index(next(w for w in words if w.endswith(("++", "g++-12")))) + 1 :]
     kept, skip = [], False
     for word in words:

@@ -129,12 +129,12 @@ def walk(host: str, rank: int, memory: bool, most: int, mode: str = "abort") -> 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_descriptors_mappings_and_files_may_lack(host: str, rank: int) -> None:
-    found = walk(host, rank, False, 30 if host == "mpich" else 10)
+    found = walk(host, rank, False, 12 if host == "mpich" else 6)
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_memory_may_lack(host: str, rank: int) -> None:
-    found = walk(host, rank, True, 30 if host == "mpich" else 10)
+    found = walk(host, rank, True, 12 if host == "mpich" else 6)
     assert not found, "\n".join(found)

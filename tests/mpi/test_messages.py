@@ -27,14 +27,14 @@ def run_program(host: str, ranks: int, arguments: list[str], env: dict[str, str]
 def test_random_programs_by_every_protocol(protocol: str) -> None:
     for ranks, heap in ((2, "shared"), (3, "off")):
         run_program(
-            "mpich", ranks, [str(ranks), "60"], {"NEARFIELD_PROTOCOL": protocol, "NEARFIELD_HEAP": heap}
+            "mpich", ranks, [str(ranks), "25"], {"NEARFIELD_PROTOCOL": protocol, "NEARFIELD_HEAP": heap}
         )
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 5, 9])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_random_programs_on_every_host(host: str, ranks: int) -> None:
-    run_program(host, ranks, [str(100 + ranks), "200", "20"])
+    run_program(host, ranks, [str(100 + ranks), "80", "8"])
 
 
 MESSAGES = st.fixed_dictionaries(

@@ -247,7 +247,7 @@ class Plan:
             wanted = ("chain", op.basic.name, op.operator if op.operator != "NO_OP" else "SUM")
             if op.operator == "NO_OP" and "SUM" not in OPERATORS[op.basic.kind]:
                 return False
-        elif op.name == "Accumulate" and op.operator != "REPLACE" and self.rng.random() < 0.6:
+        elif op.name == "Accumulate" and self.commutes(op) and self.rng.random() < 0.6:
             wanted = ("shared", op.basic.name, op.operator)
         else:
             wanted = ("own", op.origin, flushed, (op.basic.name, op.operator) if accumulates else None)
@@ -260,6 +260,11 @@ class Plan:
             places = places[~np.isin(claims[places], keep)]
         claims[places] = len(self.table) - 1
         return True
+
+    @staticmethod
+    def commutes(op: Op) -> bool:
+        """Whether the order of several is not seen; the sign of a zero in a product of complex numbers tells it."""
+        return op.operator != "REPLACE" and (op.basic.kind, op.operator) != ("complex", "PROD")
 
     @staticmethod
     def compatible(old: tuple, new: tuple) -> bool:
