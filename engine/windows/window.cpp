@@ -38,6 +38,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
       memory_(std::size_t(size_)),
       words_(std::size_t(size_)),
       access_(std::size_t(size_), Access::none),
+      landing_(std::make_unique<Landing[]>(std::size_t(size_))),
       starts_(std::size_t(size_)),
       waits_(std::size_t(size_)) {
   memory_[std::size_t(rank_)] = mine;

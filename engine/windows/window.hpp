@@ -2,7 +2,7 @@
 //
 //   creation     a team of its own; the members tell each other where their words and their memory lie. All of them can
 //                reach all of it, or none uses the window (refused)
-//   put, get     a copy by the origin, complete when it returns
+//   put, get     moving.cpp: a copy by the origin, complete when it returns
 //   accumulate   atomics.cpp
 //   epochs       epochs.cpp: fence is a meeting of the team, post and complete are counters, locks are tickets
 //
@@ -19,6 +19,7 @@
 
 #include "engine/base/atomic_ref.hpp"
 #include "engine/base/function_ref.hpp"
+#include "engine/copying/landing.hpp"
 #include "engine/reducing/fold.hpp"
 #include "engine/track/track.hpp"
 #include "engine/windows/words.hpp"
@@ -78,6 +79,16 @@ class Window {
   // for nothing; loads that follow must not be earlier.
   static void flush() { full_fence(); }
 
+  // ---- `bytes` dense bytes to, or from, `at` in the target's memory.
+  void put(int target, std::byte* at, const void* from, std::size_t bytes) {
+    if (bytes < copying::least_landed || target == rank_) copying::copy(at, from, bytes);
+    else put_long(target, at, from, bytes);
+  }
+  void get(int target, const std::byte* at, void* to, std::size_t bytes) {
+    if (bytes < copying::least_landed || target == rank_) copying::copy(to, at, bytes);
+    else get_long(target, at, to, bytes);
+  }
+
   // ---- accumulates (atomics.cpp)
   struct Operation {
     reducing::FoldFn fold = nullptr;  // nullptr: replaces, leaves, or calls
@@ -105,6 +116,8 @@ class Window {
   Towards& towards(int owner, int member) const {
     return reinterpret_cast<Towards*>(words_[std::size_t(owner)] + 1)[member];
   }
+  void put_long(int target, std::byte* at, const void* from, std::size_t bytes);
+  void get_long(int target, const std::byte* at, void* to, std::size_t bytes);
   bool arrange(Lies lies, std::span<const Memory> known, std::string& why);
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
@@ -134,6 +147,12 @@ class Window {
     if (several_threads) locks_.fetch_add(by, std::memory_order_relaxed);
     else locks_.store(locks_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
+  struct Landing {
+    std::atomic_flag busy;
+    copying::Putting putting;
+    copying::Getting getting;
+  };
+  std::unique_ptr<Landing[]> landing_;  // by target
   std::vector<int> targets_, origins_;
   std::vector<std::uint32_t> starts_, waits_;  // so far that were told, by member
   bool always_locked_ = false;                 // a member has no barrier on all processors

@@ -5,6 +5,7 @@
 
 #include "engine/copying/copy.hpp"
 #include "engine/copying/handover.hpp"
+#include "engine/copying/landing.hpp"
 
 namespace nearfield::copying {
 namespace {
@@ -112,6 +113,31 @@ TEST(Handover, BeginsWithWhatWasBestForOthersAndSpreadsItsTries) {
   for (int i = 0; i < 100; ++i) others += hand_over(second, bytes, costs) != 1;
   EXPECT_LE(others, 10u);
   EXPECT_GE(others, 6u);
+}
+
+// The store that puts of `bytes` bytes end with, where they cost so many ticks by store.
+Store settled_put(Putting& putting, std::size_t bytes, const std::array<unsigned, 3>& ticks) {
+  for (int i = 0; i < 1500; ++i)
+    if (const auto choice = putting.next(bytes); choice.sample) putting.note(choice.kind, bytes, ticks[choice.kind]);
+  return put_stores[putting.best(bytes)];
+}
+
+TEST(Putting, StreamsShortDataOnlyWhereThatIsMuchFaster) {
+  for (const std::size_t bytes : {std::size_t{4096}, std::size_t{16384}}) {
+    Putting putting;
+    EXPECT_EQ(settled_put(putting, bytes, {4900, 5800, 2300}), Store::temporal) << bytes;
+    EXPECT_EQ(settled_put(putting, bytes, {23000, 26000, 5600}), Store::streaming) << bytes;
+    EXPECT_EQ(settled_put(putting, bytes, {4900, 5800, 2300}), Store::temporal) << bytes;
+    EXPECT_EQ(settled_put(putting, bytes, {4900, 3000, 2300}), Store::claiming) << bytes;
+  }
+}
+
+TEST(Putting, StreamsLongDataWhereThatIsFaster) {
+  for (const std::size_t bytes : {std::size_t{32768}, std::size_t{4} << 20}) {
+    Putting putting;
+    EXPECT_EQ(settled_put(putting, bytes, {10000, 12000, 8000}), Store::streaming) << bytes;
+    EXPECT_EQ(settled_put(putting, bytes, {10000, 12000, 11000}), Store::temporal) << bytes;
+  }
 }
 
 }  // namespace

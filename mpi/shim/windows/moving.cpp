@@ -8,6 +8,12 @@ namespace {
 
 enum class Direction : std::uint8_t { put, get };
 
+void move_dense(windows::Window& window, Direction direction, int rank, std::byte* theirs, void* ours,
+                std::uint64_t bytes) {
+  if (direction == Direction::put) window.put(rank, theirs, ours, bytes);
+  else window.get(rank, theirs, ours, bytes);
+}
+
 // By packing: of types that no layout describes, and to and from memory of devices.
 template <class N>
 int move_packed(OneSided& state, const char* function, Direction direction, void* ours, N count, MPI_Datatype type,
@@ -48,7 +54,8 @@ template <class N, class HostCall>
       return move_packed(*state, function, direction, const_cast<void*>(buffer), count, type, at, target_count,
                          target_type);
     });
-  if (from.data.dense() && to.data.dense()) copying::copy(to.data.address, from.data.address, from.data.bytes);
+  if (from.data.dense() && to.data.dense())
+    move_dense(window, direction, rank, theirs.data.address, ours.data.address, from.data.bytes);
   else layout::copy(to.data, from.data, 0, from.data.bytes);
   return MPI_SUCCESS;
 }
@@ -62,8 +69,7 @@ int move(const char* function, Direction direction, const void* buffer, N count,
   if (!quick.at)
     return move_slowly(state, function, direction, buffer, count, type, rank, displacement, target_count, target_type,
                        win, host_call);
-  if (direction == Direction::put) copying::copy(quick.at, buffer, quick.bytes);
-  else copying::copy(const_cast<void*>(buffer), quick.at, quick.bytes);
+  move_dense(*state->window, direction, rank, quick.at, const_cast<void*>(buffer), quick.bytes);
   count_one_sided(one_sided_counts.moves, quick.bytes);
   return MPI_SUCCESS;
 }

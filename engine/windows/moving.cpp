@@ -1,0 +1,40 @@
+// Put and get: copies by the origin. Long ones are made by the kind of stores that costs the origin least, found for
+// each target (copying/landing.hpp).
+#include "engine/windows/window.hpp"
+
+namespace nearfield::windows {
+namespace {
+
+// One thread at a time tries; others take what has been best.
+template <class Trials, std::size_t Kinds>
+void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<copying::Store, Kinds>& stores, void* to,
+                    const void* from, std::size_t bytes) {
+  if (busy.test_and_set(std::memory_order_acquire))
+    return copying::copy(to, from, bytes, stores[Trials::best_elsewhere(bytes)]);
+  const auto choice = trials.next(bytes);
+  if (!choice.sample) {
+    busy.clear(std::memory_order_release);  // pairs with the acquire above, of the next one that looks
+    return copying::copy(to, from, bytes, stores[choice.kind]);
+  }
+  const std::uint64_t begin = processor::ticks();
+  copying::copy(to, from, bytes, stores[choice.kind]);
+  // The clock may be read long before the last store has found its line, which what follows the copy then waits for.
+  full_fence();
+  processor::await_loads();
+  trials.note(choice.kind, bytes, processor::ticks() - begin);
+  busy.clear(std::memory_order_release);  // as above
+}
+
+}  // namespace
+
+void Window::put_long(int target, std::byte* at, const void* from, std::size_t bytes) {
+  Landing& landing = landing_[std::size_t(target)];
+  copy_and_learn(landing.busy, landing.putting, copying::put_stores, at, from, bytes);
+}
+
+void Window::get_long(int target, const std::byte* at, void* to, std::size_t bytes) {
+  Landing& landing = landing_[std::size_t(target)];
+  copy_and_learn(landing.busy, landing.getting, copying::get_stores, to, at, bytes);
+}
+
+}  // namespace nearfield::windows
