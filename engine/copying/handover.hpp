@@ -19,6 +19,7 @@ struct HandoverCells {
   static constexpr std::size_t kinds = handover_kinds.size();
   static constexpr std::size_t count = 4;  // up to 4 KiB, 8, 16, more
   static constexpr int first = 12, step = 1;
+  static constexpr unsigned watch_every(std::size_t) { return 32; }
   static constexpr float clearly(std::size_t, std::size_t, std::size_t) { return 0.93f; }
 };
 using Handover = Trials<HandoverCells>;

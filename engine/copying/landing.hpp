@@ -25,6 +25,8 @@ struct LandingCells {
     if (put_stores[kind] != Store::streaming) return group < longer_than_first_cache ? 2.5f : 1.0f;
     return group < longer_than_first_cache ? 0.4f : 0.85f;
   }
+  // Beside a long copy the clock costs nothing, and waiting for a change would.
+  static constexpr unsigned watch_every(std::size_t group) { return group < 5 ? 32 : 2; }
   static constexpr std::size_t longer_than_first_cache = 3;  // more than 16 KiB
 };
 using Putting = Trials<LandingCells<0>>;

@@ -36,7 +36,7 @@ class Trials {
     }
     if (cell.uses % others_every == 0)
       return {std::uint8_t((cell.best + 1 + cell.uses / others_every % (kinds - 1)) % kinds), true};
-    return {cell.best, cell.uses % watch_every == 0};
+    return {cell.best, cell.uses % Cells::watch_every(class_of(bytes)) == 0};
   }
 
   // A sample of next() has cost so many ticks, by all that take part.
@@ -74,7 +74,7 @@ class Trials {
   }
 
  private:
-  static constexpr unsigned tries = 3, spread = 5, watch_every = 32, others_every = 128, patience = 4;
+  static constexpr unsigned tries = 3, spread = 5, others_every = 128, patience = 4;
   static constexpr std::size_t kinds = Cells::kinds;
   static constexpr float change = 1.5f;
   struct Cell {
