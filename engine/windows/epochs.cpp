@@ -113,18 +113,12 @@ void Window::acquire_urgently(int target) {
   if (!entered) [[unlikely]] {
     const std::uint32_t phase = lock.call();  // publishes `engaged`
     Patience patience;
-    const auto come_in = [&] {
-      if (lock.let_in(phase)) return true;
-      entered = lock.enter_free();
-      const bool overtook =
-          !entered && lock.has_readers() && patience.ends(lock, waiting::nanoseconds()) && lock.overtake();
-      if (entered || overtook) lock.cease(phase, overtook);
-      return entered || overtook;
-    };
+    const auto overtakes = [&](std::uint32_t so_far) { return patience.ends(so_far, waiting::nanoseconds()); };
+    const auto come_in = [&] { return (entered = lock.come_in(phase, overtakes)).has_value(); };
     wait_for((for_lock + std::uint32_t(target)) | urgent, 0, come_in,
              [&](int m) { return m != rank_ && towards(m, target).engaged.load(std::memory_order_acquire) != 0; });
   }
-  if (entered) ring_next(target, *entered);
+  ring_next(target, *entered);
   count_lock(1);
 }
 

@@ -68,53 +68,38 @@ class Lock {
       next.lets_in = waiting != 0;
     }
     if (fences) turn_.exchange(word_of(next), std::memory_order_seq_cst);
-    else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits, enter_free, let_in and overtake
+    else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits, enter_free and come_in
     return next;
   }
 
   // ---- urgent readers, which leave like others
-  // Comes in where nobody waits by ticket, and no writer is inside: whose turn it is then.
+  // Comes in where nobody waits by ticket, and no writer is inside: whose turn it is then. Publishes like ask().
   std::optional<Turn> enter_free() {
-    std::uint32_t ticket = of(turn_.load(std::memory_order_acquire)).read;  // pairs with leave
-    if (tickets_.load(std::memory_order_relaxed) != ticket ||
-        !tickets_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
-      return std::nullopt;
-    return enter();
+    return enter_free(of(turn_.load(std::memory_order_acquire)).read);  // pairs with leave
   }
   // Whether enter_free() may do so.
   bool is_free(Turn turn) const { return tickets_.load(std::memory_order_relaxed) == turn.read; }
-  // From now on the caller waits; the phase, for what follows. Publishes like ask().
+  // From now on the caller waits; the phase, for come_in. Publishes like ask().
   std::uint32_t call() { return urgent_.fetch_add(1, std::memory_order_acq_rel) / one_phase; }
-  // Whether a writer has let the caller in, which then waits no more.
-  bool let_in(std::uint32_t phase) const {
-    return urgent_.load(std::memory_order_acquire) / one_phase != phase &&  // pairs with begin_phase
-           of(turn_.load(std::memory_order_acquire)).has_readers();         // pairs with leave
+  // Comes in by any of the three ways, and waits no more: whose turn it is then. `overtakes(so far)`: whether it may
+  // overtake, after so many overtakings since a writer has left.
+  template <class Overtakes>
+  std::optional<Turn> come_in(std::uint32_t phase, Overtakes overtakes) {
+    for (;;) {
+      const std::uint32_t urgent = urgent_.load(std::memory_order_acquire);  // pairs with begin_phase
+      std::uint64_t seen = turn_.load(std::memory_order_acquire);            // pairs with leave
+      Turn turn = of(seen);
+      if (urgent / one_phase != phase && turn.has_readers()) return turn;
+      if (is_free(turn)) {
+        if (const auto entered = enter_free(turn.read)) return cease(phase, false), entered;
+      } else {
+        if (!turn.has_readers() || !overtakes(urgent % one_phase / one_overtaking)) return std::nullopt;
+        --turn.write;
+        if (turn_.compare_exchange_strong(seen, word_of(turn), std::memory_order_acq_rel, std::memory_order_relaxed))
+          return cease(phase, true), turn;
+      }
+    }
   }
-  // Comes in beside readers that are inside; false: there are none.
-  bool overtake() {
-    std::uint64_t seen = turn_.load(std::memory_order_relaxed);
-    Turn turn;
-    do {
-      turn = of(seen);
-      if (!turn.has_readers()) return false;
-      --turn.write;
-    } while (!turn_.compare_exchange_weak(seen, word_of(turn), std::memory_order_acq_rel, std::memory_order_relaxed));
-    return true;
-  }
-  // pre: the caller has come in by enter_free() or, `overtook`, by overtake(). It waits no more.
-  void cease(std::uint32_t phase, bool overtook) {
-    std::uint32_t seen = urgent_.load(std::memory_order_relaxed), next;
-    do {
-      if (seen / one_phase != phase) return void(leave(false, false));  // the place that a writer gave us
-      const std::uint32_t times = seen % one_phase / one_overtaking;
-      next = seen - 1;
-      // Beyond what counts it goes on changing, which others look for.
-      if (overtook) next = next - times * one_overtaking + (times == 255 ? 128 : times + 1) * one_overtaking;
-    } while (!urgent_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-  }
-  bool has_readers() const { return of(turn_.load(std::memory_order_relaxed)).has_readers(); }
-  // How often readers have overtaken since a writer has left.
-  std::uint32_t overtakings() const { return urgent_.load(std::memory_order_relaxed) % one_phase / one_overtaking; }
 
   Atomic<std::uint32_t> sleepers;  // members asleep for it; each its own
 
@@ -130,12 +115,29 @@ class Lock {
     while (!turn_.compare_exchange_weak(seen, word_of(next), std::memory_order_acq_rel, std::memory_order_relaxed));
     return next;
   }
+  std::optional<Turn> enter_free(std::uint32_t ticket) {
+    if (tickets_.load(std::memory_order_relaxed) != ticket ||
+        !tickets_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return std::nullopt;
+    return enter();
+  }
+  // pre: a reader inside, which has come in by itself, `overtook` or not. It waits no more.
+  void cease(std::uint32_t phase, bool overtook) {
+    std::uint32_t seen = urgent_.load(std::memory_order_relaxed), next;
+    do {
+      if (seen / one_phase != phase) return void(leave(false, false));  // the place that a writer gave us
+      const std::uint32_t times = seen % one_phase / one_overtaking;
+      next = seen - 1;
+      // Beyond what counts it goes on changing, which others look for.
+      if (overtook) next += ((times == 255 ? 128 : times + 1) - times) * one_overtaking;
+    } while (!urgent_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  }
   // By a writer inside: meanwhile nobody ceases to wait. How many did.
   [[gnu::noinline]] std::uint32_t begin_phase() {
     std::uint32_t seen = urgent_.load(std::memory_order_relaxed), waiting;
     do waiting = seen % one_overtaking;
     while (!urgent_.compare_exchange_weak(seen, (seen / one_phase + (waiting != 0)) * one_phase,
-                                          std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with let_in
+                                          std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with come_in
     return waiting;
   }
   Atomic<std::uint32_t> tickets_;  // any member
@@ -148,9 +150,8 @@ struct Patience {
   static constexpr std::uint64_t least = 100'000, most = least << 14;  // nanoseconds
   std::uint64_t since = 0;
   std::uint32_t overtakings = 0;
-  // Whether it is over at this moment, in nanoseconds of one clock.
-  bool ends(const Lock& lock, std::uint64_t now) {
-    const std::uint32_t so_far = lock.overtakings();
+  // Whether it is over at this moment, in nanoseconds of one clock, after so many overtakings.
+  bool ends(std::uint32_t so_far, std::uint64_t now) {
     if (since == 0 || so_far != overtakings) since = now, overtakings = so_far;
     return now - since >= std::min(least << std::min(overtakings, 32u), most);
   }
