@@ -126,7 +126,7 @@ void Window::release(int target, bool exclusive) {
   count_lock(-1);
   const Turn next = words(target).lock.leave(exclusive, team_->node().policy().crowded);
   towards(rank_, target).engaged.store(0, std::memory_order_release);
-  ring_next(target, next);
+  ring_next(target, next, exclusive && next.has_readers());
 }
 
 bool Window::lock(int target, bool exclusive, bool checked) {

@@ -39,7 +39,6 @@ namespace nearfield::windows {
 // Whose turn it is: the writer's with ticket `write`, the reader's with ticket `read`. Both wrap.
 struct Turn {
   std::uint32_t write = 0, read = 0;
-  bool lets_in = false;  // of a leave: urgent readers
   bool concerns(std::uint32_t ticket) const { return ticket == write || ticket == read; }
   bool has_readers() const { return write != read; }
 };
@@ -56,16 +55,15 @@ class Lock {
   Turn enter() {
     return change([](Turn turn) { return Turn{turn.write, turn.read + 1}; });
   }
-  // Whose turn it is then. `fences`: what follows is not done before, so that no sleeper is missed.
+  // Whose turn it is then; where a writer has left, readers inside are urgent ones. `fences`: what follows is not done
+  // before, so that no sleeper is missed.
   Turn leave(bool exclusive, bool fences) {
     if (!exclusive) return change([](Turn turn) { return Turn{turn.write + 1, turn.read}; });
     // Nobody else changes it now.
     const std::uint32_t ticket = of(turn_.load(std::memory_order_relaxed)).write;
     Turn next{ticket + 1, ticket + 1};
     if (urgent_.load(std::memory_order_relaxed) % one_phase != 0) [[unlikely]] {
-      const std::uint32_t waiting = begin_phase();
-      next.write -= waiting;
-      next.lets_in = waiting != 0;
+      next.write -= begin_phase();
     }
     if (fences) turn_.exchange(word_of(next), std::memory_order_seq_cst);
     else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits, enter_free and come_in

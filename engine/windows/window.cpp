@@ -167,11 +167,11 @@ void Window::notify(int member) {
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }
 
-// Those whose turn it is now.
-void Window::ring_next(int target, Turn turn) {
+// Those whose turn it is now; `lets_in`: urgent readers as well.
+void Window::ring_next(int target, Turn turn, bool lets_in) {
   const Lock& lock = words(target).lock;
   if (lock.sleepers.load(std::memory_order_relaxed) == 0) return;
-  const bool urgent_ones = turn.lets_in || lock.is_free(turn);
+  const bool urgent_ones = lets_in || lock.is_free(turn);
   for (int m = 0; m < size_; ++m) {
     WindowWords& theirs = words(m);
     const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);

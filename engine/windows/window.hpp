@@ -112,7 +112,7 @@ class Window {
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
   void ring(WindowWords& sleeper);
-  void ring_next(int target, Turn turn);
+  void ring_next(int target, Turn turn, bool lets_in = false);
   void acquire(int target, bool exclusive);
   void acquire_urgently(int target);
   void release(int target, bool exclusive);
