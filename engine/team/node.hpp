@@ -1,5 +1,6 @@
 // The process's one global object: its segment, its peers, its wait policy.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -76,6 +77,9 @@ class Node {
   // Tracks that hold copy buffers, chained by Track::next_holder_; guards what each of them holds as well.
   std::mutex holders_mutex;
   Track* holders = nullptr;
+
+  // Locks of windows that this process holds, of all its windows.
+  std::atomic<int> window_locks{0};
 
   // Bodies of operations that may overlap others.
   Runner runner{segment_};

@@ -96,18 +96,37 @@ bool Window::test(bool& done) {
 void Window::acquire(int target, bool exclusive) {
   Lock& lock = words(target).lock;
   towards(rank_, target).engaged.store(1, std::memory_order_relaxed);
+  if (!exclusive && held_.load(std::memory_order_relaxed) > 0) return acquire_urgently(target);
   const std::uint32_t ticket = lock.ask();  // publishes `engaged`
   const auto our_turn = [&] { return lock.admits(ticket, exclusive); };
   if (!our_turn()) [[unlikely]]
     wait_for(for_lock + std::uint32_t(target), ticket, our_turn,
              [&](int m) { return m != rank_ && towards(m, target).engaged.load(std::memory_order_acquire) != 0; });
   if (!exclusive) ring_next(target, lock.enter());
+  count_lock(1);
+}
+
+// A shared lock, while we hold others: not behind writers that only wait.
+void Window::acquire_urgently(int target) {
+  Lock& lock = words(target).lock;
+  auto entered = lock.enter_free();  // publishes `engaged`
+  if (!entered) [[unlikely]] {
+    const std::uint32_t phase = lock.call();  // publishes `engaged`
+    Patience patience;
+    const auto overtakes = [&](std::uint32_t so_far) { return patience.ends(so_far, waiting::nanoseconds()); };
+    const auto come_in = [&] { return (entered = lock.come_in(phase, overtakes)).has_value(); };
+    wait_for((for_lock + std::uint32_t(target)) | urgent, 0, come_in,
+             [&](int m) { return m != rank_ && towards(m, target).engaged.load(std::memory_order_acquire) != 0; });
+  }
+  ring_next(target, *entered);
+  count_lock(1);
 }
 
 void Window::release(int target, bool exclusive) {
+  count_lock(-1);
   const Turn next = words(target).lock.leave(exclusive, team_->node().policy().crowded);
   towards(rank_, target).engaged.store(0, std::memory_order_release);
-  ring_next(target, next);
+  ring_next(target, next, exclusive && next.has_readers());
 }
 
 bool Window::lock(int target, bool exclusive, bool checked) {
@@ -115,7 +134,6 @@ bool Window::lock(int target, bool exclusive, bool checked) {
   if (access != Access::none || all_locked_ || started_) return false;
   if (checked) acquire(target, exclusive);
   access = !checked ? Access::unchecked : exclusive ? Access::exclusive : Access::shared;
-  count_lock(1);
   everywhere_.store(false, std::memory_order_relaxed);
   return true;
 }
@@ -125,7 +143,6 @@ bool Window::unlock(int target) {
   if (access <= Access::started) return false;
   const Access held = access;
   access = Access::none;
-  count_lock(-1);
   if (held == Access::unchecked) flush();
   else release(target, held == Access::exclusive);
   return true;
@@ -133,7 +150,7 @@ bool Window::unlock(int target) {
 
 bool Window::lock_all(bool checked) {
   if (started_ || passive()) return false;
-  // All in one order: who waits holds lower ones only, so nobody waits for whom waits for it.
+  // All in one order; all but the first one urgently.
   for (int target = 0; checked && target < size_; ++target) acquire(target, false);
   all_locked_ = true;
   everywhere_.store(true, std::memory_order_relaxed);

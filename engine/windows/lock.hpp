@@ -5,9 +5,32 @@
 //   exclusive   ticket = tickets++       waits until turn.write == ticket   holds   turn = {ticket + 1, ticket + 1}
 //   shared      ticket = tickets++       waits until turn.read == ticket    turn.read++   holds   turn.write++
 //
+// So turn.read - turn.write readers are inside. Whoever holds other locks and queued as a reader behind a writer that
+// only waits could close a ring: that writer waits for a reader, which waits elsewhere behind a writer that waits for
+// us. Such a reader is urgent; it has no ticket, and comes in by the first of
+//
+//   free        nobody waits: tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
+//   let in      urgent.waiting += 1      the next writer that leaves:  n = urgent.waiting
+//                                          urgent = {phase + 1, 0 waiting}, then turn = {ticket + 1 - n, ticket + 1}
+//               urgent.phase is another one and readers are inside: one of them is us
+//   overtakes   readers have been inside for as long as its patience:  turn.write--, as if one had not left
+//
+// Having come in by itself, it takes back urgent.waiting - 1; if it has been let in meanwhile, the second place.
+//
+// No ring lasts: a writer inside is not waiting for this lock, and patience ends. Nobody starves: an urgent reader
+// waits for one writer, or few (a writer that is just leaving may miss it, the next one does not), as in phase-fair
+// locks (Brandenburg and Anderson, 2010). A writer waits for those before it, for the readers that have been let in,
+// which come no more before the next writer, and for those that overtake. Each of these doubles the patience of all,
+// which begins anew at that moment: as soon as it is longer than readers stay, all have left before the next one may
+// come, and the writer is in. That holds for loops of lock_all as well, of which only the first target has a ticket.
+// Patience has an end (Patience), so that rings have one soon: readers that always overlap and stay longer than that
+// keep a writer out, as they do with the hosts.
+//
 // How members wait, and wake each other, is theirs (Window::acquire, Window::ring_next). Zero bytes are a free lock.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "engine/base/atomic.hpp"
 
@@ -17,6 +40,7 @@ namespace nearfield::windows {
 struct Turn {
   std::uint32_t write = 0, read = 0;
   bool concerns(std::uint32_t ticket) const { return ticket == write || ticket == read; }
+  bool has_readers() const { return write != read; }
 };
 
 class Lock {
@@ -31,20 +55,54 @@ class Lock {
   Turn enter() {
     return change([](Turn turn) { return Turn{turn.write, turn.read + 1}; });
   }
-  // Whose turn it is then. `fences`: what follows is not done before, so that no sleeper is missed.
+  // Whose turn it is then; where a writer has left, readers inside are urgent ones. `fences`: what follows is not done
+  // before, so that no sleeper is missed.
   Turn leave(bool exclusive, bool fences) {
     if (!exclusive) return change([](Turn turn) { return Turn{turn.write + 1, turn.read}; });
     // Nobody else changes it now.
     const std::uint32_t ticket = of(turn_.load(std::memory_order_relaxed)).write;
-    const Turn next{ticket + 1, ticket + 1};
+    Turn next{ticket + 1, ticket + 1};
+    if (urgent_.load(std::memory_order_relaxed) % one_phase != 0) [[unlikely]] {
+      next.write -= begin_phase();
+    }
     if (fences) turn_.exchange(word_of(next), std::memory_order_seq_cst);
-    else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits
+    else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits, enter_free and come_in
     return next;
+  }
+
+  // ---- urgent readers, which leave like others
+  // Comes in where nobody waits by ticket, and no writer is inside: whose turn it is then. Publishes like ask().
+  std::optional<Turn> enter_free() {
+    return enter_free(of(turn_.load(std::memory_order_acquire)).read);  // pairs with leave
+  }
+  // Whether enter_free() may do so.
+  bool is_free(Turn turn) const { return tickets_.load(std::memory_order_relaxed) == turn.read; }
+  // From now on the caller waits; the phase, for come_in. Publishes like ask().
+  std::uint32_t call() { return urgent_.fetch_add(1, std::memory_order_acq_rel) / one_phase; }
+  // Comes in by any of the three ways, and waits no more: whose turn it is then. `overtakes(so far)`: whether it may
+  // overtake, after so many overtakings since a writer has left.
+  template <class Overtakes>
+  std::optional<Turn> come_in(std::uint32_t phase, Overtakes overtakes) {
+    for (;;) {
+      const std::uint32_t urgent = urgent_.load(std::memory_order_acquire);  // pairs with begin_phase
+      std::uint64_t seen = turn_.load(std::memory_order_acquire);            // pairs with leave
+      Turn turn = of(seen);
+      if (urgent / one_phase != phase && turn.has_readers()) return turn;
+      if (is_free(turn)) {
+        if (const auto entered = enter_free(turn.read)) return cease(phase, false), entered;
+      } else {
+        if (!turn.has_readers() || !overtakes(urgent % one_phase / one_overtaking)) return std::nullopt;
+        --turn.write;
+        if (turn_.compare_exchange_strong(seen, word_of(turn), std::memory_order_acq_rel, std::memory_order_relaxed))
+          return cease(phase, true), turn;
+      }
+    }
   }
 
   Atomic<std::uint32_t> sleepers;  // members asleep for it; each its own
 
  private:
+  static constexpr std::uint32_t one_overtaking = 1u << 16, one_phase = 1u << 24;
   static Turn of(std::uint64_t word) { return {std::uint32_t(word >> 32), std::uint32_t(word)}; }
   static std::uint64_t word_of(Turn turn) { return std::uint64_t(turn.write) << 32 | turn.read; }
   template <class Change>
@@ -55,8 +113,46 @@ class Lock {
     while (!turn_.compare_exchange_weak(seen, word_of(next), std::memory_order_acq_rel, std::memory_order_relaxed));
     return next;
   }
+  std::optional<Turn> enter_free(std::uint32_t ticket) {
+    if (tickets_.load(std::memory_order_relaxed) != ticket ||
+        !tickets_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
+      return std::nullopt;
+    return enter();
+  }
+  // pre: a reader inside, which has come in by itself, `overtook` or not. It waits no more.
+  void cease(std::uint32_t phase, bool overtook) {
+    std::uint32_t seen = urgent_.load(std::memory_order_relaxed), next;
+    do {
+      if (seen / one_phase != phase) return void(leave(false, false));  // the place that a writer gave us
+      const std::uint32_t times = seen % one_phase / one_overtaking;
+      next = seen - 1;
+      // Beyond what counts it goes on changing, which others look for.
+      if (overtook) next += ((times == 255 ? 128 : times + 1) - times) * one_overtaking;
+    } while (!urgent_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  }
+  // By a writer inside: meanwhile nobody ceases to wait. How many did.
+  [[gnu::noinline]] std::uint32_t begin_phase() {
+    std::uint32_t seen = urgent_.load(std::memory_order_relaxed), waiting;
+    do waiting = seen % one_overtaking;
+    while (!urgent_.compare_exchange_weak(seen, (seen / one_phase + (waiting != 0)) * one_phase,
+                                          std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with come_in
+    return waiting;
+  }
   Atomic<std::uint32_t> tickets_;  // any member
   Atomic<std::uint64_t> turn_;     // any member
+  Atomic<std::uint32_t> urgent_;   // phase (8 bits), overtakings (8), waiting (16): any member
+};
+
+// How long an urgent reader lets writers go first that only wait.
+struct Patience {
+  static constexpr std::uint64_t least = 100'000, most = least << 14;  // nanoseconds
+  std::uint64_t since = 0;
+  std::uint32_t overtakings = 0;
+  // Whether it is over at this moment, in nanoseconds of one clock, after so many overtakings.
+  bool ends(std::uint32_t so_far, std::uint64_t now) {
+    if (since == 0 || so_far != overtakings) since = now, overtakings = so_far;
+    return now - since >= std::min(least << std::min(overtakings, 32u), most);
+  }
 };
 
 }  // namespace nearfield::windows

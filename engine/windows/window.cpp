@@ -38,6 +38,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
       memory_(std::size_t(size_)),
       words_(std::size_t(size_)),
       access_(std::size_t(size_), Access::none),
+      held_(team_->node().window_locks),
       landing_(std::make_unique<Landing[]>(std::size_t(size_))),
       starts_(std::size_t(size_)),
       waits_(std::size_t(size_)) {
@@ -116,10 +117,10 @@ struct Window::WaitHost : waiting::Waiter {
   void before_sleep() {
     own().ticket.store(ticket, std::memory_order_relaxed);
     own().asleep.store(what, std::memory_order_seq_cst);  // pairs with notify and ring_next
-    if (what >= for_lock) window.words(int(what - for_lock)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (what >= for_lock) window.words(target_of(what)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
   }
   void after_sleep() {
-    if (what >= for_lock) window.words(int(what - for_lock)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    if (what >= for_lock) window.words(target_of(what)).lock.sleepers.fetch_sub(1, std::memory_order_relaxed);
     own().asleep.store(awake, std::memory_order_relaxed);
   }
   void inspect(std::uint64_t elapsed) {
@@ -151,7 +152,7 @@ void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool
 std::string describe(std::uint64_t doing) {
   const auto what = std::uint32_t(doing);
   if (what < for_lock) return "at a window, for what another rank does to it";
-  return "for the lock of rank " + std::to_string(what - for_lock) + " of a window";
+  return "for the lock of rank " + std::to_string(target_of(what)) + " of a window";
 }
 
 void Window::ring(WindowWords& sleeper) {
@@ -167,13 +168,16 @@ void Window::notify(int member) {
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }
 
-// Those whose turn it is now.
-void Window::ring_next(int target, Turn turn) {
-  if (words(target).lock.sleepers.load(std::memory_order_relaxed) == 0) return;
+// Those whose turn it is now; `lets_in`: urgent readers as well.
+void Window::ring_next(int target, Turn turn, bool lets_in) {
+  const Lock& lock = words(target).lock;
+  if (lock.sleepers.load(std::memory_order_relaxed) == 0) return;
+  const bool urgent_ones = lets_in || lock.is_free(turn);
   for (int m = 0; m < size_; ++m) {
     WindowWords& theirs = words(m);
-    if (m == rank_ || theirs.asleep.load(std::memory_order_acquire) != for_lock + std::uint32_t(target)) continue;
-    if (turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);
+    const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);
+    if (m == rank_ || what < for_lock || target_of(what) != target) continue;
+    if (what & urgent ? urgent_ones : turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);
   }
 }
 

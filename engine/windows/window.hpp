@@ -12,6 +12,7 @@
 // Threads: any number may move data and use locks at the same time; what opens and closes epochs of all targets (fence,
 // start, complete, post, wait, lock_all) one at a time, as MPI asks.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -73,7 +74,9 @@ class Window {
   bool lock_all(bool checked);
   bool unlock_all();
   bool passive(int target) const { return all_locked_ || access_[std::size_t(target)] > Access::started; }
-  bool passive() const { return all_locked_ || locks_.load(std::memory_order_relaxed) > 0; }
+  bool passive() const {
+    return all_locked_ || std::ranges::any_of(access_, [](Access access) { return access > Access::started; });
+  }
   bool idle() const { return !started_ && !posted_ && !passive(); }
   // What we have done so far is complete, at all targets. On x86 stores keep their order, so what follows them waits
   // for nothing; loads that follow must not be earlier.
@@ -122,8 +125,9 @@ class Window {
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
   void ring(WindowWords& sleeper);
-  void ring_next(int target, Turn turn);
+  void ring_next(int target, Turn turn, bool lets_in = false);
   void acquire(int target, bool exclusive);
+  void acquire_urgently(int target);
   void release(int target, bool exclusive);
   void use_locks();
   class Busy;
@@ -142,10 +146,10 @@ class Window {
   std::atomic<bool> everywhere_{false};  // an epoch to all targets: after a fence, between lock_all and unlock_all
   bool all_locked_ = false, all_checked_ = false;
   bool started_ = false, posted_ = false;
-  std::atomic<int> locks_{0};  // targets that we hold one by one; several threads add to it
+  std::atomic<int>& held_;  // locks that this process holds, of all its windows; several threads add to it
   void count_lock(int by) {
-    if (several_threads) locks_.fetch_add(by, std::memory_order_relaxed);
-    else locks_.store(locks_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    if (several_threads) held_.fetch_add(by, std::memory_order_relaxed);
+    else held_.store(held_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   struct Landing {
     std::atomic_flag busy;

@@ -1,8 +1,9 @@
 // What the members of a window share, and who writes which word. Every member owns one WindowWords inside its own
 // segment, followed by a Towards for each member: what that one does to the owner, or the owner to it.
 //
-// Locks are tickets (lock.hpp). A holder and who waits for it say so in `engaged` before they take a ticket and until
-// they have given the lock back, so whoever waits in vain can see which of them has died.
+// Locks are tickets (lock.hpp). A holder and who waits for it say so in `engaged` before they take a ticket (or call,
+// as urgent readers do) and until they have given the lock back, so whoever waits in vain can see which of them has
+// died.
 //
 // Atomicity of accumulates (atomics.cpp) is that of single words, by instructions, until somebody needs more in this
 // window: then it is by stripe locks, for good (Mode).
@@ -37,6 +38,9 @@ inline constexpr unsigned stripes = 32;
 
 // What a member sleeps for.
 inline constexpr std::uint32_t awake = 0, for_notice = 1, for_lock = 2;
+inline constexpr std::uint32_t urgent = 1u << 31;  // beside for_lock: an urgent reader, without a ticket
+
+constexpr int target_of(std::uint32_t what) { return int((what & ~urgent) - for_lock); }  // pre: for a lock
 
 // For reports (Track::enter): what a member waits for in a window, above all calls of collectives.
 constexpr std::uint64_t doing(std::uint32_t what) { return std::uint64_t{0xff} << 56 | what; }
@@ -51,7 +55,8 @@ struct WindowWords {
   alignas(line) Lock lock;  // of the owner's memory: any member
   // Owner: whether it is in an atomic instruction, or how many of its threads are.
   alignas(line) Atomic<std::uint32_t> busy;
-  // Owner: what it sleeps for (`awake`, `for_notice`, `for_lock` + target), and the ticket that it waits with.
+  // Owner: what it sleeps for (`awake`, `for_notice`, `for_lock` + target, `urgent`), and the ticket that it waits
+  // with.
   alignas(line) Atomic<std::uint32_t> asleep;  // pairs with Window::ring
   Atomic<std::uint32_t> ticket;                // published by asleep
   Atomic<std::uint32_t> bell;                  // futex word: any member that wakes the owner

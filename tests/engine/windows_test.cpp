@@ -169,6 +169,76 @@ TEST(Locks, OfAllExcludeWriters) {
         << size;
 }
 
+// Two readers, each of which asks for what the other one has, while writers that hold nothing wait for both. `others`:
+// the readers' first locks are of another window than their second ones.
+bool ring(Window& first, Window& second, bool all) {
+  const int rank = first.rank();
+  if (rank < 2) {
+    // The writers ask once both readers are in, and are waiting a while later.
+    Window& mine = rank == 0 ? first : second;
+    Window& other = rank == 0 ? second : first;
+    if (!(all ? mine.lock_all(true) : mine.lock(rank, false, true))) return false;
+    first.meet();
+    usleep(30'000);
+    if (!other.lock(1 - rank, false, true) || !other.unlock(1 - rank)) return false;
+    if (!(all ? mine.unlock_all() : mine.unlock(rank))) return false;
+  } else {
+    Window& wanted = rank % 2 == 0 ? first : second;
+    first.meet();
+    if (!wanted.lock(rank % 2, true, true) || !wanted.unlock(rank % 2)) return false;
+  }
+  first.meet();
+  return true;
+}
+
+TEST(Locks, OfReadersThatHoldOthersAreNotBehindWritersThatWait) {
+  for (const int size : {4, 6, 9})
+    EXPECT_EQ(0, run_processes(size, 10,
+                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                                 auto one = make_window(node, bootstrap, rank, size, 64);
+                                 auto two = make_window(node, bootstrap, rank, size, 64);
+                                 if (!one || !two) return false;
+                                 bool good = true;
+                                 for (int round = 0; good && round < 5; ++round)
+                                   good = ring(*one, *one, false) && ring(*one, *two, false) && ring(*one, *two, true);
+                                 close(std::move(two), bootstrap);
+                                 close(std::move(one), bootstrap);
+                                 return good;
+                               }))
+        << size;
+}
+
+// Members that hold a lock all the time, or locks of all, leave a writer its turns.
+TEST(Locks, OfReadersThatHoldOthersStarveNoWriter) {
+  for (const bool all : {false, true})
+    for (const int size : {3, 5, 8})
+      EXPECT_EQ(0, run_windows(size, 64,
+                               [all](Window& window, Node&, Chance&) {
+                                 const int rank = window.rank(), last = window.size() - 1;
+                                 bool good = true;
+                                 if (rank == last) {
+                                   for (int i = 0; i < 100; ++i)
+                                     good &= window.lock(last, true, true) && window.unlock(last);
+                                   shared_word(window, 0).store(1);
+                                 } else if (!all) {
+                                   good &= window.lock(rank, false, true);
+                                 }
+                                 // Another reader has come before each leaves, as long as there are several.
+                                 auto come = shared_word(window, 0, 1);
+                                 while (rank != last && shared_word(window, 0).load() == 0) {
+                                   good &= all ? window.lock_all(true) : window.lock(last, false, true);
+                                   const std::uint64_t mine = come.fetch_add(1) + 1;
+                                   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(3);
+                                   while (come.load() == mine && std::chrono::steady_clock::now() < until)
+                                     sched_yield();
+                                   good &= all ? window.unlock_all() : window.unlock(last);
+                                 }
+                                 if (rank != last && !all) good &= window.unlock(rank);
+                                 return good;
+                               }))
+          << size << all;
+}
+
 TEST(Locks, ThatDoNotFitAreRefused) {
   EXPECT_EQ(0, run_windows(2, 64, [](Window& window, Node&, Chance&) {
               const int mine = window.rank();
@@ -250,8 +320,11 @@ TEST(Deaths, OfAHolderEndTheWaitsForItsLock) {
                                    }
                                    while (shared_word(*window, 0).load() == 0) sched_yield();
                                    const auto start = std::chrono::steady_clock::now();
+                                   // Some wait as readers that hold another lock.
+                                   const bool urgent = exclusive && rank >= 2;
+                                   if (urgent && !window->lock(rank, false, true)) return false;
                                    try {
-                                     window->lock(0, true, true);
+                                     window->lock(0, !urgent, true);
                                    } catch (const team::Died& died) {
                                      const auto took = std::chrono::steady_clock::now() - start;
                                      // Who has left while it waits would be missed as well.

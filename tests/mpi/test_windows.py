@@ -41,6 +41,12 @@ def test_locks_exclude_what_they_should(host: str, what: str) -> None:
     good(host, 8, "locks.c", what, "0.6")
 
 
+@pytest.mark.parametrize("ranks", [4, 7])
+@pytest.mark.parametrize("host", ALL)
+def test_readers_that_hold_locks_close_no_ring_with_writers(host: str, ranks: int) -> None:
+    good(host, ranks, "locks.c", "rings", "1")
+
+
 @pytest.mark.parametrize("host", SERVED)
 def test_locks_are_fair(host: str) -> None:
     good(host, 8, "locks.c", "fairness", "2", "20")

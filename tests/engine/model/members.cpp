@@ -89,6 +89,7 @@ void Members::renew() {
   for (auto& node : node_) {
     node->policy().crowded = node->policy().sleep_at_once = node->policy().may_sleep = false;
     node->drop_copy_buffers();
+    node->window_locks = 0;
     // A run that was cut short has left bodies in the middle.
     std::destroy_at(&node->runner);
     std::construct_at(&node->runner, node->segment());

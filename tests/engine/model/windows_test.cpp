@@ -11,6 +11,7 @@ namespace nearfield::testing {
 namespace {
 
 using windows::Lock;
+using windows::Patience;
 using windows::Window;
 
 #define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
@@ -18,7 +19,7 @@ using windows::Window;
 
 // What a run needs beyond its stacks, at the same places in every run.
 struct Run {
-  Lock lock;
+  Lock lock, second_lock;
   Atomic<std::uint64_t> first, second;  // written by writers, equal whenever none is inside
   Atomic<std::uint64_t> entered, inside, done;
 };
@@ -110,6 +111,131 @@ TEST(Lock, ReadersHaveItTogether) {
   EXPECT_FOUND(explore_together(2, true));
 }
 
+// ---------------------------------------------------------------- readers that hold other locks
+// What a reader is that has come in and goes on counting as one that waits.
+enum class Urgent : std::uint8_t { ceases, forgets };
+
+// As Window::acquire_urgently does, whose patience may end at any moment, or never.
+void come_in(Lock& lock, bool overtakes, Urgent urgent = Urgent::ceases) {
+  if (lock.enter_free()) return;
+  const std::uint32_t phase = lock.call();
+  while (!lock.come_in(phase, [&](std::uint32_t) { return overtakes; })) pause_process();
+  if (urgent == Urgent::forgets) lock.call();
+}
+
+// 'p': a reader that never overtakes, 'i': one that does as soon as it can.
+Explored explore_urgent(const Plan& plan, const Options& options = {}, Urgent urgent = Urgent::ceases) {
+  const std::function<void(int)> body = [=](int me) {
+    for (const char* each = plan[std::size_t(me)]; *each; ++each) {
+      const bool exclusive = *each == 'w';
+      if (exclusive || *each == 'r') {
+        const std::uint32_t ticket = run.lock.ask();
+        while (!run.lock.admits(ticket, exclusive)) pause_process();
+        if (!exclusive) run.lock.enter();
+      } else {
+        come_in(run.lock, *each == 'i', urgent);
+      }
+      if (exclusive) write_words();
+      else read_words();
+      run.lock.leave(exclusive, false);
+    }
+    check_sum(plan);
+  };
+  return explore(int(plan.size()), [&] { return begin(), body; }, options);
+}
+
+// Nobody who has asked is left outside, whatever comes after what.
+TEST(Lock, UrgentReadersAreExcludedAndExclude) {
+  for (const Memory memory : {Memory::x86, Memory::language}) {
+    for (const Plan& plan : {Plan{"w", "i"}, {"w", "p"}, {"ww", "i"}, {"ww", "p"}, {"w", "ii"}, {"r", "i"}})
+      EXPECT_GOOD(explore_urgent(plan, {.memory = memory})) << ::testing::PrintToString(plan);
+    const int several = memory == Memory::x86 ? 3 : 2;
+    for (const Plan& plan : {Plan{"r", "w", "i"}, {"r", "w", "p"}, {"w", "w", "p"}})
+      EXPECT_GOOD(explore_urgent(plan, {.memory = memory, .preemptions = several})) << ::testing::PrintToString(plan);
+    for (const Plan& plan : {Plan{"w", "i", "p"}, {"ww", "ri", "ip"}, {"ww", "pi", "ii"}})
+      EXPECT_GOOD(explore_urgent(plan, {.memory = memory, .preemptions = 1})) << ::testing::PrintToString(plan);
+  }
+  for (const Plan& plan : {Plan{"w", "w", "i", "p"}, {"w", "r", "i", "p"}, {"w", "r", "i", "i"}})
+    EXPECT_GOOD(explore_urgent(plan, {.preemptions = 1})) << ::testing::PrintToString(plan);
+}
+
+TEST(Lock, TheModelNoticesUrgentReaders) {
+  EXPECT_FOUND(explore_urgent({"ww", "i"}, {}, Urgent::forgets));
+  EXPECT_FOUND(explore_urgent({"w", "i"}, {.mutation = {.unordered = true}}));
+  EXPECT_FOUND(explore_urgent({"w", "p"}, {.mutation = {.split_updates = true}}));
+  EXPECT_FOUND(explore_urgent({"r", "w", "i"}, {.preemptions = 4, .mutation = {.blind_compares = true}}));
+  EXPECT_FOUND(explore_urgent({"w", "i"}, {.memory = Memory::language, .mutation = {.no_release = true}}));
+  EXPECT_FOUND(explore_urgent({"w", "i"}, {.memory = Memory::language, .mutation = {.no_acquire = true}}));
+}
+
+// Two readers, each of which holds what the other one asks for, and a writer that waits for each of them.
+TEST(Lock, UrgentReadersCloseNoRing) {
+  const auto explored = [](bool urgent) {
+    const std::function<void(int)> body = [=](int me) {
+      Lock& first = me % 2 ? run.second_lock : run.lock;
+      Lock& second = me % 2 ? run.lock : run.second_lock;
+      if (me >= 2) {
+        while (run.inside.load() < 2) pause_process();
+        const std::uint32_t ticket = first.ask();
+        while (!first.admits(ticket, true)) pause_process();
+        return void(first.leave(true, false));
+      }
+      const std::uint32_t ticket = first.ask();
+      while (!first.admits(ticket, false)) pause_process();
+      first.enter();
+      run.inside.fetch_add(1);
+      while (run.inside.load() < 2) pause_process();
+      if (urgent) {
+        come_in(second, true);
+      } else {
+        const std::uint32_t other = second.ask();
+        while (!second.admits(other, false)) pause_process();
+        second.enter();
+      }
+      second.leave(false, false);
+      first.leave(false, false);
+    };
+    return explore(4, [&] { return begin(), body; }, {.preemptions = 1});
+  };
+  EXPECT_GOOD(explored(true));
+  EXPECT_TRUE(explored(false).deadlocked);
+}
+
+// A writer that is waiting is not overtaken for ever: patience grows, and begins anew.
+TEST(Lock, PatienceGrowsUntilAWriterHasBeenThere) {
+  begin();
+  Lock& lock = run.lock;
+  lock.ask();
+  lock.enter();
+  const std::uint32_t writer = lock.ask(), phase = lock.call();
+  Patience early, late;
+  std::uint64_t now = 1, grown = Patience::least;
+  const auto tries = [&](Patience& patience, std::uint64_t at, std::uint32_t called) {
+    return lock.come_in(called, [&](std::uint32_t so_far) { return patience.ends(so_far, at); }).has_value();
+  };
+  for (int i = 0; i < 300; ++i) {
+    const std::uint32_t other = lock.call();
+    EXPECT_FALSE(tries(early, now, other));
+    EXPECT_FALSE(tries(late, now + grown / 2, phase));
+    EXPECT_FALSE(tries(early, now + grown - 1, other));
+    EXPECT_TRUE(tries(early, now += grown, other));
+    EXPECT_FALSE(tries(late, now + grown / 2, phase)) << "another one has just overtaken";
+    lock.leave(false, false);
+    grown = std::min(2 * grown, Patience::most);
+  }
+  const auto never = [](std::uint32_t) { return false; };
+  EXPECT_FALSE(lock.admits(writer, true));
+  lock.leave(false, false);
+  EXPECT_TRUE(lock.admits(writer, true));
+  EXPECT_FALSE(lock.come_in(phase, [](std::uint32_t) { return true; }));
+  EXPECT_TRUE(lock.leave(true, false).has_readers());
+  EXPECT_TRUE(lock.come_in(phase, never));
+  // The writer has been there.
+  const std::uint32_t last = lock.ask();
+  EXPECT_FALSE(lock.admits(last, true));
+  EXPECT_FALSE(lock.come_in(lock.call(), [](std::uint32_t so_far) { return so_far != 0; }));
+}
+
 // Tickets wrap.
 TEST(Lock, GoesOnAfterItsLastTicket) {
   begin();
@@ -117,6 +243,7 @@ TEST(Lock, GoesOnAfterItsLastTicket) {
   struct Words {
     Atomic<std::uint32_t> sleepers, tickets;
     Atomic<std::uint64_t> turn;
+    Atomic<std::uint32_t> urgent;
   };
   static_assert(sizeof(Words) == sizeof(Lock));
   auto& words = reinterpret_cast<Words&>(lock);
@@ -132,6 +259,24 @@ TEST(Lock, GoesOnAfterItsLastTicket) {
   EXPECT_FALSE(lock.admits(last, true));
   lock.leave(false, false);
   EXPECT_TRUE(lock.admits(last, true));
+  // Urgent readers, between the first and the last tickets and phases.
+  begin();
+  words.urgent.store(255u << 24);
+  lock.ask();
+  lock.enter();
+  const std::uint32_t next = lock.ask(), phase = lock.call();
+  EXPECT_TRUE(lock.come_in(phase, [](std::uint32_t) { return true; }));  // turn.write is ~0
+  lock.leave(false, false);
+  EXPECT_FALSE(lock.admits(next, true));
+  lock.leave(false, false);
+  EXPECT_TRUE(lock.admits(next, true));
+  const std::uint32_t again = lock.call();
+  lock.leave(true, false);
+  EXPECT_TRUE(lock.come_in(again, [](std::uint32_t) { return false; }));
+  const std::uint32_t later = lock.ask();
+  EXPECT_FALSE(lock.admits(later, true));
+  lock.leave(false, false);
+  EXPECT_TRUE(lock.admits(later, true));
 }
 
 // ---------------------------------------------------------------- members of a window
@@ -147,9 +292,11 @@ Explored explore_window(Members& members, const Body& body, const Options& optio
       options);
 }
 
+// 'u' reads while it holds another lock.
 Explored explore_members(Members& members, const Plan& plan, const Options& options = {}) {
-  const Body body = [&plan](Window& window, int me) {
+  const Body body = [&plan, &members](Window& window, int me) {
     for (const char* each = plan[std::size_t(me)]; *each; ++each) {
+      members.node(me).window_locks = *each == 'u';  // as if it held one elsewhere
       require(window.lock(0, *each == 'w', true), "not to be had");
       if (*each == 'w') write_words();
       else read_words();
@@ -165,14 +312,14 @@ constexpr std::size_t room = 64;
 // In crowds, where members sleep soon, whoever gives a lock on does so by a read-modify-write: no wake is missed.
 TEST(Sleeping, ALockMissesNoWake) {
   Members two({.count = 2, .sleeps = true, .window_bytes = room});
-  for (const Plan& plan : {Plan{"w", "w"}, {"w", "r"}, {"ww", "r"}, {"rw", "w"}}) {
+  for (const Plan& plan : {Plan{"w", "w"}, {"w", "r"}, {"ww", "r"}, {"rw", "w"}, {"w", "u"}, {"ww", "u"}}) {
     const Explored explored = explore_members(two, plan, {.preemptions = 2});
     EXPECT_GOOD(explored) << ::testing::PrintToString(plan);
     EXPECT_EQ(explored.naps, 0) << explored.trace;
   }
   EXPECT_GT(explore_members(two, {"w", "w"}, {.mutation = {.no_wakes = true}}).naps, 0);
   Members three({.count = 3, .sleeps = true, .window_bytes = room});
-  for (const Plan& plan : {Plan{"w", "w", "w"}, {"w", "r", "r"}, {"w", "r", "w"}}) {
+  for (const Plan& plan : {Plan{"w", "w", "w"}, {"w", "r", "r"}, {"w", "r", "w"}, {"w", "w", "u"}, {"w", "r", "u"}}) {
     const Explored explored = explore_members(three, plan, {.store_buffers = false, .preemptions = 1});
     EXPECT_GOOD(explored) << ::testing::PrintToString(plan);
     EXPECT_EQ(explored.naps, 0) << explored.trace;
