@@ -119,7 +119,7 @@ struct Process {
   std::vector<Stored> buffer;
   std::vector<Looked> looked;  // since its last pause
   bool stored = false;         // since its last pause
-  std::uint64_t seen = 0, seen_before_look = 0, seen_at_pause = 0;
+  std::uint64_t seen = 0, seen_at_pause = 0;
   Place pending = 0;  // what it will load in its next step
   Place bed = 0;      // the futex it sleeps on
   bool woken = false;
@@ -311,7 +311,6 @@ struct Explorer {
       give_way(Doing::stepping);
       p.pending = 0;
       const std::uint64_t was = of_language() ? load_value(p, place, order) : read(word, size);
-      p.seen_before_look = p.seen;
       note(p, kind, place, was);
       p.looked.push_back({word, place, size, was});
       return was;
@@ -363,9 +362,10 @@ struct Explorer {
 
   void pause() {
     Process& p = process[running];
-    // As if it had not looked: the last word, or, in the next round, all of them.
+    // As if it had not looked in this round. What it saw in the first one stays: without its last look, states were
+    // taken for others, and a reader that is waited for in vain was not found.
     if (!p.stored && p.seen_at_pause) p.seen = p.seen_at_pause;
-    else p.seen_at_pause = p.seen = p.looked.empty() ? p.seen : p.seen_before_look;
+    else p.seen_at_pause = p.seen;
     p.stored = false;
     // One word more than once: what was seen last.
     for (std::size_t i = 0; i < p.looked.size(); ++i)
