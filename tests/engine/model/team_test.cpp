@@ -206,7 +206,7 @@ TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
   };
   EXPECT_GOOD(explore_team(two, there_and_back, {.preemptions = 1}, before));
   EXPECT_GOOD(
-      explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 2}, before));
+      explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 1}, before));
 }
 
 TEST(Ring, TheModelNotices) {
