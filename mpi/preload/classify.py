@@ -89,9 +89,10 @@ def signature(parameters: str) -> str:
 def own_names(path: Path) -> set[str]:
     """The functions of functions.def, with their large-count twins."""
     found = set()
-    for kind, words in re.findall(r"^(F|L|Y|YL|T|C)\(([^()]*)", path.read_text(), re.MULTILINE):
-        name = words.split(",")[kind == "T"].strip()
-        found |= {name, f"{name}_c"} if kind in ("L", "YL", "C") else {name}
+    for kind, words in re.findall(r"^(F|L|Y|YL|T|C|E)\(([^()]*)", path.read_text(), re.MULTILINE):
+        words = [word.strip() for word in words.split(",")]
+        names = words[:2] if kind == "E" else [words[kind == "T"]]
+        found |= {*names, *(f"{name}_c" for name in names if kind in ("L", "YL", "C", "E"))}
     return found
 
 

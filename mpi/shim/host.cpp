@@ -86,6 +86,12 @@ bool bind_host(void* library) {
   host.request_null = MPI_REQUEST_NULL;
   host.message_null = MPI_MESSAGE_NULL;
   host.message_no_proc = MPI_MESSAGE_NO_PROC;
+#ifdef NEARFIELD_HOST_MPICH
+  // A variable, which must not be referred to by name either.
+  if (void* const variable = dlsym(library, "MPI_UNWEIGHTED")) std::memcpy(&host.unweighted, variable, sizeof(int*));
+#else
+  host.unweighted = MPI_UNWEIGHTED;
+#endif
   return true;
 }
 

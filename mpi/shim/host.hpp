@@ -34,9 +34,9 @@ inline constexpr bool host_compares_lengths = true;
 #define NEARFIELD_HOST_FUNCTIONS(F) \
   F(Comm_rank) F(Comm_size) F(Comm_test_inter) F(Comm_remote_size) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) \
   F(Comm_free_keyval) F(Comm_call_errhandler) F(Comm_get_errhandler) F(Comm_set_errhandler) F(Errhandler_free) F(Reduce_local) F(Win_call_errhandler) F(Comm_group) F(Group_translate_ranks) F(Group_free) F(Group_size) \
-  F(Iallgather) F(Ibcast) F(Igatherv) F(Iscatterv) F(Iallgatherv) F(Ialltoallv) F(Ialltoallw) F(Pack) F(Unpack) F(Info_get_nkeys) F(Info_get) F(Abort) F(Initialized) F(Query_thread) \
-  F(Status_set_elements_x) F(Status_set_cancelled) F(Test_cancelled) F(Get_elements_x) F(Topo_test) F(Cartdim_get) F(Graph_neighbors_count) \
-  F(Dist_graph_neighbors_count) F(Type_size_x) F(Type_get_extent) F(Type_get_true_extent) F(Type_get_envelope) \
+  F(Iallgather) F(Ibcast) F(Pack) F(Unpack) F(Info_get_nkeys) F(Info_get) F(Abort) F(Initialized) F(Query_thread) \
+  F(Status_set_elements_x) F(Status_set_cancelled) F(Test_cancelled) F(Get_elements_x) F(Topo_test) F(Cartdim_get) F(Cart_shift) F(Graph_neighbors_count) \
+  F(Graph_neighbors) F(Dist_graph_neighbors_count) F(Dist_graph_neighbors) F(Type_size_x) F(Type_get_extent) F(Type_get_true_extent) F(Type_get_envelope) \
   F(Type_get_contents) F(Type_free) F(Type_contiguous) F(Type_commit) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)
 
 // ... and what not every host or header has.
@@ -44,16 +44,6 @@ inline constexpr bool host_compares_lengths = true;
   F(File_call_errhandler, (MPI_File, int))                                                                           \
   F(Info_free, (MPI_Info*))                                                                                          \
   F(Ibcast_c, (void*, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request*))                                         \
-  F(Igatherv_c, (const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, int,  \
-                 MPI_Comm, MPI_Request*))                                                                            \
-  F(Iscatterv_c, (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int, \
-                  MPI_Comm, MPI_Request*))                                                                           \
-  F(Iallgatherv_c, (const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype,    \
-                    MPI_Comm, MPI_Request*))                                                                         \
-  F(Ialltoallv_c, (const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, const MPI_Count*,            \
-                   const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Request*))                                           \
-  F(Ialltoallw_c, (const void*, const MPI_Count*, const MPI_Aint*, const MPI_Datatype*, void*, const MPI_Count*,     \
-                   const MPI_Aint*, const MPI_Datatype*, MPI_Comm, MPI_Request*))                                    \
   F(X_Request_is_complete, (MPI_Request))                                                                            \
   F(Pack_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm))                          \
   F(Unpack_c, (const void*, MPI_Count, MPI_Count*, void*, MPI_Count, MPI_Datatype, MPI_Comm))                        \
@@ -91,6 +81,7 @@ struct Host {
   MPI_Datatype type_null, byte;
   MPI_Request request_null;
   MPI_Message message_null, message_no_proc;
+  int* unweighted;
 };
 extern Host host;
 

@@ -62,6 +62,13 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   return code;
 }
 
+// One that leaves a request of the host's.
+template <class HostCall>
+int overlapping_host(collectives::Collective collective, Reason reason, HostCall call) {
+  note_host_request();
+  return to_host(collective, reason, call);
+}
+
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
 int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function);
 

@@ -44,6 +44,7 @@ int Barrier(MPI_Comm comm) {
 #define Y(name, types)
 #define YL(name, types)
 #define T(result, name, types)
+#define E(name, overlapping, operation, class)
 
 #define COUNT int
 #define C(name, operation, class)                                                    \

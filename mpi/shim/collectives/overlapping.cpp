@@ -84,12 +84,6 @@ int start(Communicator& c, MPI_Comm comm, const char* function, Collective colle
   return with_memory(c, comm, function, [&] { return report(comm, make_request(comm, make(), false, request)); });
 }
 
-template <class HostCall>
-int overlapping_host(Collective collective, Reason reason, HostCall call) {
-  note_host_request();
-  return to_host(collective, reason, call);
-}
-
 }  // namespace
 
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {

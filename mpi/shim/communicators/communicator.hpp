@@ -23,6 +23,15 @@
 
 namespace nearfield::mpi {
 
+// Whom a communicator's topology makes neighbours, in the order of their blocks; -1 is MPI_PROC_NULL. Edges between two
+// ranks are told apart by tags where order alone would not do (neighbors.cpp).
+struct Neighborhood {
+  struct Edge {
+    int rank, tag;
+  };
+  std::vector<Edge> sources, targets;
+};
+
 // Where the ranks of a communicator are: all of them members of the messenger, some of them, or none but ourselves.
 enum class Side : std::uint8_t { unknown, near, both, far };
 
@@ -47,6 +56,7 @@ struct Communicator {
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
   std::vector<int> members;  // rank to member of the messenger, -1: on another node; from the first message on
   std::atomic<Side> side{Side::unknown};
+  std::unique_ptr<const Neighborhood> neighborhood;  // from the first call that asks for it on
 };
 
 struct CachedCommunicator {
@@ -92,6 +102,8 @@ void adopt(MPI_Comm comm, std::uint64_t context);
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b);
 // A communicator's second context: of the messages that collectives are made of. No receive of the program's sees them.
 inline std::uint64_t context_of_collectives(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{0}); }
+// And a third one: of those that overlap other calls, which no blocking call may match.
+inline std::uint64_t context_of_overlapping(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{1}); }
 
 // Point to point of this process; nullptr: the host carries all messages.
 extern messages::Messenger* the_messenger;

@@ -47,7 +47,8 @@ int Comm_revoke(MPI_Comm comm) {
   note_revoked();
   if (state->near_team()) state->near_team()->revoke();
   if (the_messenger && state->context)
-    for (const std::uint64_t context : {context_of_collectives(*state), state->context}) the_messenger->close(context);
+    for (const std::uint64_t context : {context_of_collectives(*state), context_of_overlapping(*state), state->context})
+      the_messenger->close(context);
   return code;
 }
 

@@ -1,5 +1,5 @@
 // Messages between all pairs of forked processes: lengths that only the two of a pair know, layouts, in place, delays.
-#include "engine/messages/pairwise.hpp"
+#include "engine/messages/edges.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,10 +82,23 @@ bool make(Node& node, PageBootstrap& bootstrap, int rank, int size,
   return good;
 }
 
+// An edge to and from each member, in rotated order.
+struct AllPairs : Edges {
+  explicit AllPairs(const Partners& partners) : Edges(partners), me(partners.me), p(partners.count()) {
+    for (int i = 0; i < p; ++i) {
+      sends.push_back({(me + i) % p, 0, {}});
+      receives.push_back({(me - i + p) % p, 0, {}});
+    }
+  }
+  layout::Data& to(int partner) { return sends[std::size_t((partner - me + p) % p)].data; }
+  layout::Data& from(int partner) { return receives[std::size_t((me - partner + p) % p)].data; }
+  int me, p;
+};
+
 bool one_round(const Partners& partners, const Round& round, std::mt19937& own) {
   const int p = partners.count(), me = partners.me;
   std::vector<Buffer> from, to;
-  Pairwise exchange(partners);
+  AllPairs exchange(partners);
   for (int r = 0; r < p; ++r) {
     const std::uint64_t room = round.in_place ? 0 : own() % 3 * 10;  // a message may be shorter than its part
     const std::uint64_t bytes = round.bytes(r, me);
@@ -95,7 +108,10 @@ bool one_round(const Partners& partners, const Round& round, std::mt19937& own) 
     exchange.from(r) = from.back().data();
     if (!round.in_place) exchange.to(r) = to.back().data();
   }
-  if (round.in_place) exchange.copy_aside();
+  if (round.in_place) {
+    exchange.sends.clear();
+    exchange.copy_aside();
+  }
   exchange.prepare();
   if (own() % 4 == 0) usleep(own() % 500);
   const Trouble trouble = exchange.run();
@@ -127,6 +143,85 @@ TEST_P(Sizes, EveryPairExchangesWhatItWants) {
 }
 INSTANTIATE_TEST_SUITE_P(OneToNine, Sizes, ::testing::Range(1, 10));
 
+// A random multigraph: how often `from` has something for `to`, and under which tags.
+std::vector<int> tags_of_edges(int round, int from, int to) {
+  std::mt19937 random(unsigned(round * 7919 + from * 101 + to));
+  random.discard(3);
+  std::vector<int> tags(random() % 4);
+  for (int& tag : tags) tag = int(random() % 2);
+  return tags;
+}
+
+// Exchanges that overlap each other and blocking ones, over graphs in which members are neighbours several times, also
+// of themselves: edges with one tag arrive in the order in which they were sent.
+TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
+  struct Call {
+    Call(const Partners& partners, int round, bool overlaps, std::mt19937& own) : round(round), edges(partners) {
+      const int p = partners.count(), me = partners.me;
+      auto add = [&](std::vector<Edge>& list, std::vector<Buffer>& buffers, int from, int to) {
+        const auto tags = tags_of_edges(round, from, to);
+        for (std::size_t k = 0; k < tags.size(); ++k) {
+          std::mt19937 random(unsigned(round + from * 31 + to * 7) + unsigned(k));
+          random.discard(2);
+          const std::uint64_t bytes = random() % 5 == 0 ? 0 : random() % 3 ? random() % 300 : random() % 60000;
+          buffers.emplace_back(bytes, own() % 3 == 0);
+          list.push_back({from == me && &list == &edges.sends ? to : from, tags[k], buffers.back().data()});
+          if (&list == &edges.sends) buffers.back().fill(round * 4 + int(k), from, to);
+        }
+      };
+      // The order among partners does not matter, that of one partner's edges does.
+      const int first = int(own() % unsigned(p)), other = int(own() % unsigned(p));
+      for (int i = 0; i < p; ++i) add(edges.sends, sent, me, (first + i) % p);
+      for (int i = 0; i < p; ++i) add(edges.receives, received, (other + i) % p, me);
+      edges.prepare(overlaps);
+    }
+    bool good(Trouble trouble) const {
+      bool all = trouble == Trouble::none;
+      std::vector<int> seen(64);
+      for (std::size_t i = 0; i < received.size(); ++i) {
+        const int from = edges.receives[i].partner;
+        all &= received[i].holds(round * 4 + seen[std::size_t(from)]++, from, me, received[i].data().bytes);
+      }
+      return all;
+    }
+    int round, me = 0;
+    Edges edges;
+    std::vector<Buffer> sent, received;
+  };
+  EXPECT_EQ(run_processes(GetParam(), 120,
+                          [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                              std::mt19937 own{unsigned(rank) + 5}, same{1};
+                              Partners overlapping = partners;
+                              overlapping.context = context + 1;
+                              bool good = true;
+                              for (int i = 0; i < 60 / size + 5 && good; ++i) {
+                                std::vector<std::unique_ptr<Call>> calls;
+                                for (int k = 0; k < 5; ++k) {
+                                  const bool overlaps = same() % 3 != 0;
+                                  auto call = std::make_unique<Call>(overlaps ? overlapping : partners, i * 5 + k,
+                                                                     overlaps, own);
+                                  call->me = rank;
+                                  if (own() % 4 == 0) usleep(own() % 300);
+                                  if (overlaps) {
+                                    call->edges.start();
+                                    calls.push_back(std::move(call));
+                                  } else {
+                                    good &= call->good(call->edges.run());
+                                  }
+                                }
+                                std::shuffle(calls.begin(), calls.end(), own);
+                                for (const auto& call : calls) {
+                                  while (!call->edges.complete()) partners.messenger.poll();
+                                  good &= call->good(call->edges.outcome());
+                                }
+                              }
+                              return good;
+                            });
+                          }),
+            0);
+}
+
 // Four members: 2 does not take part in the middle one of three rounds.
 void exchange_with_a_refusal(std::uint64_t bytes) {
   EXPECT_EQ(run_processes(4, 60,
@@ -135,12 +230,13 @@ void exchange_with_a_refusal(std::uint64_t bytes) {
                               bool good = true;
                               for (int round = 0; round < 3; ++round) {
                                 if (round == 1 && rank == 2) {
-                                  auto all = [](int) { return true; };
-                                  refuse(partners, all, all);
+                                  refuse(partners, [&](bool, VisitEdge visit) {
+                                    for (int r = 0; r < size; ++r) visit(r, 0);
+                                  });
                                   continue;
                                 }
                                 std::vector<Buffer> from, to;
-                                Pairwise exchange(partners);
+                                AllPairs exchange(partners);
                                 for (int r = 0; r < size; ++r) {
                                   from.emplace_back(bytes, false);
                                   to.emplace_back(bytes, false).fill(round, rank, r);
@@ -160,12 +256,12 @@ void exchange_with_a_refusal(std::uint64_t bytes) {
             0);
 }
 
-TEST(Pairwise, AMemberThatRefusesIsNoticedAndHoldsUpNobody) {
+TEST(Edges, AMemberThatRefusesIsNoticedAndHoldsUpNobody) {
   exchange_with_a_refusal(100);     // sent at once
   exchange_with_a_refusal(300000);  // matched first
 }
 
-TEST(Pairwise, WhatIsTooLongIsTruncated) {
+TEST(Edges, WhatIsTooLongIsTruncated) {
   for (const bool to_itself : {true, false})
     EXPECT_EQ(run_processes(2, 60,
                             [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
@@ -173,7 +269,7 @@ TEST(Pairwise, WhatIsTooLongIsTruncated) {
                                 const int other = to_itself ? rank : 1 - rank;
                                 Buffer from(5000, false), to(9000, false);
                                 to.fill(0, rank, other);
-                                Pairwise exchange(partners);
+                                AllPairs exchange(partners);
                                 exchange.from(other) = from.data();
                                 exchange.to(other) = to.data();
                                 exchange.prepare();

@@ -1,0 +1,174 @@
+#include "engine/messages/edges.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace nearfield::messages {
+namespace {
+
+constexpr std::uint64_t short_bytes = 4096;  // as a rule these leave at once: no request is under way while we receive
+
+void start(const Partners& partners, Request& request, bool sends, const Edge& edge) {
+  request.is_send = sends;
+  request.member = partners.members[std::size_t(edge.partner)];
+  request.envelope = {partners.context, sends ? partners.me : edge.partner, edge.tag};
+  request.data = edge.data;
+  partners.messenger.start(request);
+}
+
+// Nothing where something was expected: the partner has refused.
+void judge(const Request& r, Trouble& trouble) {
+  if (trouble != Trouble::none) return;
+  trouble = r.trouble;
+  if (trouble == Trouble::none && !r.is_send && r.received == 0 && r.data.bytes) trouble = Trouble::broken;
+}
+
+void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble) {
+  Request request;
+  try {
+    start(partners, request, sends, edge);
+    partners.messenger.wait(request);
+  } catch (...) {
+    partners.messenger.abandon(request);
+    throw;
+  }
+  judge(request, trouble);
+}
+
+}  // namespace
+
+std::uint64_t Edges::bytes_to_all() const {
+  std::uint64_t sum = 0;
+  for (const Edge& edge : sends) sum += edge.data.bytes;
+  return sum;
+}
+
+void Edges::copy_aside() {
+  std::uint64_t all = 0;
+  for (const Edge& edge : receives) all += edge.data.bytes;
+  sends.reserve(receives.size());
+  aside_.emplace(std::max<std::uint64_t>(all, 1));
+  std::byte* at = aside_->data();
+  if (!at) throw std::bad_alloc();
+  for (const Edge& edge : receives) {
+    layout::gather(at, edge.data, 0, edge.data.bytes);
+    sends.push_back({edge.partner, edge.tag, {at, edge.data.bytes, {}}});
+    at += edge.data.bytes;
+  }
+}
+
+void Edges::prepare(bool to_overlap) {
+  bool all_short = true;
+  for (const Edge& edge : sends) all_short &= edge.data.bytes <= short_bytes;
+  later_.reserve(sends.size());
+  if (!all_short || to_overlap) requests_ = std::make_unique<Request[]>(sends.size() + receives.size());
+}
+
+Trouble Edges::run() {
+  exchange_with_ourselves();
+  if (requests_) all_later();
+  else if (!send_at_once()) requests_.reset(new (std::nothrow) Request[sends.size() + receives.size()]);
+  if (requests_) run_by_requests();
+  else run_one_by_one();
+  return trouble_;
+}
+
+void Edges::start() {
+  exchange_with_ourselves();
+  all_later();
+  try {
+    post();
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+bool Edges::complete() const {
+  return std::all_of(&requests_[0], &requests_[used_], [](const Request& r) { return r.complete(); });
+}
+
+Trouble Edges::outcome() {
+  for (std::size_t i = 0; i < used_; ++i) judge(requests_[i], trouble_);
+  return trouble_;
+}
+
+void Edges::abandon() {
+  for (std::size_t i = 0; i < used_; ++i)
+    if (!requests_[i].complete()) partners_.messenger.abandon(requests_[i]);
+}
+
+bool Edges::involves(int member) const {
+  return std::any_of(&requests_[0], &requests_[used_],
+                     [&](const Request& r) { return !r.complete() && r.member == member; });
+}
+
+// The n-th edge to ourselves is received as our n-th one from ourselves with the same tag.
+void Edges::exchange_with_ourselves() {
+  auto ours = [&](const Edge& edge, int tag) { return edge.partner == partners_.me && edge.tag == tag; };
+  for (auto from = sends.begin(); from != sends.end(); ++from) {
+    if (from->partner != partners_.me) continue;
+    auto n = std::count_if(sends.begin(), from, [&](const Edge& before) { return ours(before, from->tag); });
+    const auto to = std::find_if(receives.begin(), receives.end(),
+                                 [&](const Edge& edge) { return ours(edge, from->tag) && n-- == 0; });
+    if (to == receives.end()) continue;
+    if (from->data.bytes > to->data.bytes) trouble_ = Trouble::truncated;
+    layout::copy(to->data, from->data, 0, std::min(from->data.bytes, to->data.bytes));
+  }
+}
+
+void Edges::all_later() {
+  for (std::size_t i = 0; i < sends.size(); ++i)
+    if (sends[i].partner != partners_.me && sends[i].data.bytes) later_.push_back(i);
+}
+
+// Whether all have left.
+bool Edges::send_at_once() {
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    const Edge& edge = sends[i];
+    if (edge.partner == partners_.me || !edge.data.bytes) continue;
+    const Envelope envelope{partners_.context, partners_.me, edge.tag};
+    // What follows a message that has to wait waits as well, or it would overtake it.
+    const auto waits = [&](std::size_t before) { return sends[before].partner == edge.partner; };
+    if (std::any_of(later_.begin(), later_.end(), waits) ||
+        !partners_.messenger.send_at_once(partners_.members[std::size_t(edge.partner)], envelope, edge.data))
+      later_.push_back(i);
+  }
+  return later_.empty();
+}
+
+void Edges::post() {
+  for (const Edge& edge : receives)
+    if (edge.partner != partners_.me && edge.data.bytes) messages::start(partners_, requests_[used_++], false, edge);
+  for (const std::size_t i : later_) messages::start(partners_, requests_[used_++], true, sends[i]);
+}
+
+void Edges::run_by_requests() {
+  try {
+    post();
+    for (std::size_t i = 0; i < used_; ++i) {
+      partners_.messenger.wait(requests_[i]);
+      judge(requests_[i], trouble_);
+    }
+  } catch (...) {
+    abandon();
+    throw;
+  }
+}
+
+// Without requests, or with no send left to start. Peers take in what they are not waiting for.
+void Edges::run_one_by_one() {
+  for (const std::size_t i : later_) transfer(partners_, true, sends[i], trouble_);
+  for (const Edge& edge : receives)
+    if (edge.partner != partners_.me && edge.data.bytes) transfer(partners_, false, edge, trouble_);
+}
+
+void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each) {
+  Trouble trouble = Trouble::none;
+  for (const bool sends : {true, false})
+    each(sends, [&](int partner, int tag) {
+      if (partner != partners.me) transfer(partners, sends, {partner, tag, {}}, trouble);
+    });
+}
+
+}  // namespace nearfield::messages

@@ -1,0 +1,98 @@
+// Collectives in which members exchange what only the two of a pair know: all-to-all of any lengths, gathering and
+// scattering of any lengths, neighbours in a graph. An edge is what one member has for another; it becomes a message.
+//
+// Nothing is agreed beforehand: each pair finds out for itself what its memory allows (transfer.cpp). Edges are sent
+// and received in the order in which they are listed; where partners list each other in fitting orders (rotated ones in
+// an all-to-all, engine/orders), each has a partner of its own at each step.
+//
+//   all sends are short   send each at once, as a rule; then post all receives; then start the sends that had no room
+//   else                  post all receives, then start all sends; then wait for all, receives first
+//   to overlap            post all receives, start all sends, return; others progress them
+//
+// So receives are there before long messages come, and short ones, which need no receive to leave, do not wait for the
+// posting of receives. An edge of nothing sends no message: nothing where something was expected says that the
+// partner has refused.
+//
+// The messages need a context in which nothing else is sent. Calls of one context follow each other in the same order
+// at all members, and every call takes all that was sent for it, so tags only tell the edges of one pair apart: of
+// those with the same tag the first sent is the first received. Calls that overlap others have a context of their own,
+// in which they are issued in the same order at all members.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/base/function_ref.hpp"
+#include "engine/memory/temporaries.hpp"
+#include "engine/messages/messenger.hpp"
+
+namespace nearfield::messages {
+
+// Who exchanges: rank to member of the messenger, and the rank that we are.
+struct Partners {
+  Messenger& messenger;
+  std::span<const int> members;
+  int me;
+  std::uint64_t context;
+  int count() const { return int(members.size()); }
+};
+
+struct Edge {
+  int partner;  // a rank, maybe our own
+  int tag;
+  layout::Data data;
+};
+
+class Edges {
+ public:
+  // pre: what `partners` refers to outlives the call, or, where it overlaps others, its start.
+  explicit Edges(const Partners& partners) : partners_(partners) {}
+  Edges(Edges&&) = default;
+
+  std::vector<Edge> sends, receives;
+
+  // In place: what is sent lies where as much will be received from the same partner, and goes by way of a copy.
+  // pre: there are no sends yet. Throws std::bad_alloc.
+  void copy_aside();
+  // Takes what run() or start() needs of memory: from the first message on nothing may be missing. Nothing is added
+  // afterwards. Throws std::bad_alloc.
+  void prepare(bool to_overlap = false);
+
+  // The exchange; what went wrong first, in the order of waiting. A message longer than its part is cut short.
+  // pre: prepare() has returned; what is sent and what is received do not overlap. Throws Broken, and then nothing is
+  // under way any more.
+  Trouble run();
+
+  // The same, to be progressed by whoever progresses the messenger. pre: prepare(true).
+  void start();
+  bool complete() const;
+  Trouble outcome();  // once complete
+  void abandon();     // nothing is under way any more
+  bool involves(int member) const;
+
+  std::uint64_t bytes_to_all() const;
+
+ private:
+  void exchange_with_ourselves();
+  bool send_at_once();
+  void all_later();
+  void post();
+  void run_by_requests();
+  void run_one_by_one();
+
+  const Partners partners_;
+  std::vector<std::size_t> later_;       // sends that could not leave at once
+  std::unique_ptr<Request[]> requests_;  // one per edge, unless all sends are short
+  std::size_t used_ = 0;                 // of these
+  Trouble trouble_ = Trouble::none;
+  std::optional<memory::Temporary> aside_;
+};
+
+// For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what they
+// send to it is let in and dropped. Needs no memory itself. `each(sends, visit)` calls visit(partner, tag) for all
+// edges in which something goes out (sends), or comes in, ours to ourselves left out.
+using VisitEdge = FunctionRef<void(int partner, int tag)>;
+void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each);
+
+}  // namespace nearfield::messages

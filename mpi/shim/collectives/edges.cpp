@@ -1,0 +1,80 @@
+// The collectives made of edges but all-to-all, blocking and non-blocking, int and large-count forms: of each row of
+// mpi/functions.def, what its class of parameters asks for (varying.hpp, neighbors.hpp).
+#include "mpi/shim/collectives/neighbors.hpp"
+#include "mpi/shim/collectives/varying.hpp"
+#include "mpi/shim/narrowing.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// How long the arrays of a large-count call are where the host has the int form alone, by its class of parameters.
+std::size_t at_root(MPI_Comm comm, int root) {
+  int inter = 0, rank = 0;
+  host.Comm_test_inter(comm, &inter);
+  host.Comm_rank(comm, &rank);
+  return (inter ? root == MPI_ROOT : root == rank) ? partners_in(comm) : 0;
+}
+Lengths among(MPI_Comm comm, unsigned of_sends) {
+  Communicator* const c = communicator_of(comm);
+  const Neighborhood* const neighbors = c ? neighborhood_of(*c) : nullptr;
+  if (!neighbors) return {};
+  return {neighbors->targets.size(), neighbors->sources.size(), of_sends};
+}
+#define LENGTHS_all_gathered \
+  Lengths { 0, partners_in(c) }
+#define LENGTHS_gathered \
+  Lengths { 0, at_root(c, root) }
+#define LENGTHS_scattered \
+  Lengths { at_root(c, root), 0, 2 }
+#define LENGTHS_neighbors_block \
+  Lengths {}
+#define LENGTHS_neighbors_blocks \
+  Lengths {}
+#define LENGTHS_neighbors_gathered among(c, 0)
+#define LENGTHS_neighbors_varying among(c, 2)
+#define LENGTHS_neighbors_typed among(c, 1)
+
+}  // namespace
+
+#define F(name, types)
+#define L(name, types)
+#define Y(name, types)
+#define YL(name, types)
+#define T(result, name, types)
+#define C(name, operation, class)
+#define WITH_REQUEST(...) (__VA_ARGS__, MPI_Request * q)
+#define AND_REQUEST(parameters) WITH_REQUEST parameters
+
+#define COUNT int
+#define PLACE int
+#define E(name, overlapping, operation, class)                                                                     \
+  int name PARAMETERS_##class {                                                                                    \
+    return class<Collective::operation>("MPI_" #name, Now{[&] { return host.name(ARGUMENTS_##class); }},           \
+                                        ARGUMENTS_##class);                                                        \
+  } int overlapping AND_REQUEST(PARAMETERS_##class) {                                                              \
+    return class<Collective::operation>(                                                                           \
+        "MPI_" #overlapping, Later{[&] { return host.overlapping(ARGUMENTS_##class, q); }, q}, ARGUMENTS_##class); \
+  }
+#include "mpi/functions.def"
+#undef COUNT
+#undef PLACE
+#undef E
+
+// Narrowed arrays of a call that overlaps others would have to live as long as its request.
+#define COUNT MPI_Count
+#define PLACE MPI_Aint
+#define E(name, overlapping, operation, class)                                                                     \
+  int name##_c PARAMETERS_##class {                                                                                \
+    auto at_host = [&] {                                                                                           \
+      if (host.name##_c) return host.name##_c(ARGUMENTS_##class);                                                  \
+      return narrowed(                                                                                             \
+          host.name, LENGTHS_##class, [&] { return raise(c, "MPI_" #name "_c", too_large); }, ARGUMENTS_##class);  \
+    };                                                                                                             \
+    return class<Collective::operation>("MPI_" #name "_c", Now{at_host}, ARGUMENTS_##class);                       \
+  } int overlapping##_c AND_REQUEST(PARAMETERS_##class) {                                                          \
+    auto at_host = [&] { return young(host.overlapping##_c, "MPI_" #overlapping "_c", c, ARGUMENTS_##class, q); }; \
+    return class<Collective::operation>("MPI_" #overlapping "_c", Later{at_host, q}, ARGUMENTS_##class);           \
+  }
+#include "mpi/functions.def"
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,73 @@
+#include "mpi/shim/collectives/exchange.hpp"
+
+namespace nearfield::mpi {
+
+bool find_extent(MPI_Datatype type, MPI_Aint& extent) {
+  if (const TypeInfo* info = find_type(type); info && info->dense) {
+    extent = info->bytes;
+    return true;
+  }
+  if (const auto layout = find_layout(type); layout && layout->described) {
+    extent = layout->view.dense() ? MPI_Aint(layout->size) : MPI_Aint(layout->view.extent);
+    return true;
+  }
+  MPI_Aint low = 0;
+  return type != host.type_null && host.Type_get_extent(type, &low, &extent) == MPI_SUCCESS;
+}
+
+void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start) {
+  last_algorithm = "messages";
+  if (!stats_on) [[likely]]
+    return;
+  Tally& t = tally(collective);
+  t.calls.fetch_add(1, std::memory_order_relaxed);
+  t.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+}
+
+Communicator* exchanging(MPI_Comm comm, Reason& reason) {
+  Communicator* const c = channel(comm);
+  if (c && !c->inter && !spans_nodes(*c)) [[likely]]
+    return c;
+  const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
+  reason = state && !state->messages_on ? Reason::off : Reason::communicator;
+  return nullptr;
+}
+
+namespace {
+
+// What of a call is under way when it has returned.
+class Overlapping final : public Activity {
+ public:
+  explicit Overlapping(std::unique_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  ~Overlapping() override {
+    if (begun_) exchange_->abandon();
+  }
+  int begin() override {
+    exchange_->start();
+    begun_ = true;
+    return MPI_SUCCESS;
+  }
+  bool completed() override { return exchange_->complete(); }
+  int outcome() override {
+    if (!exchange_->complete()) return MPI_ERR_OTHER;  // given up by who waited for it
+    if (!std::exchange(settled_, true)) code_ = exchange_->outcome();
+    return code_;
+  }
+  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+  void abandon() override { exchange_->abandon(); }
+  bool involves(int member) const override { return exchange_->involves(member); }
+
+ private:
+  const std::unique_ptr<Exchange> exchange_;
+  bool begun_ = false, settled_ = false;
+  int code_ = MPI_SUCCESS;
+};
+
+}  // namespace
+
+int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, MPI_Request* request) {
+  return make_request(comm, std::make_unique<Overlapping>(std::move(exchange)), false, request);
+}
+
+}  // namespace nearfield::mpi
