@@ -52,7 +52,7 @@ class Both:
         """A call that it allows."""
         if self.near and draw.random() < 0.8:
             return neighbour_call(draw, self.near, immediate)
-        return vector_call(draw, self.ours.size)
+        return vector_call(draw, self.ours.size, immediate)
 
     def free(self) -> None:
         """Frees both."""
@@ -145,7 +145,7 @@ class Vectors:
 
     def __call__(self, draw: random.Random) -> None:
         both, immediate = draw.choice(self.comms), draw.random() < 0.4
-        call = vector_call(fork(draw), both.ours.size)
+        call = vector_call(fork(draw), both.ours.size, immediate)
         compare(call, both, immediate, large(draw, call.name, immediate))
 
 
@@ -306,7 +306,7 @@ class Mixes:
             if not (total == comm.size * (comm.size + 1) // 2).all():
                 fail("allreduce among others")
         else:
-            call = vector_call(draw, comm.size, name)
+            call = vector_call(draw, comm.size, False, name)
             if wrong := Running(call, comm, False, large(draw, name, False)).wrong():
                 fail(f"{call}, blocking among others: {wrong}")
             call.free()
@@ -344,13 +344,14 @@ class Lifetimes:
         parent = WORLD.Dup()
         child = parent.Split((WORLD.rank * draw.randrange(1, 4)) // 2 % 2, draw.choice([-1, 1]) * WORLD.rank)
         under_way = [
-            Running(vector_call(fork(draw), comm.size, name), comm, True, False)
+            Running(vector_call(fork(draw), comm.size, True, name), comm, True, False)
             for comm, name in ((parent, "allgatherv"), (child, "gatherv"), (parent, "alltoallw"))
         ]
         parent.Free()
         new = Both(WORLD.Dup())
         for both in (new, self.kept):
-            compare(vector_call(fork(draw), both.ours.size), both, draw.random() < 0.5, False)
+            immediate = draw.random() < 0.5
+            compare(vector_call(fork(draw), both.ours.size, immediate), both, immediate, False)
         child.Free()
         if near := topology(fork(draw), new.ours):
             compare(near.draw(fork(draw), True), near, True, False)
@@ -383,7 +384,7 @@ class Threads:
         try:
             for _ in range(5):
                 immediate = draw.random() < 0.4
-                call = vector_call(draw, both.ours.size)
+                call = vector_call(draw, both.ours.size, immediate)
                 compare(call, both, immediate, large(draw, call.name, immediate))
         except Exception as error:
             fail(f"in a thread: {error!r}")
