@@ -325,6 +325,15 @@ def works(name: str, p: int, immediate: bool, in_place: bool) -> bool:
     return VENDOR == "MPICH" or not (immediate and in_place)
 
 
+def differing(total: int) -> bool:
+    """Whether ranks can call Allgatherv of so many bytes with types of different sizes on the plain host.
+
+    Open MPI 5.0.11 chooses the algorithm by the size of the send type, each rank for itself, and hangs. MPICH 5.0.2 cuts
+    blocks of 32 KiB and more into parts that are whole elements, which do not match.
+    """
+    return VENDOR != "Open MPI" and total < 16384
+
+
 def vector_call(draw: random.Random, p: int, immediate: bool, name: str | None = None) -> Call:
     """A random v-form among `p` ranks."""
     name = name or draw.choice(V_FORMS)
@@ -336,11 +345,14 @@ def vector_call(draw: random.Random, p: int, immediate: bool, name: str | None =
         in_place = in_place and works(name, p, immediate, in_place=True)
         return exchange(draw, p, name, family, length, seed, in_place)
     units = [length() for _ in range(p)]
+    if name == "allgatherv" and not differing(sum(units) * len(family[0].bytes)):
+        size = fitting(draw, family, units).units
+        family = [one for one in family if one.units == size]
     ranks = list(range(p))
     root = None if name == "allgatherv" else draw.randrange(p)
     ones = [lined_up(fitting(draw, family, [u]), u, 1) for u in units]
     matrix = None
-    if family is FAMILIES[0] and draw.random() < 0.25 and max(units) <= 6000:
+    if family[0].type == MPI.DOUBLE and draw.random() < 0.25 and max(units) <= 6000:
         matrix = columns(1 if any(u % 3 for u in units) else 3, p, max(units) or 1)
 
     def all_blocks() -> Side:

@@ -78,7 +78,7 @@ def graph(draw: random.Random, comm: MPI.Intracomm) -> MPI.Intracomm:
         lists[a].append(b)
         if a != b:
             lists[b].append(a)
-    index = np.cumsum([len(one) for one in lists]).tolist()
+    index = [0, *np.cumsum([len(one) for one in lists]).tolist()]
     return comm.Create_graph(index, sum(lists, []))
 
 
