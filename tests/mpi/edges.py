@@ -36,14 +36,19 @@ V_FORMS = [name for name in SIDES if not name.startswith("neighbor")]
 OF_NEIGHBOURS = [name for name in SIDES if name.startswith("neighbor")]
 
 
-def libraries() -> tuple[ctypes.CDLL, ctypes.CDLL]:
-    """What the program calls, which is Nearfield's where that is preloaded, and the host."""
-    program = ctypes.CDLL(None)
-    host = ctypes.CDLL(re.search(r"\S+/libmpi(?:ch)?\.so\S*", Path("/proc/self/maps").read_text())[0])
-    return (program if hasattr(program, "MPI_Allgatherv") else host), host
+PROGRAM = ctypes.CDLL(None)  # what is preloaded
+HOST = ctypes.CDLL(re.search(r"\S+/libmpi\.so\S*", Path("/proc/self/maps").read_text())[0])
 
 
-PROGRAM, HOST = libraries()
+def function_name(name: str, immediate: bool, large: bool) -> str:
+    """Of a form of a collective in C."""
+    return f"MPI_{f'I{name}' if immediate else name.capitalize()}{'_c' if large else ''}"
+
+
+def has(name: str, immediate: bool, large: bool) -> bool:
+    """Whether a form can be called. Nearfield serves blocking large-count forms that the host lacks."""
+    function = function_name(name, immediate, large)
+    return hasattr(HOST, function) or (not immediate and hasattr(PROGRAM, function))
 
 
 def handle(thing: MPI.Comm | MPI.Datatype) -> ctypes.c_int | ctypes.c_void_p:
@@ -59,10 +64,7 @@ class Kind:
     type: MPI.Datatype
     units: int
     bytes: np.ndarray
-
-    @property
-    def extent(self) -> int:
-        return self.type.extent
+    extent: int
 
     def span(self, count: int) -> tuple[int, int]:
         """Where the bytes of some elements begin and end."""
@@ -76,7 +78,9 @@ class Kind:
 def kind(type: MPI.Datatype, units: Iterable[int], size: int) -> Kind:
     """A type whose units of `size` bytes lie at those places."""
     places = [at + np.arange(size) for at in units]
-    return Kind(type.Commit() if not type.is_predefined else type, len(places), np.concatenate(places))
+    if not type.is_predefined:
+        type.Commit()
+    return Kind(type, len(places), np.concatenate(places), type.extent)
 
 
 def families() -> list[list[Kind]]:
@@ -100,10 +104,10 @@ def families() -> list[list[Kind]]:
     def mixed(of_int: int, of_floats: int, extent: int) -> Kind:
         made = MPI.Datatype.Create_struct([1, 2], [of_int, of_floats], [MPI.INT, MPI.FLOAT])
         places = np.concatenate([of_int + np.arange(4), of_floats + np.arange(8)])
-        return Kind(made.Create_resized(0, extent).Commit(), 1, places)
+        return Kind(made.Create_resized(0, extent).Commit(), 1, places, extent)
 
     wide = mixed(0, 12, 24)
-    pair = Kind(wide.type.Create_contiguous(2).Commit(), 2, wide.places(2))
+    pair = Kind(wide.type.Create_contiguous(2).Commit(), 2, wide.places(2), 48)
     return [doubles, bytes_, [mixed(0, 4, 12), wide, mixed(8, 0, 12), pair]]
 
 
@@ -248,8 +252,8 @@ class Running:
         if call.root is not None:
             arguments.append(ctypes.c_int(call.root))
         arguments.append(handle(comm))
-        name = f"I{call.name}" if immediate else call.name.capitalize()
-        function = getattr(PROGRAM, f"MPI_{name}_c" if large else f"MPI_{name}")
+        name = function_name(call.name, immediate, large)
+        function = getattr(PROGRAM if hasattr(PROGRAM, name) else HOST, name)
         self.requests: list[MPI.Request] = []
         made = handle(MPI.REQUEST_NULL)
         self.keep += arguments
@@ -304,12 +308,6 @@ class Running:
         old = self.call.start(me, False)
         missed = int((self.result[where] == old[where]).sum())
         return f"{len(where)} of {len(expected)} bytes differ, first {where[:4]}, {missed} of them untouched"
-
-
-def has(name: str, immediate: bool, large: bool) -> bool:
-    """Whether a form can be called. Nearfield itself serves blocking large-count forms that the host lacks."""
-    function = f"MPI_{f'I{name}' if immediate else name.capitalize()}{'_c' if large else ''}"
-    return hasattr(HOST if immediate else PROGRAM, function)
 
 
 def works(name: str, p: int, immediate: bool, in_place: bool) -> bool:

@@ -11,9 +11,13 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
-from edges import (  # ranks run this file as a script: its directory is searched
+from edges import (
+    OF_NEIGHBOURS,
+    SIDES,
+    VENDOR,  # ranks run this file as a script: its directory is searched
     Call,
     Neighbours,
     Running,
@@ -390,12 +394,93 @@ class Threads:
             fail(f"in a thread: {error!r}")
 
 
+def negative_counts(call: Call) -> bool:
+    """All counts of all ranks."""
+    for side in call.sends + call.receives:
+        if side:
+            side.counts = [-1] * len(side.counts)
+    return True
+
+
+def null_types(call: Call) -> bool:
+    """All types of all ranks."""
+    for side in call.sends + call.receives:
+        if side:
+            side.kinds = [replace(one, type=MPI.DATATYPE_NULL) for one in side.kinds]
+    return True
+
+
+def root_out_of_range(call: Call) -> bool:
+    """A root that there is not."""
+    if call.root is not None:
+        call.root = len(call.sends) + 3
+    return call.root is not None
+
+
+def too_short(call: Call) -> bool:
+    """Receivers whose blocks are shorter than what comes; only where messages go straight from rank to rank."""
+    for rank, side in enumerate(call.receives):
+        if side and rank != call.root:
+            side.counts = [count // 2 for count in side.counts]
+    return call.name == "scatterv"
+
+
+WRONGS = [negative_counts, null_types, root_out_of_range, too_short]
+
+
+class Errors:
+    """Wrong arguments. Says which errors ranks get, and makes a good call after each."""
+
+    def __init__(self, draw: random.Random) -> None:
+        self.good = WORLD.Dup()
+        self.plain, self.ring = WORLD.Dup(), WORLD.Create_cart([WORLD.size], [True])
+        self.near = Neighbours.of(self.ring)
+
+    def drawn(self, name: str, immediate: bool) -> Call:
+        """A good call, not in place, with data in it."""
+        draw = random.Random(name)
+        while True:
+            if name in OF_NEIGHBOURS:
+                call = neighbour_call(draw, self.near, immediate, name)
+            else:
+                call = vector_call(draw, WORLD.size, immediate, name)
+            counts = [count for side in call.receives if side for count in side.counts]
+            if call.name == name and not call.in_place and min(counts) > 1 and max(counts) < 100:
+                return call
+
+    def __call__(self, draw: random.Random) -> None:
+        for wrong in WRONGS:
+            for name in SIDES:
+                comm = self.ring if name in OF_NEIGHBOURS else self.plain
+                for immediate in (False, True):
+                    call = self.drawn(name, immediate)
+                    if not wrong(call):
+                        continue
+                    of_all = self.good.allgather(error_class(call, comm, immediate))
+                    if WORLD.rank == 0:
+                        print(f"{wrong.__name__}, {'I' if immediate else ''}{name}: {of_all}", flush=True)
+                    after = Running(self.drawn(name, immediate), comm, immediate, False)
+                    one_by_one(after.requests)
+                    if found := after.wrong():
+                        fail(f"{name} after {wrong.__name__}: {found}")
+
+
+def error_class(call: Call, comm: MPI.Intracomm, immediate: bool) -> int:
+    """The class of the error that a call ends with."""
+    try:
+        one_by_one(Running(call, comm, immediate, False).requests)
+    except MPI.Exception as error:
+        return error.Get_error_class()
+    return MPI.SUCCESS
+
+
 KINDS = {
     "vectors": Vectors,
     "topologies": Topologies,
     "mixes": Mixes,
     "lifetimes": Lifetimes,
     "threads": Threads,
+    "errors": Errors,
 }
 
 
