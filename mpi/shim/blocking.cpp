@@ -40,6 +40,7 @@ struct Argument<const int*, const Large*> {
   Argument(const Large* given, Lengths& lengths, bool& fits) {
     const std::size_t length = lengths.next();
     if (!given) return;
+    values.reserve(length + 1);  // an array of nothing is not null either: Open MPI takes that for an error
     for (std::size_t i = 0; i < length; ++i) values.push_back(narrow(MPI_Count(given[i]), fits));
   }
   const int* get() const { return values.data(); }

@@ -14,10 +14,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from edges import (
+from edges import (  # ranks run this file as a script: its directory is searched
     OF_NEIGHBOURS,
     SIDES,
-    VENDOR,  # ranks run this file as a script: its directory is searched
     Call,
     Neighbours,
     Running,
