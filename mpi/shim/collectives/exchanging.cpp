@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "engine/messages/pairwise.hpp"
+#include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/handles/packing.hpp"
@@ -187,6 +188,16 @@ int exchange(const char* function, P send, P recv, MPI_Comm comm, HostCall host_
     t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
   };
   const bool in_place = send.buffer == MPI_IN_PLACE;
+  if (find_alone(comm)) {
+    const bool good = recv.buffer != MPI_IN_PLACE && recv.prepare() && (in_place || send.prepare());
+    const auto only = [](const P& parts) -> alone::Side {
+      return {parts.address_of(0), parts.counts[0], parts.type_of(0)};
+    };
+    return alone::or_host(collective, host_call,
+                          !good      ? std::nullopt
+                          : in_place ? alone::keep(collective, only(recv))
+                                     : alone::copy(collective, function, only(send), only(recv), comm));
+  }
   Communicator* c = channel(comm);
   spread::Spread* spread = nullptr;
   if (!c || spans_nodes(*c)) {
