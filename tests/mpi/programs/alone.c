@@ -214,7 +214,10 @@ static void errors(MPI_Comm comm, MPI_Op user) {
   const MPI_Op ops[] = {MPI_SUM, MPI_BOR, MPI_MINLOC, MPI_LAND, MPI_REPLACE, MPI_NO_OP, user, MPI_OP_NULL};
   for (int t = 0; t < 10; ++t)
     for (int o = 0; o < 8; ++o)
-      for (int n = t == 9; n < 2; ++n) { /* MPICH 5.0.2 aborts itself on no elements of no type */
+      for (int n = 0; n < 2; ++n) {
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 50000000
+        if (t == 9 && o != 6) continue; /* it aborts itself on a predefined operator and no type */
+#endif
         printf("type %d, operator %d, %d elements\n", t, o, n);
         say(" allreduce", MPI_Allreduce(a, b, n, types[t], ops[o], comm));
         say(" reduce", MPI_Reduce(a, b, n, types[t], ops[o], 0, comm));
