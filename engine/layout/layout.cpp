@@ -194,7 +194,50 @@ void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint6
   }
 }
 
+// One run of many elements of the same layout on both sides.
+struct Grid {
+  std::int64_t extent;
+  std::uint64_t elements;
+  std::int64_t stride;
+  std::uint64_t blocks;
+};
+
+template <std::size_t bytes>
+void move_grid(std::byte* to, const std::byte* from, const Grid& grid) {
+  for (std::uint64_t e = 0; e < grid.elements; ++e)
+    move_blocks<bytes>(to + std::int64_t(e) * grid.extent, grid.stride, from + std::int64_t(e) * grid.extent,
+                       grid.stride, grid.blocks);
+}
+
+void move_grid(std::byte* to, const std::byte* from, std::uint64_t bytes, const Grid& grid) {
+  switch (bytes) {
+    case 1: return move_grid<1>(to, from, grid);
+    case 2: return move_grid<2>(to, from, grid);
+    case 4: return move_grid<4>(to, from, grid);
+    case 8: return move_grid<8>(to, from, grid);
+    case 16: return move_grid<16>(to, from, grid);
+    default:
+      for (std::uint64_t e = 0; e < grid.elements; ++e, to += grid.extent, from += grid.extent)
+        move_blocks(to, grid.stride, from, grid.stride, bytes, grid.blocks);
+  }
+}
+
 }  // namespace
+
+void copy_alike(const Data& to, const Data& from) noexcept {
+  const View& view = from.view;
+  if (from.dense() || view.size == 0) return copy(to, from, 0, from.bytes);
+  // So many elements at a time that the runs find them in the cache.
+  constexpr std::uint64_t near = 16 << 10;
+  const std::uint64_t each = std::max<std::uint64_t>(1, near / std::uint64_t(view.high - view.low));
+  const std::uint64_t elements = from.bytes / view.size;
+  for (std::uint64_t e = 0; e < elements; e += each) {
+    const std::int64_t at = std::int64_t(e) * view.extent;
+    for (const Run* run = view.runs; run != view.runs + view.run_count; ++run)
+      move_grid(to.address + at + run->offset, from.address + at + run->offset, run->bytes,
+                {view.extent, std::min(each, elements - e), run->stride, run->count});
+  }
+}
 
 void gather_runs(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
   move<true>(static_cast<std::byte*>(to), from, position, bytes);

@@ -20,7 +20,7 @@ COUNTS = st.one_of(
 CASES = st.fixed_dictionaries(
     {
         "op": st.sampled_from(OPERATIONS),
-        "comm": st.integers(0, 6),
+        "comm": st.integers(0, 7),
         "dtype": st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u8", "f4", "f8", "c8", "c16"]),
         "count": COUNTS,
         "root": st.integers(0, 8),

@@ -27,6 +27,7 @@ def communicators() -> list[MPI.Intracomm]:
     kinds.append(WORLD.Create_group(group))
     kinds.append(WORLD.Create_cart([size], [True], reorder=True))
     kinds.append(WORLD.Split_type(MPI.COMM_TYPE_SHARED))
+    kinds.append(MPI.COMM_SELF)
     return kinds
 
 
@@ -86,8 +87,9 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
     hint(comm, nearfield="on", nearfield_algorithm=f"{name}:{forced}" if forced else " ")
     got = call()
     by = served()
-    nothing_to_do = p == 1 or (count == 0 and name != "barrier")
-    if not nothing_to_do:
+    if p == 1:
+        assert by == "alone", f"{what}: {by}"
+    elif count > 0 or name == "barrier":
         # Everybody's types are what they like; only operators of the user's are the host's business.
         assert (by == "host") == (reduction and operation == COMPOSED), f"{what}: {by}"
     assert send.intact(), f"{what}: wrote outside the send buffer"

@@ -34,7 +34,8 @@ inline Admission admit(MPI_Comm comm) {
     return {};
   if (!state->team && !state->spread) [[unlikely]] {
     if (!state->team_tried && !revoked(comm)) make_team(*state);
-    if (!state->team && !state->spread) return {};
+    if (!state->team && !state->spread)
+      return {nullptr, state->alone && !state->enabled ? Reason::off : Reason::communicator};
   }
   if (!state->enabled) [[unlikely]]
     return {nullptr, Reason::off};

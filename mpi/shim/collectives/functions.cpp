@@ -1,5 +1,6 @@
 // The collectives, int and large-count forms: of each row of mpi/functions.def, what its class of parameters asks for
-// (movement.hpp, reductions.hpp).
+// (movement.hpp, reductions.hpp; alone.hpp where there is one rank).
+#include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/movement.hpp"
 #include "mpi/shim/collectives/reductions.hpp"
 
@@ -34,6 +35,7 @@ int check_before_host(Communicator& c, MPI_Comm comm, const Call& call, const ch
 
 int Barrier(MPI_Comm comm) {
   auto host_call = [&] { return host.Barrier(comm); };
+  if (find_alone(comm)) return alone::finish(Collective::barrier, 0, alone::begin());
   const Admission admitted = admit(comm);
   if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
   return carry(*admitted.communicator, comm, Call{Collective::barrier}, "MPI_Barrier", host_call);
@@ -47,10 +49,12 @@ int Barrier(MPI_Comm comm) {
 #define E(name, overlapping, operation, class)
 
 #define COUNT int
-#define C(name, operation, class)                                                    \
-  int name PARAMETERS_##class {                                                      \
-    auto host_call = [&] { return host.name(ARGUMENTS_##class); };                   \
-    return class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class); \
+#define C(name, operation, class)                                                             \
+  int name PARAMETERS_##class {                                                               \
+    auto host_call = [&] { return host.name(ARGUMENTS_##class); };                            \
+    if (find_alone(c)) [[unlikely]]                                                           \
+      return alone::class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class); \
+    return class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);          \
   }
 #include "mpi/functions.def"
 #undef COUNT
@@ -60,6 +64,8 @@ int Barrier(MPI_Comm comm) {
 #define C(name, operation, class)                                                                              \
   int name##_c PARAMETERS_##class {                                                                            \
     auto host_call = [&] { return large(host.name##_c, host.name, "MPI_" #name "_c", c, ARGUMENTS_##class); }; \
+    if (find_alone(c)) [[unlikely]]                                                                            \
+      return alone::class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);                  \
     return class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);                           \
   }
 #include "mpi/functions.def"

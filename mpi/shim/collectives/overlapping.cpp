@@ -1,6 +1,7 @@
 // Collectives that return before they are done: MPI_Ibarrier and MPI_Iallreduce. Who carries one is decided as for the
 // calls that return when they are done, equally on all ranks; the engine keeps those of a communicator in order.
 #include "engine/choosing/overlapping.hpp"
+#include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/devices.hpp"
@@ -88,6 +89,8 @@ int start(Communicator& c, MPI_Comm comm, const char* function, Collective colle
 
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {
   const auto host_call = [&] { return host.Ibarrier(comm, request); };
+  if (request && find_alone(comm))
+    return alone::completed(alone::finish(Collective::barrier, 0, alone::begin()), request);
   const Admission admitted = admit(comm);
   if (!admitted.communicator || !admitted.communicator->team || !request)
     return overlapping_host(Collective::barrier, admitted.reason, host_call);
@@ -104,6 +107,10 @@ template <class N, class HostCall>
 int iallreduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request,
                HostCall host_call) {
   constexpr Collective collective = Collective::allreduce;
+  if (request && find_alone(comm)) {
+    const auto code = alone::reduce<collective>("MPI_Iallreduce", send, recv, count, type, op, comm);
+    return code ? alone::completed(*code, request) : overlapping_host(collective, Reason::argument, host_call);
+  }
   const Admission admitted = admit(comm);
   if (!admitted.communicator || !admitted.communicator->team || !request)
     return overlapping_host(collective, admitted.reason, host_call);

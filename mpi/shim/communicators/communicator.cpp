@@ -129,6 +129,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   host.Comm_rank(comm, &state->rank);
   host.Comm_size(comm, &state->size);
   state->team_tried = state->size == 1;  // nobody to share anything with
+  state->alone = state->size == 1 && the_node;
   return state;
 }
 

@@ -48,6 +48,7 @@ struct Communicator {
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;
+  bool alone = false;  // one rank, of a process that takes part: its collectives are copies (collectives/alone.hpp)
   std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
 
   bool messages_on = true;                                // hint `nearfield`

@@ -6,6 +6,7 @@
 //   same type, same epoch: what the cache holds    deletes what the attribute holds
 //   else the attribute, or makes it; caches both   layouts in use stay: they are shared
 #pragma once
+#include <atomic>
 #include <memory>
 
 #include "engine/layout/layout.hpp"
@@ -19,6 +20,8 @@ struct TypeLayout {
   std::uint64_t size = 0;  // bytes of one element
   bool described = true;   // false: that takes too many runs; the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
+  // Whether the host has said that the type is committed (collectives/alone.cpp), which it then is for good.
+  mutable std::atomic<bool> committed{false};
   // The one predefined type that all of it consists of; nullptr: it has several, or one that we do not know.
   const TypeInfo* basic = nullptr;
   // The same with the gaps inside of such elements, where they have any (pairs of a value and an integer).

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "mpi/shim/blocking.hpp"
+#include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/hints.hpp"
@@ -44,6 +45,7 @@ int left_to_host(const char* name, WhoseWindow why, Make make) {
 
 // The communicator, where its windows may be ours: the same on all ranks.
 Communicator* eligible(MPI_Comm comm) {
+  if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows have teams
   const Admission admitted = admit(comm);
   Communicator* const c = admitted.communicator;
   return c && c->team && !broken_off(*c) ? c : nullptr;
