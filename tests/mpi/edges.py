@@ -443,12 +443,14 @@ class Neighbours:
             edges.append(mine)
         return edges
 
-    def edges(self, immediate: bool) -> list[list[tuple[int, int, int]]]:
-        """As the host pairs them. MPI-4.1 says `directed`; found out with plain hosts, on grids with periodic
-        dimensions of 1 and 2, in alltoall, alltoallv and alltoallw: MPICH 5.0.2 does so, Open MPI 5.0.11 only in its
-        blocking forms, Intel MPI 2021.19 never."""
-        directs = {"MPICH": True, "Open MPI": not immediate, "Intel MPI": False}[VENDOR]
-        return self.paired(self.cartesian and directs)
+    def edges(self) -> list[list[tuple[int, int, int]]]:
+        """As MPI 4.1 pairs them, and Nearfield under every host."""
+        return self.paired(self.cartesian)
+
+    def host_agrees(self, immediate: bool) -> bool:
+        """Whether the plain host does so too. Found out on grids with periodic dimensions of 1 and 2, in alltoall,
+        alltoallv and alltoallw: MPICH 5.0.2 does, Open MPI 5.0.11 only in its blocking forms, Intel MPI 2021.19 never."""
+        return not self.ambiguous or {"MPICH": True, "Open MPI": not immediate, "Intel MPI": False}[VENDOR]
 
     @property
     def ambiguous(self) -> bool:
@@ -456,12 +458,12 @@ class Neighbours:
         return self.cartesian and self.paired(True) != self.paired(False)
 
 
-def neighbour_call(draw: random.Random, near: Neighbours, immediate: bool, name: str | None = None) -> Call:
-    """A random call among neighbours; blocking and non-blocking ones can differ in who receives what."""
+def neighbour_call(draw: random.Random, near: Neighbours, name: str | None = None) -> Call:
+    """A random call among neighbours."""
     name = name or draw.choice(OF_NEIGHBOURS)
     family = draw.choice(FAMILIES)
     length, seed = lengths(draw, family), draw.randrange(1 << 30)
-    edges, ranks = near.edges(immediate), range(len(near.sources))
+    edges, ranks = near.edges(), range(len(near.sources))
     sends: list[Side | None] = []
     receives: list[Side | None] = []
     if name == "neighbor_allgather" or name == "neighbor_alltoall":

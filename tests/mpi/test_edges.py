@@ -16,8 +16,6 @@ CASES = {
     5: "vectors=20 topologies=20 mixes=2 lifetimes=2 threads=1",
     8: "vectors=8 topologies=8 mixes=1 lifetimes=1 threads=1",
 }
-# Whether Nearfield carries these operations itself.
-CARRIED = False
 V_FORMS = ["allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw"]
 OF_NEIGHBOURS = [
     f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
@@ -50,8 +48,7 @@ def test_they_equal_the_model_and_the_hosts(host: str, ranks: int, heap: str) ->
     assert not job.timed_out and job.returncode == 0, job.text[-3000:]
     for kind in CASES[ranks].split():
         assert f"{kind.replace('=', ': ')} cases" in job.stdout
-    if CARRIED:
-        assert_carried(job, ranks)
+    assert_carried(job, ranks)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))

@@ -1,5 +1,7 @@
 #include "mpi/shim/collectives/exchange.hpp"
 
+#include "mpi/shim/collectives/alone.hpp"
+
 namespace nearfield::mpi {
 
 bool find_extent(MPI_Datatype type, MPI_Aint& extent) {
@@ -29,6 +31,8 @@ Communicator* exchanging(MPI_Comm comm, Reason& reason) {
   Communicator* const c = channel(comm);
   if (c && !c->inter && !spans_nodes(*c)) [[likely]]
     return c;
+  // Of one rank all edges are its own, which are copied.
+  if (Communicator* const alone = the_messenger ? find_alone(comm) : nullptr) return alone;
   const Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;
   reason = state && !state->messages_on ? Reason::off : Reason::communicator;
   return nullptr;

@@ -6,6 +6,7 @@
 // overlap others.
 #include <cstring>
 
+#include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/exchange.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/narrowing.hpp"
@@ -114,6 +115,16 @@ int begin_without_large(const char* function, const void* s, MPI_Count* given, c
   else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
 }
 
+// Of a communicator of one rank; none: the host must judge the arguments.
+template <class Operation>
+alone::Outcome exchange_alone(Collective collective, const char* function, Operation operation, MPI_Comm comm) {
+  const auto only = [](const auto& parts) { return alone::Side{parts.address(0), parts.counts[0], parts.type(0)}; };
+  if (operation.recv.buffer == MPI_IN_PLACE || !operation.recv.prepare()) return std::nullopt;
+  if (operation.in_place()) return alone::keep(collective, only(operation.recv));
+  if (!operation.send.prepare()) return std::nullopt;
+  return alone::copy(collective, function, only(operation.send), only(operation.recv), comm);
+}
+
 // By the host's blocking and non-blocking forms; large-count ones a host may lack.
 template <class Call, class Begin, class Plain, class Count, class Place, class Types>
 int exchange_by(const char* function, Call call, Begin begin, Plain plain, const void* s, const Count* ns,
@@ -132,6 +143,8 @@ int exchange_by(const char* function, Call call, Begin begin, Plain plain, const
       }
     return call(s, ns, ds, ts, r, nr, dr, tr, comm);
   }};
+  if (find_alone(comm))
+    return alone::or_host(collective, at_host.host_call, exchange_alone(collective, function, operation, comm));
   Communicator* c = channel(comm);
   if ((!c || spans_nodes(*c)) && !operation.in_place()) {
     const Admission admission = admit(comm);
@@ -161,11 +174,16 @@ int overlap_by(const char* function, Begin begin, const void* s, const Count* ns
                         return begin(s, ns, ds, ts, r, nr, dr, tr, comm, request);
                       },
                       request};
-  return exchange<Operation>(std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw,
-                             function, comm, at_host, [&](const Communicator& c, Operation& operation) {
-                               operation = {parts(s, ns, ds, ts), parts(r, nr, dr, tr), &c};
-                               return operation.prepare();
-                             });
+  constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
+  if (request && find_alone(comm)) {
+    const auto outcome =
+        exchange_alone(collective, function, Operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)}, comm);
+    return outcome ? alone::completed(*outcome, request) : at_host.at_host(collective, Reason::argument);
+  }
+  return exchange<Operation>(collective, function, comm, at_host, [&](const Communicator& c, Operation& operation) {
+    operation = {parts(s, ns, ds, ts), parts(r, nr, dr, tr), &c};
+    return operation.prepare();
+  });
 }
 
 }  // namespace
