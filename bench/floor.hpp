@@ -242,9 +242,15 @@ class Floor {
   using Bytes = std::byte*;
   static Bytes as_bytes(double* at) { return reinterpret_cast<Bytes>(at); }
 
+  static bool of_edges(const std::string& op) {
+    namespace collectives = nearfield::collectives;
+    return std::any_of(collectives::table::rows + collectives::collective_count, std::end(collectives::table::rows),
+                       [&](const collectives::Operation& row) { return row.name == op; });
+  }
+
   Operation aged(const std::string& op, std::size_t n, Rings::Chunks chunks) {
     if (!Rings::fits(chunks, true) || size < 2) return {};
-    if (finds_nothing(op) || op.starts_with("ddt-") || op == "alltoallv" || op == "alltoallw") return {};
+    if (finds_nothing(op) || op.starts_with("ddt-") || of_edges(op)) return {};
     if (answers(op)) return aged_ping_pong(partner(op), n, chunks);
     if (streams(op)) return surrounded(aged_stream(op, n, chunks));
     if (exchanges(op) || has_neighbours(op)) return surrounded(aged_exchange(has_neighbours(op), n, chunks));

@@ -56,20 +56,32 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
     return surrounded([=](Doubles s, Doubles r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); });
   if (name == "scan") return surrounded([=](Doubles s, Doubles r) { MPI_Scan(s, r, count, type, MPI_SUM, comm); });
   if (name == "exscan") return surrounded([=](Doubles s, Doubles r) { MPI_Exscan(s, r, count, type, MPI_SUM, comm); });
-  if (name == "alltoallv" || name == "alltoallw") {
-    std::vector<int> counts(std::size_t(size), count), places(std::size_t(size), 0);
-    int bytes = 1;
-    if (name == "alltoallw") MPI_Type_size(type, &bytes);
-    for (int r = 0; r < size; ++r) places[std::size_t(r)] = r * count * bytes;
-    const std::vector<MPI_Datatype> types(std::size_t(size), type);
-    if (name == "alltoallv")
-      return surrounded([=](Doubles s, Doubles r) {
-        MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);
-      });
+  // Those of lengths that may differ, with equal ones.
+  std::vector<int> counts(std::size_t(size), count), places(std::size_t(size), 0);
+  int bytes = 1;
+  if (name == "alltoallw") MPI_Type_size(type, &bytes);
+  for (int r = 0; r < size; ++r) places[std::size_t(r)] = r * count * bytes;
+  const std::vector<MPI_Datatype> types(std::size_t(size), type);
+  if (name == "allgatherv")
+    return surrounded([=](Doubles s, Doubles r) {
+      MPI_Allgatherv(s, count, type, r, counts.data(), places.data(), type, comm);
+    });
+  if (name == "gatherv")
+    return surrounded([=](Doubles s, Doubles r) {
+      MPI_Gatherv(s, count, type, r, counts.data(), places.data(), type, 0, comm);
+    });
+  if (name == "scatterv")
+    return surrounded([=](Doubles s, Doubles r) {
+      MPI_Scatterv(s, counts.data(), places.data(), type, r, count, type, 0, comm);
+    });
+  if (name == "alltoallv")
+    return surrounded([=](Doubles s, Doubles r) {
+      MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);
+    });
+  if (name == "alltoallw")
     return surrounded([=](Doubles s, Doubles r) {
       MPI_Alltoallw(s, counts.data(), places.data(), types.data(), r, counts.data(), places.data(), types.data(), comm);
     });
-  }
   std::fprintf(stderr, "unknown operation %s\n", name.c_str());
   MPI_Abort(MPI_COMM_WORLD, 2);
   return {};

@@ -11,7 +11,7 @@ import typer
 from nearfield import __version__
 from nearfield.hosts import HOSTS, host_names
 from nearfield.libraries import NotBuilt
-from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES
+from nearfield.operations import MOVES, OF_MESSAGES, ON_WORDS, OPERATIONS, SYNCHRONIZES
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -57,7 +57,7 @@ def bench(
     op: Annotated[
         str,
         typer.Option(
-            help=f"Operations, separated by commas; also alltoallv, alltoallw. {MESSAGES} {ON_WINDOWS}"
+            help=f"Operations, separated by commas; also {', '.join(OF_MESSAGES)}. {MESSAGES} {ON_WINDOWS}"
         ),
     ] = OPERATIONS,
     ranks: Annotated[str, typer.Option(help="Numbers of ranks.")] = "2",

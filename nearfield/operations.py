@@ -5,7 +5,8 @@ OPERATIONS = (
     "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block,scan,exscan"
 )
 # Those with algorithms, and those that are made of messages.
-COLLECTIVES = frozenset(OPERATIONS.split(",")) | {"alltoallv", "alltoallw"}
+OF_MESSAGES = ("allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw")
+COLLECTIVES = frozenset(OPERATIONS.split(",")) | frozenset(OF_MESSAGES)
 # One row, whatever the sizes and buffers; the last four look for what is not there (bench/messages.hpp).
 WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
 

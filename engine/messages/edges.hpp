@@ -18,7 +18,9 @@
 // those with the same tag the first sent is the first received. Calls that overlap others have a context of their own,
 // in which they are issued in the same order at all members.
 #pragma once
+#include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -48,9 +50,16 @@ class Edges {
  public:
   // pre: what `partners` refers to outlives the call, or, where it overlaps others, its start.
   explicit Edges(const Partners& partners) : partners_(partners) {}
-  Edges(Edges&&) = default;
+  Edges(const Edges&) = delete;
 
-  std::vector<Edge> sends, receives;
+ private:
+  // Few edges cost no allocation.
+  alignas(std::max_align_t) std::byte room_[1536];
+  std::pmr::monotonic_buffer_resource memory_{room_, sizeof room_};
+
+ public:
+  std::pmr::vector<Edge> sends{&memory_}, receives{&memory_};
+  bool one_way = false;  // who sends in such a call receives nothing in it, and could run ahead of the others
 
   // In place: what is sent lies where as much will be received from the same partner, and goes by way of a copy.
   // pre: there are no sends yet. Throws std::bad_alloc.
@@ -82,9 +91,9 @@ class Edges {
   void run_one_by_one();
 
   const Partners partners_;
-  std::vector<std::size_t> later_;       // sends that could not leave at once
-  std::unique_ptr<Request[]> requests_;  // one per edge, unless all sends are short
-  std::size_t used_ = 0;                 // of these
+  std::pmr::vector<std::size_t> later_{&memory_};  // sends that could not leave at once
+  std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short
+  std::size_t used_ = 0;                           // of these
   Trouble trouble_ = Trouble::none;
   std::optional<memory::Temporary> aside_;
 };

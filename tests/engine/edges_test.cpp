@@ -158,7 +158,7 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
   struct Call {
     Call(const Partners& partners, int round, bool overlaps, std::mt19937& own) : round(round), edges(partners) {
       const int p = partners.count(), me = partners.me;
-      auto add = [&](std::vector<Edge>& list, std::vector<Buffer>& buffers, int from, int to) {
+      auto add = [&](std::pmr::vector<Edge>& list, std::vector<Buffer>& buffers, int from, int to) {
         const auto tags = tags_of_edges(round, from, to);
         for (std::size_t k = 0; k < tags.size(); ++k) {
           std::mt19937 random(unsigned(round + from * 31 + to * 7) + unsigned(k));

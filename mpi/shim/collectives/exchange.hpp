@@ -5,7 +5,8 @@
 //   template <class Visitor> bool edges(Visitor& visitor) const
 //     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the
 //     order in which they are sent and received; false as soon as one of them returns that
-//   std::size_t most() const   about how many of either
+//   std::pair<...> most() const   about how many are sent and received
+//   bool one_way() const          who sends does not receive
 //   bool in_place() const      receives alone are visited; what is sent to a partner is what lies where its part will
 //   be received
 //
@@ -147,8 +148,10 @@ class Exchange {
   // False: arguments that the host must judge. Throws std::bad_alloc.
   template <class Operation>
   bool describe(const Operation& operation) {
-    edges_.sends.reserve(operation.most());
-    edges_.receives.reserve(operation.most());
+    const auto [sends, receives] = operation.most();
+    edges_.sends.reserve(sends);
+    edges_.receives.reserve(receives);
+    edges_.one_way = operation.one_way();
     if (!operation.edges(*this)) return false;
     if (operation.in_place()) {
       for (const Part& part : received_)
@@ -185,7 +188,7 @@ class Exchange {
 
  private:
   template <class Side>
-  bool add(std::vector<Part>& kept, std::vector<messages::Edge>& edges, bool sends, int partner, int tag,
+  bool add(std::vector<Part>& kept, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
            const Side& side, int k) {
     Part part;
     messages::Edge edge{partner, tag, {}};

@@ -23,7 +23,8 @@ struct AllPairs {
   const Communicator* c = nullptr;
 
   bool in_place() const { return send.buffer == MPI_IN_PLACE; }
-  std::size_t most() const { return std::size_t(c->size); }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {c->size, c->size}; }
   template <class Visitor>
   bool edges(Visitor& visitor) const {
     const int p = c->size, me = c->rank;

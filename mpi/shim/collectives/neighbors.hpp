@@ -19,7 +19,8 @@ struct AmongNeighbors {
   Receive receive;
 
   bool in_place() const { return false; }
-  std::size_t most() const { return std::max(neighbors->sources.size(), neighbors->targets.size()); }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {neighbors->targets.size(), neighbors->sources.size()}; }
   template <class Visitor>
   bool edges(Visitor& visitor) const {
     for (int k = 0; const auto& [rank, tag] : neighbors->sources)

@@ -14,7 +14,8 @@ struct AllGathered {
   bool own_in_place;
 
   bool in_place() const { return false; }
-  std::size_t most() const { return std::size_t(size); }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {size, size}; }
   template <class Visitor>
   bool edges(Visitor& visitor) const {
     for (int i = own_in_place; i < size; ++i) {
@@ -35,7 +36,11 @@ struct Rooted {
   bool own_in_place;
 
   bool in_place() const { return false; }
-  std::size_t most() const { return me == root ? std::size_t(size) : 1; }
+  bool one_way() const { return true; }
+  std::pair<std::size_t, std::size_t> most() const {
+    const std::size_t many = me == root ? std::size_t(size) : 0;
+    return {gathers ? 1 : many, gathers ? many : 1};
+  }
   template <class Visitor>
   bool edges(Visitor& visitor) const {
     auto one = [&](int partner) {
