@@ -63,17 +63,14 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
   for (int r = 0; r < size; ++r) places[std::size_t(r)] = r * count * bytes;
   const std::vector<MPI_Datatype> types(std::size_t(size), type);
   if (name == "allgatherv")
-    return surrounded([=](Doubles s, Doubles r) {
-      MPI_Allgatherv(s, count, type, r, counts.data(), places.data(), type, comm);
-    });
+    return surrounded(
+        [=](Doubles s, Doubles r) { MPI_Allgatherv(s, count, type, r, counts.data(), places.data(), type, comm); });
   if (name == "gatherv")
-    return surrounded([=](Doubles s, Doubles r) {
-      MPI_Gatherv(s, count, type, r, counts.data(), places.data(), type, 0, comm);
-    });
+    return surrounded(
+        [=](Doubles s, Doubles r) { MPI_Gatherv(s, count, type, r, counts.data(), places.data(), type, 0, comm); });
   if (name == "scatterv")
-    return surrounded([=](Doubles s, Doubles r) {
-      MPI_Scatterv(s, counts.data(), places.data(), type, r, count, type, 0, comm);
-    });
+    return surrounded(
+        [=](Doubles s, Doubles r) { MPI_Scatterv(s, counts.data(), places.data(), type, r, count, type, 0, comm); });
   if (name == "alltoallv")
     return surrounded([=](Doubles s, Doubles r) {
       MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);

@@ -266,6 +266,10 @@ struct Later {
   static constexpr bool overlaps = true;
   int at_host(Collective collective, Reason reason) const { return overlapping_host(collective, reason, host_call); }
 };
+template <class HostCall>
+Now(HostCall) -> Now<HostCall>;
+template <class HostCall>
+Later(HostCall, MPI_Request*) -> Later<HostCall>;
 
 // A call. `make(c, operation)` makes what says which edges there are; false: arguments that the host must judge.
 template <class Operation, class When, class Make>
