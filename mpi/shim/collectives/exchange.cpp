@@ -48,7 +48,11 @@ class Overlapping final : public Activity {
     if (begun_) exchange_->abandon();
   }
   int begin() override {
-    exchange_->start();
+    try {
+      exchange_->start();
+    } catch (const std::bad_alloc&) {
+      return MPI_ERR_NO_MEM;
+    }
     begun_ = true;
     return MPI_SUCCESS;
   }

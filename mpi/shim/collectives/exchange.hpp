@@ -104,8 +104,7 @@ struct Part {
 
   // False: arguments that the host must judge.
   template <class Count>
-  bool describe(void* address, Count elements, MPI_Datatype type, bool sends, bool overlaps, MPI_Comm comm,
-                layout::Data& data) {
+  bool describe(void* address, Count elements, MPI_Datatype type, bool sends, bool overlaps, layout::Data& data) {
     if (elements < 0) return false;
     count = std::size_t(elements);
     if (count == 0) return true;
@@ -117,7 +116,7 @@ struct Part {
       stage = devices::stage(data, sends);
       return true;
     }
-    packed = std::make_unique<Packed>(address, elements, type, comm);
+    packed = std::make_unique<Packed>(address, elements, type, host.self);  // the call's may be freed before it ends
     if (overlaps) packed->keep_type();
     data = packed->data();
     return !sends || packed->pack_all() == MPI_SUCCESS;
@@ -142,8 +141,7 @@ inline messages::Partners partners_of(const Communicator& c, bool overlaps) {
 // Our part of a call: the edges as the engine takes them, and what they need for as long as it does.
 class Exchange {
  public:
-  Exchange(const Communicator& c, bool overlaps)
-      : comm_(c.comm), overlaps_(overlaps), edges_(partners_of(c, overlaps)) {}
+  Exchange(const Communicator& c, bool overlaps) : overlaps_(overlaps), edges_(partners_of(c, overlaps)) {}
 
   // False: arguments that the host must judge. Throws std::bad_alloc.
   template <class Operation>
@@ -192,7 +190,7 @@ class Exchange {
            const Side& side, int k) {
     Part part;
     messages::Edge edge{partner, tag, {}};
-    if (!part.describe(side.address(k), side.count(k), side.type(k), sends, overlaps_, comm_, edge.data)) return false;
+    if (!part.describe(side.address(k), side.count(k), side.type(k), sends, overlaps_, edge.data)) return false;
     part.edge = edges.size();
     edges.push_back(edge);
     if (part.needed()) kept.push_back(std::move(part));
@@ -204,7 +202,6 @@ class Exchange {
       if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
     return code;
   }
-  const MPI_Comm comm_;
   const bool overlaps_;
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
@@ -249,7 +246,7 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
 // The communicator, where all of its ranks share a node and messages between them are ours; nullptr: the host serves
 // the call, for that reason.
 Communicator* exchanging(MPI_Comm comm, Reason& reason);
-// A request for what has been described, which begins. Its error class.
+// A request for what has been described, which begins. Its error class; std::bad_alloc: it has not begun.
 int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, MPI_Request* request);
 
 // When a call returns, and the host's function for it: when all is done, or at once, with a request.
@@ -288,12 +285,12 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
       try {
         ready = std::make_unique<Exchange>(*c, true);
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
+        count_exchange(collective, ready->bytes(), start);
+        return report(comm, overlap(comm, std::move(ready), when.request));
       } catch (const std::bad_alloc&) {
         refuse(*c, true, operation);
         throw;
       }
-      count_exchange(collective, ready->bytes(), start);
-      return report(comm, overlap(comm, std::move(ready), when.request));
     } else {
       std::optional<Exchange> ready;
       try {
