@@ -93,7 +93,7 @@ one, all = np.ones(1), np.ones(comm.size)
 for _ in range(3):
     comm.Allreduce(one, one.copy())
     by = [last()]
-    comm.Allgatherv(one, all)
+    comm.Reduce_scatter(all, one.copy())
     by.append(last())
     comm.Alltoallv([all, [1] * comm.size], [all.copy(), [1] * comm.size])
     by.append(last())

@@ -62,9 +62,9 @@ static int errors(void) {
 /* A rank that blocks in a call of the host takes part in the transfers of the others. */
 static int host_blocks(void) {
   enum { n = 1 << 20 };
-  char *out = malloc(n), *in = malloc(n), small[64];
-  int counts[64], places[64], good = 1;
-  for (int i = 0; i < size; ++i) counts[i] = places[i] = 1;
+  char *out = malloc(n), *in = malloc(n), small[64] = {0};
+  int counts[64], good = 1;
+  for (int i = 0; i < size; ++i) counts[i] = 1;
   char gathered[64];
   const int peer = rank ^ 1;
   for (int round = 0; round < 20; ++round) {
@@ -72,12 +72,12 @@ static int host_blocks(void) {
     MPI_Request request;
     if (rank % 2 == 0) {
       MPI_Irecv(in, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD, &request);
-      MPI_Allgatherv(small, 1, MPI_BYTE, gathered, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+      MPI_Reduce_scatter(small, gathered, counts, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
       MPI_Wait(&request, MPI_STATUS_IGNORE);
       good &= in[0] == (char)(round + peer) && in[n - 1] == (char)(round + peer);
     } else {
       MPI_Ssend(out, n, MPI_BYTE, peer, 0, MPI_COMM_WORLD);
-      MPI_Allgatherv(small, 1, MPI_BYTE, gathered, counts, places, MPI_BYTE, MPI_COMM_WORLD);
+      MPI_Reduce_scatter(small, gathered, counts, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
     }
     MPI_Comm dup;
     if (rank % 2 == 1) {
