@@ -118,4 +118,6 @@ def test_what_goes_to_the_host_is_counted(host: str) -> None:
     )
     assert carried(job, "alltoallv") == carried(job, "alltoallw") == 3, job.text
     assert re.search(r"^ +alltoallv +4 +48 +[\d.]+ +1 +switched off 1", job.stderr, re.MULTILINE), job.text
-    assert re.search(r"^ +MPI_Reduce_scatter(?:_c)? +3 +- +[\d.]+ +3 +always", job.stderr, re.MULTILINE), job.text
+    assert re.search(r"^ +MPI_Reduce_scatter(?:_c)? +3 +- +[\d.]+ +3 +always", job.stderr, re.MULTILINE), (
+        job.text
+    )
