@@ -71,6 +71,10 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
   if (name == "scatterv")
     return surrounded(
         [=](Doubles s, Doubles r) { MPI_Scatterv(s, counts.data(), places.data(), type, r, count, type, 0, comm); });
+  if (name == "reduce_scatter") {  // of one vector, to all as equally as they can have it
+    for (int r = 0; r < size; ++r) counts[std::size_t(r)] = count / size + (r < count % size);
+    return surrounded([=](Doubles s, Doubles r) { MPI_Reduce_scatter(s, r, counts.data(), type, MPI_SUM, comm); });
+  }
   if (name == "alltoallv")
     return surrounded([=](Doubles s, Doubles r) {
       MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);

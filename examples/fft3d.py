@@ -4,8 +4,8 @@ Ranks form a grid; each has whole lines of one axis. Two transposes, each an All
 of the grid, bring the other axes together (the 1-D transforms are numpy's pocketfft). The error after each loop is agreed
 by Allreduce, as a solver would check convergence.
 
-Prints the error, a checksum of the bits of the last spectrum, and per loop the wall time, the CPU time of all ranks
-and their time in MPI, on average and at most (loops.py).
+Prints the error, a checksum of the bits of the last spectrum, and per loop the wall time, the CPU time of all ranks,
+their time in MPI, on average and at most, and all ranks' calls and bytes sent (loops.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Pencils:
     def exchange(self, comm: MPI.Intracomm, blocks: np.ndarray) -> np.ndarray:
         """Alltoall of blocks[r], each for rank r of `comm`."""
         received = np.empty_like(blocks)
-        with self.mpi:
+        with self.mpi.call(blocks.nbytes):
             comm.Alltoall(blocks, received)
         return received
 
@@ -78,7 +78,7 @@ def main() -> None:
         spectrum = pencils.forward(field)
         field = pencils.backward(spectrum)
         error[0] = np.abs(field - original).max()
-        with pencils.mpi:
+        with pencils.mpi.call(error.nbytes):
             comm.Allreduce(MPI.IN_PLACE, error, MPI.MAX)
 
     figures = loops.measure(comm, pencils.mpi, arguments.loops, there_and_back)

@@ -99,12 +99,18 @@ def bench(
         str,
         typer.Option(
             "--app",
-            help="An application instead, wall, CPU and communication time per loop: fft (3-D, in pencils), matmul or stencil.",
+            help="An application instead, wall, CPU and communication time per loop: fft (3-D, in pencils), matmul, stencil,"
+            " mesh (adaptive) or training (of a network).",
         ),
     ] = "",
-    points: Annotated[str, typer.Option(help="Applications: points a side, rows of a matrix; a list.")] = "",
+    points: Annotated[
+        str,
+        typer.Option(
+            help="Applications: points a side, rows of a matrix, cells a side of a block, channels; a list."
+        ),
+    ] = "",
     loops: Annotated[
-        int, typer.Option(help="Applications: transforms there and back, products, sweeps in a run.")
+        int, typer.Option(help="Applications: transforms there and back, products, sweeps or steps in a run.")
     ] = 0,
     runs: Annotated[int, typer.Option(help="Applications: runs of each kind.")] = 3,
     form: Annotated[
@@ -257,7 +263,7 @@ def model(
 
 @app.command()
 def explain(
-    op: Annotated[str, typer.Argument(help="A collective.")],
+    op: Annotated[str, typer.Argument(help="A collective, or message.")],
     ranks: Annotated[int, typer.Option(help="Number of ranks.")] = 2,
     bytes: Annotated[str, typer.Option(help="Of one rank's vector or block: 4096, 4K, 1M.")] = "8",
     nodes: Annotated[int, typer.Option(help="Over so many nodes, of --ranks-per-node.")] = 1,

@@ -18,7 +18,8 @@ PHASES = ("ns", "before", "network", "after")
 def explain(op: str, ranks: int, size: int, machine: str) -> dict[str, Any]:
     """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the file's cell or None.
 
-    Rows have name, applies, ns, fixed (ns that do not depend on the length), reach and about.
+    Rows have name, applies, ns, fixed (ns that do not depend on the length), reach and about; those of messages, and of
+    operations that are made of them, what show_messages says.
     """
     cell, *rows = ask("explain", op, str(ranks), str(size), machine)
     path = Path(os.environ.get("NEARFIELD_TUNED") or stored_tuning())
@@ -35,8 +36,49 @@ def explain_nodes(op: str, nodes: int, ranks_per_node: int, size: int, machine: 
     return cell | {"rows": rows}
 
 
+def show_messages(found: dict[str, Any]) -> None:
+    """Prints the explanation of a message, or of an operation that is made of messages.
+
+    Rows have name, applies, from, to (bytes; None: any), needs and about.
+    """
+    console = Console(highlight=False, soft_wrap=True)
+    chosen = next(row for row in found["rows"] if row["name"] == found["chosen"])
+    what = "a message" if found["op"] == "message" else f"{found['op']} with messages"
+    console.print(f"{what} of {found['bytes']} bytes: {chosen['name']}")
+    console.print(f"  {chosen['about']}", markup=False)
+    if found["op"] != "message":
+        console.print(
+            "  made of messages, one for each pair that has something for the other; each chooses for itself"
+        )
+    if found["nodes"] > 1:
+        whole = found["op"] != "message" and found["op"] not in ("alltoallv", "alltoallw")
+        console.print(
+            "  over several nodes the host carries it"
+            if whole
+            else "  between ranks of a node; between nodes the host carries it"
+        )
+    if found["chosen"] in ("direct", "calls"):
+        console.print(
+            "  where arrays cannot be reached: buffers; NEARFIELD_CHOOSE=trial tries those that can be had"
+        )
+    words = [
+        [
+            row["name"],
+            f"{row['from']}" if row["to"] != 0 else "-",
+            "any" if row["to"] is None else f"{row['to']}",
+            row["needs"],
+            row["about"],
+        ]
+        for row in found["rows"]
+    ]
+    titles = ("way", "from bytes", "to", "needs", "what it does")
+    print_table(titles, words, ["bold" if row is chosen else None for row in found["rows"]])
+
+
 def show_nodes(found: dict[str, Any]) -> None:
     """Prints the explanation of a call over nodes."""
+    if "made_of" in found:
+        return show_messages(found)
     console = Console(highlight=False, soft_wrap=True)
     where = f"{found['nodes']} nodes of {found['ranks_per_node']} ranks"
     console.print(f"{found['op']} of {found['bytes']} bytes on {where}: {found['chosen']}, by the model")
@@ -70,6 +112,8 @@ def show_nodes(found: dict[str, Any]) -> None:
 
 def show(found: dict[str, Any]) -> None:
     """Prints the explanation."""
+    if "made_of" in found:
+        return show_messages(found)
     console = Console(highlight=False, soft_wrap=True)
     rows = {row["name"]: row for row in found["rows"]}
     chosen = rows[found["chosen"]]

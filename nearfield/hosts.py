@@ -76,6 +76,14 @@ def launch_command(host: Host, ranks: int, program: list[str], options: tuple[st
     return [str(host.mpiexec), *host.options, *options, "-n", str(ranks), *program]
 
 
+def bound(program: list[str]) -> list[str]:
+    """The program with each rank of a node bound to a CPU of those allowed here; pre: there are enough."""
+    cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+    rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$PMI_RANK}}"
+    script = f'exec taskset -c "$(echo {cpus} | cut -d, -f$(({rank} + 1)))" "$@"'
+    return ["sh", "-c", script, "sh", *program]
+
+
 def host_environment(host: Host) -> dict[str, str]:
     """What the named host needs on top of the present environment."""
     env = {

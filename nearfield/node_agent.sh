@@ -9,5 +9,8 @@ done
 node=${1#*@}
 shift
 { read -r spaces; read -r cpus; } < "$(dirname "$0")/$node" || [ "$cpus" ] || exit 255
+# Launchers keep files by process number, which processes on nodes apart share.
+own="$(dirname "$0")/tmp-$node"
+mkdir -p "$own"
 exec nsenter $spaces --wd=/ taskset -c "$cpus" \
-  env -i PATH="$PATH" HOME="$HOME" USER="${USER:-root}" SHELL=/bin/sh sh -c "$*"
+  env -i PATH="$PATH" HOME="$HOME" USER="${USER:-root}" SHELL=/bin/sh TMPDIR="$own" sh -c "$*"

@@ -101,7 +101,7 @@ class Nodes:
         own_cpus: bool = False,
         apart: bool = False,
     ) -> None:
-        # Launchers keep files in /tmp by host name and process, and processes have the same numbers on nodes apart.
+        # Some launchers keep files by host name and process, and processes have the same numbers on nodes apart.
         bed = f"{os.getpid()}x{next(_beds)}"
         self.names = tuple(f"node{i}-{bed}" for i in range(count))
         self.delay, self.rate, self.own_cpus, self.apart = delay, rate, own_cpus, apart

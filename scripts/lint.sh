@@ -5,3 +5,4 @@ cd "$(dirname "$0")/.."
 git ls-files '*.cpp' '*.hpp' 'examples/*.c' 'examples/*.h' | xargs .venv/bin/clang-format --dry-run -Werror
 .venv/bin/ruff check -q .
 .venv/bin/ruff format -q --check .
+.venv/bin/python scripts/calls.py --check

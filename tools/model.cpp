@@ -1,5 +1,6 @@
 // nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
-// nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm
+// nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm; of a
+//                                                 message, and of what is made of them, the ways it may take
 // nearfield-model calibrate                       measures this machine's figures in about a second and stores them
 // nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
 //
@@ -17,6 +18,7 @@
 #include "engine/base/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/machine/cpus.hpp"
+#include "engine/messages/roads.hpp"
 #include "engine/spread/costs.hpp"
 #include "engine/spread/rows.hpp"
 #include "tools/calibrate.hpp"
@@ -148,7 +150,54 @@ int predict(const std::string& op, const std::string& ranks, const std::string& 
   return 0;
 }
 
+// Whether it is made of messages, or is one.
+bool is_of_messages(std::string_view op) {
+  for (std::size_t c = collectives::collective_count; c < collectives::operation_count; ++c)
+    if (op == collectives::name(collectives::Collective(c))) return true;
+  return op == "message";
+}
+
+// The ways that one message may take between ranks of a node, the first of which that has what it needs is taken.
+int explain_messages(const std::string& op, const std::string& ranks, const std::string& bytes,
+                     const Machine& machine) {
+  const std::uint64_t length = std::strtoull(bytes.c_str(), nullptr, 10);
+  const bool over_nodes = ranks.find('x') != std::string::npos;
+  std::string complaints;
+  const Settings settings = read_settings(complaints);
+  const auto describe = [&](const team::Shape& shape, int all) {
+    const messages::Limits limits = messages::limits(settings, shape.crowded(), machine.own);
+    const messages::Road* chosen = nullptr;
+    const auto applies = [&](const messages::Road& road) {
+      return length >= road.from(limits) && length <= road.to(limits);
+    };
+    for (const messages::Road& road : messages::roads)
+      if (applies(road) && (!chosen || (length > limits.copied_always && chosen->name == std::string("buffers"))))
+        chosen = &road;
+    print({{"op", op},
+           {"ranks", all},
+           {"bytes", length},
+           {"chosen", chosen->name},
+           {"made_of", "messages"},
+           {"nodes", over_nodes ? std::atoi(ranks.c_str()) : 1}});
+    for (const messages::Road& road : messages::roads) {
+      const std::uint64_t to = road.to(limits);
+      print({{"name", road.name},
+             {"applies", applies(road)},
+             {"from", road.from(limits)},
+             {"to", to == ~std::uint64_t{0} ? Json() : Json(to)},
+             {"needs", road.needs},
+             {"about", road.about}});
+    }
+  };
+  with_shape(ranks, machine, [&](const auto& shape) {
+    if constexpr (requires { shape.node; }) describe(shape.node, shape.ranks);
+    else describe(shape, shape.size);
+  });
+  return 0;
+}
+
 int explain(const std::string& op, const std::string& ranks, const std::string& bytes, const Machine& machine) {
+  if (is_of_messages(op)) return explain_messages(op, ranks, bytes, machine);
   const auto call = call_of(collective_of(op), bytes);
   with_shape(ranks, machine, [&](const auto& shape) {
     print_prediction(shape, call);

@@ -4,7 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <type_traits>
 
+#include "engine/reach/shared_heap.hpp"
 #include "engine/reach/ways.hpp"
 
 namespace nearfield {
@@ -38,6 +40,8 @@ constexpr Named<WaitStyle> names<WaitStyle>[] = {{"auto", WaitStyle::automatic},
                                                  {"spin", WaitStyle::spin},
                                                  {"yield", WaitStyle::yield},
                                                  {"sleep", WaitStyle::sleep}};
+template <>
+constexpr Named<Progressing> names<Progressing>[] = {{"calls", Progressing::calls}, {"thread", Progressing::thread}};
 template <>
 constexpr Named<Meeting> names<Meeting>[] = {
     {"auto", Meeting::automatic}, {"flags", Meeting::flags}, {"tree", Meeting::tree}, {"gate", Meeting::gate}};
@@ -79,10 +83,20 @@ std::string read_into(const char* text, double& seconds) {
   return {};
 }
 
-template <auto Settings::*field>
-std::string into(const char* text, Settings& settings) {
-  return read_into(text, settings.*field);
+template <class T>
+SettingValue value_in(const T& field) {
+  if constexpr (std::is_enum_v<T>) {
+    for (const auto& [name, value] : names<T>)
+      if (value == field) return name;
+    return "";
+  } else {
+    return field;
+  }
 }
+
+template <auto Settings::*field>
+constexpr SettingAccess into{[](const char* text, Settings& settings) { return read_into(text, settings.*field); },
+                             [](const Settings& settings) { return value_in(settings.*field); }};
 
 std::string log_level(const char* text, Settings& settings) {
   const int level = early::log_level(text);
@@ -90,6 +104,7 @@ std::string log_level(const char* text, Settings& settings) {
   settings.log = LogLevel(level);
   return {};
 }
+SettingValue level_in_force(const Settings& settings) { return early::log_levels[std::size_t(settings.log)]; }
 std::string ways(const char* text, Settings& settings) {
   auto mask = reach::parse_left_out(text);
   if (!mask) return ": " + mask.error().text;
@@ -114,6 +129,11 @@ std::string heap(const char* text, Settings&) {
     if (!std::strcmp(text, each)) return {};
   return none_of(early::heaps);
 }
+SettingValue heap_in_force(const Settings&) {
+  const char* const text = std::getenv(early::heap.variable);
+  if (!reach::SharedHeap::find()) return early::heaps[1];
+  return text && *text ? text : early::heap.fallback;
+}
 std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
   return read_into(text, bytes);
@@ -128,7 +148,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
       "`off` passes every call to the host; off in one rank of a communicator is off in all"},
      into<&Settings::enabled>},
-    {early::log, log_level},
+    {early::log, {log_level, level_in_force}},
     {{"NEARFIELD_STATS", "0", each_rank,
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
       "why, and what its memory is taken by (`nearfield plan --job` reads that); `all`: every rank does"},
@@ -157,21 +177,23 @@ constexpr SettingRow rows[] = {
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_REACH", "", each_rank,
       "ways of reaching a peer's memory to leave out: `^mapped` (segment and shared heap), `^heap`, `^xpmem`, `^cma`"},
-     ways},
+     {ways}},
     {{"NEARFIELD_MEMORY", "", each_rank,
       "on which NUMA nodes memory lies: `COMPONENT:WORD,WORD` with `;` in between. Components are `fastboxes`, "
       "`copy-buffers`, `windows`, `heap`, `control`, `alloc-mem` and `all`; words `bandwidth`, `latency`, `capacity`, "
       "`local`, numbers of nodes, `interleave`, `max=SIZE` and `forced` (docs/placement.md)"},
-     placement},
-    {early::heap, heap},
-    {early::heap_keep, heap_keep},
+     {placement}},
+    {early::heap, {heap, heap_in_force}},
+    {early::heap_keep, {heap_keep}},
     {{"NEARFIELD_MACHINE", "", first_rank,
       "file with the figures of the machine that algorithms are chosen by; default: what ranks or `nearfield model "
       "--calibrate` have stored in `$XDG_CACHE_HOME/nearfield` for this CPU, else built-in figures. Its `span` and "
       "`own` (bytes over which copy buffers rotate, and of a core's private cache) are taken from the system unless "
       "given"},
-     machine},
-    {{"NEARFIELD_MESSAGES", "on", any_rank, "`off` leaves point to point to the host; off in one rank is off in all"},
+     {machine}},
+    {{"NEARFIELD_MESSAGES", "on", any_rank,
+      "`off` leaves point to point to the host, and collectives that overlap other calls; off in one rank is off in "
+      "all"},
      into<&Settings::messages>},
     {{"NEARFIELD_PROTOCOL", "auto", each_rank,
       "how messages travel, where it is possible: `queue` (no fastboxes), `fastbox` (from the first message of a pair "
@@ -185,6 +207,11 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD_WAIT", "auto", each_rank,
       "`spin`, `yield` or `sleep` instead of what the number of ranks and CPUs suggests"},
      into<&Settings::wait>},
+    {{"NEARFIELD_PROGRESS", "calls", each_rank,
+      "`thread`: each rank has a thread that keeps messages and collectives of its own going while the program "
+      "computes, "
+      "on a CPU that no rank uses where there is one, else now and then; it leaves what the host carries to the host"},
+     into<&Settings::progress>},
     {{"NEARFIELD_MEETING", "auto", first_rank,
       "how all ranks of a communicator wait for each other: `flags`, a line of each; `tree`, along the tree of caches "
       "and packages; `gate`, one counter. By default flags up to 8 ranks (16 that share a last-level cache), a tree "
@@ -193,7 +220,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD_NODE", "", each_rank,
       "pretend that the process lives on a node of this name; for tests of multi-node behaviour"},
      into<&Settings::node>},
-    {early::libraries, anything},
+    {early::libraries, {anything}},
 };
 
 const char* given(const char* variable) {
@@ -212,6 +239,12 @@ std::string stored(const char* ending) {
 }  // namespace
 
 std::span<const SettingRow> settings_table() { return rows; }
+
+SettingValue value_of(const SettingRow& row, const Settings& settings) {
+  if (row.held) return row.held(settings);
+  const char* const text = given(row.variable);
+  return text ? text : row.fallback;
+}
 
 const char* name(Decides decides) {
   constexpr const char* of[] = {"each rank", "off in any rank", "the first rank", "the heap of each rank"};

@@ -1,10 +1,12 @@
 // Every setting of Nearfield. A setting is a row of one table (settings.cpp): the field that it fills, the environment
-// variable, how its text is read, its default, what it means and whose value counts. Errors, `nearfield info` and
-// docs/settings.md derive from the rows. Settings are read once per process.
+// variable, how its text is read, its default, what it means and whose value counts. Errors, `nearfield info`,
+// docs/settings.md and control variables of MPI's tools interface derive from the rows. Settings are read once per
+// process.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "engine/base/early_settings.hpp"
 #include "engine/base/log.hpp"
@@ -20,6 +22,8 @@ enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };
 // How algorithms are chosen: by the cost model, by trials that start from it, by a file written by `nearfield tune`.
 enum class Choosing : std::uint8_t { model, trial, file };
+// Who keeps operations going that have begun: calls of the program alone, or a thread beside it as well.
+enum class Progressing : std::uint8_t { calls, thread };
 // Who prints statistics at the end.
 enum class Reporting : std::uint8_t { none, first_rank, all_ranks };
 
@@ -38,6 +42,7 @@ struct Settings {
   std::uint32_t ways_left_out = 0;
   memory::Wishes memory;  // on which NUMA nodes memory should lie
   WaitStyle wait{};
+  Progressing progress{};
   Meeting meeting{};
   bool messages{};  // carry point to point
   Protocol protocol{};
@@ -47,11 +52,20 @@ struct Settings {
   std::string node;        // pretend to live on a node of this name
 };
 
-struct SettingRow : SettingText {
+// A value as its type, that of a name as the name.
+using SettingValue = std::variant<std::string, bool, std::uint64_t, double>;
+
+struct SettingAccess {
   // Text into the field; "", or what is wrong with it, behind "VARIABLE=text". An empty text is not read.
   std::string (*read)(const char* text, Settings& settings);
+  // The field; nullptr: what is set is the text as it was given.
+  SettingValue (*held)(const Settings& settings) = nullptr;
 };
+struct SettingRow : SettingText, SettingAccess {};
 std::span<const SettingRow> settings_table();
+
+// What is in force by `settings`; of what they do not hold, the environment's text or the default.
+SettingValue value_of(const SettingRow& row, const Settings& settings);
 
 // "each rank", "off in any rank", ...
 const char* name(Decides decides);

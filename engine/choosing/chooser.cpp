@@ -119,6 +119,14 @@ void Chooser::decide(Collective collective, std::size_t bytes, const Algorithm& 
   cell->staged = &staged;
 }
 
+Chooser::Rows Chooser::rows_for(const Call& call) const {
+  const Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
+  while (call.bytes > cell->upto) cell = cell->longer.get();
+  if (cell->algorithm) return {cell->algorithm, cell->staged};
+  const Chosen chosen = choose_for(call);
+  return {chosen.best, chosen.staged};
+}
+
 // By the model, or by what a file says.
 Chosen Chooser::choose_for(const Call& call) const {
   Chosen chosen = choose(shape(), text_, call);

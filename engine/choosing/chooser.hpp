@@ -51,6 +51,13 @@ class Chooser {
     return run_chosen(track, call, *cell);
   }
 
+  // What such a call would be run by now, and by what where its buffers are out of reach; nullptr where nothing
+  // applies. Equal on all members that have made the same calls.
+  struct Rows {
+    const collectives::Algorithm *row = nullptr, *staged = nullptr;
+  };
+  Rows rows_for(const collectives::Call& call) const;
+
   // Another override, from the next call on; on all members at the same call.
   void override_with(std::string_view text);
   const std::string& override_text() const { return text_; }

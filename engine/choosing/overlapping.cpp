@@ -1,9 +1,85 @@
 #include "engine/choosing/overlapping.hpp"
 
+#include <algorithm>
+#include <cstring>
+
+#include "engine/collectives/pieces/rounds.hpp"
+
 namespace nearfield::choosing {
 
+using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
+
+namespace {
+
+// Without copy buffers, on all members alike: by pieces of each block that slots hold. The host cannot help, since each
+// member has come here at another moment of its own calls.
+void run_by_pieces(team::Track& track, const Call& call) {
+  const collectives::Operation& operation = collectives::operation(call.collective);
+  const int p = track.size(), me = track.rank();
+  const std::size_t most_blocks = std::max(operation.gives.each(p), operation.gets.each(p));
+  const std::size_t element = operation.reduces() ? call.bytes / call.count : 1;
+  const std::size_t most = team::slot_payload / most_blocks / element * element;
+  const auto* const from = static_cast<const std::byte*>(call.send);
+  auto* const to = static_cast<std::byte*>(call.recv);
+  const bool stays = operation.in_place == collectives::InPlace::own_block_of_send && from &&
+                     to == from + operation.in_place_at(me, call.bytes);
+  const std::size_t given = operation.gives.blocks(me, p, call.root);
+  const std::size_t got = stays ? 0 : operation.gets.blocks(me, p, call.root);
+  // Of a member's part of a vector: each piece of the whole goes to all, who keep what is theirs of it.
+  const bool parted = operation.gets.amount == collectives::Amount::part;
+  const collectives::Range mine = parted ? collectives::part_of(call, p, me) : collectives::Range{};
+  Call piece = call;
+  if (parted) piece.collective = Collective::allreduce;
+  piece.parts = nullptr;
+  auto by_slots = [&](const Algorithm& row) {
+    return row.reach == collectives::staged && std::string_view(row.name) == "slots" &&
+           row.applies(track.shape(), piece);
+  };
+  piece.bytes = most;
+  const auto rows = collectives::algorithms(piece.collective);
+  const auto row = std::ranges::find_if(rows, by_slots);
+  if (most == 0 || row == rows.end()) throw team::Broken("a member has no room for copy buffers");
+  std::byte send[team::slot_payload], recv[team::slot_payload];
+  for (std::size_t at = 0; at < call.bytes; at += most) {
+    piece.bytes = std::min(most, call.bytes - at);
+    piece.count = piece.bytes / element;
+    piece.send = send;
+    piece.recv = recv;
+    for (std::size_t b = 0; b < given; ++b)
+      std::memcpy(send + b * piece.bytes, from + b * call.bytes + at, piece.bytes);
+    row->run(track, piece);
+    if (parted) {
+      const std::size_t begin = std::max(mine.begin * element, at),
+                        end = std::min(mine.end * element, at + piece.bytes);
+      if (begin < end) std::memcpy(to + begin - mine.begin * element, recv + begin - at, end - begin);
+      continue;
+    }
+    for (std::size_t b = 0; b < got; ++b) std::memcpy(to + b * call.bytes + at, recv + b * piece.bytes, piece.bytes);
+  }
+}
+
+}  // namespace
+
+void Issued::keep_parts(int members) {
+  if (!call_.parts) return;
+  parts_.assign(call_.parts, call_.parts + members + 1);
+  call_.parts = parts_.data();
+}
+
+void Issued::run(team::Track& track) {
+  if (track.team().plan().check) collectives::compare_calls(track, call_);
+  if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
+  track.enter(collectives::pack(call_));
+  bool refused = false;
+  try {
+    if (!perform(track)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
+  } catch (const team::Refused&) {
+    refused = true;
+  }
+  if (refused) run_by_pieces(track, call_);
+}
 
 void Overlapping::prepare(const team::Team& team) {
   for (auto& chooser : choosers_) {
@@ -14,37 +90,27 @@ void Overlapping::prepare(const team::Team& team) {
   }
 }
 
-namespace {
-
-// Without copy buffers, on all members alike: by pieces that need none. The host cannot help, since each member has
-// come here at another moment of its own calls.
-void run_by_pieces(team::Track& track, const Call& call) {
-  if (call.collective != Collective::allreduce) throw team::Broken("a member has no room for copy buffers");
-  const std::size_t element = call.bytes / call.count, most = team::slot_payload / element;
-  for (std::size_t at = 0; at < call.count; at += most) {
-    Call piece = call;
-    piece.count = std::min(most, call.count - at);
-    piece.bytes = piece.count * element;
-    piece.send = static_cast<const std::byte*>(call.send) + at * element;
-    piece.recv = static_cast<std::byte*>(call.recv) + at * element;
-    collectives::algorithms(call.collective).front().run(track, piece);  // by slots
-  }
+bool Overlapping::perform(team::Track& track) {
+  return choosers_[track.number() - 1]->perform(track, call_) != nullptr;
 }
 
-}  // namespace
-
-void Overlapping::run(team::Track& track) {
-  Chooser& chooser = *choosers_[track.number() - 1];
-  if (track.team().plan().check) collectives::compare_calls(track, call_);
-  if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
-  track.enter(collectives::pack(call_));
-  bool refused = false;
-  try {
-    if (!chooser.perform(track, call_)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
-  } catch (const team::Refused&) {
-    refused = true;
+bool Planned::perform(team::Track& track) {
+  const auto [row, staged] = rows_;
+  if (!row) return false;
+  if (row->reach != collectives::staged && staged && skip_ > 0) {
+    --skip_;
+    staged->run(track, call_);
+    return true;
   }
-  if (refused) run_by_pieces(track, call_);
+  if (collectives::run(track, *row, call_)) {
+    failures_ = 0;
+    return true;
+  }
+  if (!staged) return false;
+  failures_ = std::min(failures_ + 1, 6u);
+  skip_ = 1u << failures_;
+  staged->run(track, call_);
+  return true;
 }
 
 }  // namespace nearfield::choosing

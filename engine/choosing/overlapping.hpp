@@ -1,25 +1,56 @@
-// A collective call that may overlap others: chosen and run as any other, on the track that it is issued to.
+// Collective calls that may overlap others: run as any other, on the track that they are issued to.
 #pragma once
 #include "engine/choosing/chooser.hpp"
 #include "engine/track/tracks.hpp"
 
 namespace nearfield::choosing {
 
-class Overlapping final : public team::Pending {
+class Issued : public team::Pending {
+ public:
+  explicit Issued(const collectives::Call& call) : call_(call) {}
+  virtual ~Issued() = default;
+  const collectives::Call& call() const { return call_; }
+  // The call's parts may go before it ends. Throws std::bad_alloc.
+  void keep_parts(int members);
+
+ private:
+  void run(team::Track& track) final;
+  // False: no algorithm applies. Throws what waits throw.
+  virtual bool perform(team::Track& track) = 0;
+
+ protected:
+  collectives::Call call_;
+
+ private:
+  std::vector<std::size_t> parts_;
+};
+
+// Issued once, as the next one of its communicator.
+class Overlapping final : public Issued {
  public:
   // What has been chosen for calls of each further track; a track without has it made. By whoever made the team.
   using Choosers = std::unique_ptr<Chooser>[team::further];
 
   // pre: `choosers` stay until the operation is complete.
-  Overlapping(const collectives::Call& call, Choosers& choosers) : call_(call), choosers_(choosers) {}
+  Overlapping(const collectives::Call& call, Choosers& choosers) : Issued(call), choosers_(choosers) {}
   // Throws std::bad_alloc: what the call needs beside the words of its track is there from then on.
   void prepare(const team::Team& team);
-  const collectives::Call& call() const { return call_; }
 
  private:
-  void run(team::Track& track) override;
-  collectives::Call call_;
+  bool perform(team::Track& track) override;
   Choosers& choosers_;
+};
+
+// Issued again and again, to a track of its own, and run by what was chosen for it when it was planned.
+class Planned final : public Issued {
+ public:
+  Planned(const collectives::Call& call, const Chooser::Rows& rows) : Issued(call), rows_(rows) {}
+
+ private:
+  bool perform(team::Track& track) override;
+  const Chooser::Rows rows_;
+  // Where buffers are out of reach they will be so again: starts that do not ask, and how often it was so.
+  std::uint32_t skip_ = 0, failures_ = 0;
 };
 
 }  // namespace nearfield::choosing

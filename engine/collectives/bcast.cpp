@@ -1,6 +1,7 @@
 // Bcast.
 #include "engine/collectives/pieces/chunks.hpp"
 #include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/gaps.hpp"
 #include "engine/collectives/pieces/tree.hpp"
 
 namespace nearfield::collectives {
@@ -56,9 +57,16 @@ void pipeline(Track& track, const Call& call) {
   rooted_by_chunks(
       track, call, chunk_bytes(track, call.bytes),
       [&](const Chunk& c) {
-        stage_in(track, track.my_buffer(c.tick, c.bytes, Track::Passing::copied), in + c.at, c.bytes);
+        std::byte* const to = track.my_buffer(c.tick, c.bytes, Track::Passing::copied);
+        if (call.gaps) layout::gather(to, *call.gaps, c.at, c.bytes);
+        else stage_in(track, to, in + c.at, c.bytes);
       },
-      [](const Chunk&) {}, [&](const Chunk& c) { return read_chunk(track, call.root, c, 0, out + c.at, stores); });
+      [](const Chunk&) {},
+      [&](const Chunk& c) {
+        if (!call.gaps) return read_chunk(track, call.root, c, 0, out + c.at, stores);
+        return read_chunk(track, call.root, c,
+                          [&](const std::byte* from) { layout::scatter(*call.gaps, c.at, from, c.bytes); });
+      });
 }
 
 // Root and receivers share the work: every receiver copies all but 1/p of the data, the root copies the rest to each.
@@ -72,15 +80,17 @@ void direct(Track& track, const Call& call) {
       put(track.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
     }
   } else {
-    put(call.recv, track.send_of(call.root), part.first, store);
+    land(call, 0, track.send_of(call.root), part.first, store);
   }
   finish_direct(track, call.root);
+  if (call.gaps && track.rank() != call.root)
+    layout::scatter(*call.gaps, part.first, static_cast<std::byte*>(call.recv) + part.first, part.rest);
 }
 
 // Every receiver copies: receive buffers may be anywhere.
 void direct_pull(Track& track, const Call& call) {
   if (track.rank() != call.root)
-    put(call.recv, track.send_of(call.root), call.bytes, store_for(track, call.bytes * std::size_t(track.size())));
+    land(call, 0, track.send_of(call.root), call.bytes, store_for(track, call.bytes * std::size_t(track.size())));
   finish_direct(track, call.root);
 }
 
@@ -115,12 +125,13 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::bcast, fits_line, line_cost, small<Lines>,
+    {"line", Collective::bcast, fits_line, line_cost, dense<small<Lines>>,
      "payload in a line of the root's deep ring, up to 120 bytes"},
-    {"slots", Collective::bcast, fits_slot, slots_cost, small<Slots>, "payload in the root's slot, up to 4 KiB"},
-    {"tree", Collective::bcast, down_fits, down_cost, tree, "payload along the team's tree, up to 4 KiB", staged,
+    {"slots", Collective::bcast, fits_slot, slots_cost, dense<small<Slots>>, "payload in the root's slot, up to 4 KiB"},
+    {"tree", Collective::bcast, down_fits, down_cost, dense<tree>, "payload along the team's tree, up to 4 KiB", staged,
      nullptr, worth_climbing},
-    {"met", Collective::bcast, fits_slot, met_cost, met, "payload in the root's slot, and all meet; up to 4 KiB"},
+    {"met", Collective::bcast, fits_slot, met_cost, dense<met>,
+     "payload in the root's slot, and all meet; up to 4 KiB"},
     {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
     {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},

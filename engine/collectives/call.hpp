@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/collectives/operations.hpp"
+#include "engine/layout/layout.hpp"
 #include "engine/reducing/fold.hpp"
 
 namespace nearfield::collectives {
@@ -21,6 +22,12 @@ struct Call {
   reducing::Type type = reducing::Type::none;
   reducing::Op op = reducing::Op::sum;
   reducing::FoldFn fold = nullptr;
+  // Where each member's part of a block begins, elements, and where the last one ends; nullptr: parts are as equal as
+  // they can be, the first ones longer by one element.
+  const std::size_t* parts = nullptr;
+  // Where this member's vector lies, if it has gaps and this is a broadcast; `send` or `recv` is room for it without
+  // them (pieces/gaps.hpp). nullptr: it lies there.
+  const layout::Data* gaps = nullptr;
 };
 
 // Collective, root and length in one word, for reports about what a rank is doing.

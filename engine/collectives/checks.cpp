@@ -13,6 +13,7 @@ struct CallRecord {
   std::uint8_t host;
   std::int32_t root;
   std::uint64_t bytes;
+  std::uint64_t parts;  // a sum over where they begin; 0: equal ones
   bool operator==(const CallRecord&) const = default;
 };
 
@@ -23,6 +24,15 @@ std::string describe(const CallRecord& c) {
   if (op.rooted()) text += ", root " + std::to_string(c.root);
   return text + ")";
 }
+
+// FNV-1a, by words.
+std::uint64_t sum_of_parts(const Call& call, int size) {
+  if (!call.parts) return 0;
+  std::uint64_t sum = 0xcbf29ce484222325;
+  for (int r = 0; r <= size; ++r) sum = (sum ^ call.parts[r]) * 0x100000001b3;
+  return sum | 1;
+}
+
 }  // namespace
 
 std::string describe_call(std::uint64_t packed) {
@@ -40,6 +50,7 @@ void compare_calls(Track& track, const Call& call) {
   mine.host = call.fold ? 0 : 1;
   mine.root = call.root;
   mine.bytes = call.bytes;
+  mine.parts = sum_of_parts(call, track.size());
   const std::uint64_t seq = track.next_slot();
   std::memcpy(track.reserve_slot(seq), &mine, sizeof mine);
   track.publish_slot(seq, sizeof mine);
@@ -51,8 +62,10 @@ void compare_calls(Track& track, const Call& call) {
     std::memcpy(&other, track.slot(r, seq), sizeof other);
     if (other == first) continue;
     // One rank speaks for all; the others fail as well, with the same text.
+    const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;
     throw team::Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " +
-                       describe(other) + " on the same communicator of " + std::to_string(track.size()) + " ranks");
+                       describe(other) + (by_parts_alone ? ", parted otherwise," : "") +
+                       " on the same communicator of " + std::to_string(track.size()) + " ranks");
   }
 }
 

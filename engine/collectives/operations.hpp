@@ -28,8 +28,8 @@ inline constexpr std::size_t collective_count = 0
 
 // Members that have something to give, or that get something.
 enum class Who : std::uint8_t { nobody, root, others, all_but_first, all };
-// How much each of them: a block, whose length a call tells, or one for every member.
-enum class Amount : std::uint8_t { block, blocks };
+// How much each of them: a block, whose length a call tells, one for every member, or the member's part of a block.
+enum class Amount : std::uint8_t { block, blocks, part };
 
 struct Side {
   Who who;
@@ -45,7 +45,7 @@ struct Side {
     }
     return true;
   }
-  // Blocks of a member that has any.
+  // Blocks of a member that has any; of a part, the block that it is of.
   constexpr std::size_t each(int size) const { return amount == Amount::blocks ? std::size_t(size) : 1; }
   constexpr std::size_t blocks(int rank, int size, int root) const { return has(rank, root) ? each(size) : 0; }
 };

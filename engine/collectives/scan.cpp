@@ -1,8 +1,9 @@
 // Scan and Exscan: what all members up to us, or before us, have given, combined from left to right in rank order.
 //
-// Lengths that fit a slot are published, and everybody combines what it needs; longer ones go through rounds of copy
-// buffers in the same way. (A chain of partial results would do 1/p of the arithmetic, but p steps one after another.)
-#include "engine/collectives/pieces/folding.hpp"
+// Lengths that fit a slot are published, and everybody combines what it needs: when all have met, or when those below
+// have published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of Scan,
+// along a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
+#include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
 
 namespace nearfield::collectives {
@@ -23,6 +24,25 @@ void slots(Track& track, const Call& call) {
       [&](std::uint64_t) { combine_own(track, call, call.recv, track.inputs(), call.count); });
 }
 
+// Nobody waits for members above it.
+template <class Ring>
+void from_below(Track& track, const Call& call) {
+  const std::uint64_t seq = Ring::next(track);
+  const int me = track.rank();
+  Lengths lengths(track, call.bytes);
+  stage(Ring::reserve(track, seq), call.send, call.bytes);
+  Ring::publish(track, seq, call.bytes);
+  const auto inputs = track.inputs();
+  for (int r = 0; r < me; ++r) {
+    inputs[r] = Ring::wait(track, r, seq);
+    lengths.look(r, Ring::bytes(track, r, seq));
+  }
+  inputs[me] = call.send;
+  combine_own(track, call, call.recv, inputs, call.count);
+  Ring::finish(track, seq);
+  lengths.report();
+}
+
 void rounds(Track& track, const Call& call) {
   const std::size_t element = call.bytes / call.count;
   const std::size_t most = round_bytes(track, call.bytes, 1) / element * element;
@@ -38,25 +58,86 @@ void rounds(Track& track, const Call& call) {
       });
 }
 
+// Bytes of a piece: some, so that members work at the same time, and none of less than what telling it costs.
+std::size_t chain_piece(const Call& call) {
+  constexpr std::size_t pieces = 8, least = 32 << 10;
+  return std::max(divide_up(call.bytes, pieces), least);
+}
+
+// Each member combines the result of the one below with its own operand, piece by piece.
+//
+//   member r   wait for piece k of r - 1   combine   post k   ...   meet
+void chain(Track& track, const Call& call) {
+  const std::size_t element = call.bytes / call.count, piece = chain_piece(call) / element;
+  const auto* own = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  const int below = track.rank() - 1;
+  for (std::size_t at = 0; at < call.count; at += piece) {
+    const std::size_t count = std::min(piece, call.count - at), offset = at * element;
+    if (below < 0) {
+      put(out + offset, own + offset, count * element);
+    } else {
+      track.wait_posted(below, track.tick() + 1);
+      const void* const operands[] = {track.recv_of(below) + offset, own + offset};
+      combine(call, out + offset, operands, count);
+    }
+    track.post_empty();
+  }
+  finish_direct(track);
+}
+
 // ---- estimates (costs.hpp), of the last member
 double slots_cost(const Shape& s, const Call& call) {
   return meeting_to_look(s) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
+double from_below_cost(const Shape& s, const Call& call, double ahead) {
+  return collecting(s, ahead) + copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+}
+double line_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, lines_ahead); }
+double below_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, slots_ahead); }
 double rounds_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 2);
   if (!s.crowded()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);
   return rounds_of(s, n) + copying(s, n, all) + folding(s, n * s.size, all);
 }
 
-template <Collective collective>
-constexpr Algorithm rows[] = {
-    {"slots", collective, fits_slot, slots_cost, slots, "payload in slots, everybody combines its own; up to 4 KiB"},
-    {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"},
-};
+double chain_cost(const Shape& s, const Call& call) {
+  const double n = in_bytes(call), one = folding(s, 2 * n, 2 * n * s.size);
+  if (s.crowded()) return exposing(s) + one + around(s);
+  const double pieces = std::max(1.0, double(divide_up(call.bytes, chain_piece(call))));
+  return exposing(s) + (one / pieces + line_within(s, s.size)) * (pieces + s.size - 1);
+}
+
+constexpr Algorithm line_row(Collective collective) {
+  return {
+      "line",    collective,        fits_line,
+      line_cost, from_below<Lines>, "payload in lines of deep rings, who has those below combines; up to 120 bytes"};
+}
+constexpr Algorithm below_row(Collective collective) {
+  return {"below",    collective,        fits_slot,
+          below_cost, from_below<Slots>, "payload in slots, who has those below combines; up to 4 KiB"};
+}
+constexpr Algorithm slots_row(Collective collective) {
+  return {"slots",    collective, fits_slot,
+          slots_cost, slots,      "payload in slots, all meet and combine their own; up to 4 KiB"};
+}
+constexpr Algorithm rounds_row(Collective collective) {
+  return {"rounds", collective, always, rounds_cost, rounds, "rounds of copy buffers, everybody combines its own"};
+}
+
+constexpr Algorithm of_scan[] = {
+    line_row(Collective::scan),
+    below_row(Collective::scan),
+    slots_row(Collective::scan),
+    rounds_row(Collective::scan),
+    {"chain", Collective::scan, always, chain_cost, chain,
+     "between user buffers: the result of the member below and our own operand", recv_buffers}};
+constexpr Algorithm of_exscan[] = {line_row(Collective::exscan), below_row(Collective::exscan),
+                                   slots_row(Collective::exscan), rounds_row(Collective::exscan)};
 
 }  // namespace
 
-std::span<const Algorithm> scan_rows() { return rows<Collective::scan>; }
-std::span<const Algorithm> exscan_rows() { return rows<Collective::exscan>; }
+std::span<const Algorithm> scan_rows() { return of_scan; }
+std::span<const Algorithm> exscan_rows() { return of_exscan; }
 
 }  // namespace nearfield::collectives

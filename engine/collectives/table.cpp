@@ -1,4 +1,4 @@
-#include "engine/collectives/pieces/rounds.hpp"
+#include "engine/collectives/pieces/gaps.hpp"
 
 namespace nearfield::collectives {
 
@@ -44,6 +44,7 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
     return true;
   }
   const Operation& op = operation(call.collective);
+  gather_gaps(track, call);
   Buffer send = exposed(track, call, op.gives, call.send, algorithm.share),
          recv = exposed(track, call, op.gets, call.recv, algorithm.share);
   if (!(algorithm.reach & send_buffers)) send.bytes = 0;
@@ -59,7 +60,9 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
       algorithm.share(track, call, int(ranks.begin), int(ranks.end));
     };
     // By reference: nothing is allocated, which could fail here alone.
-    return track.work_exposed(send, recv, in_place_at_root(track, call), parts, std::ref(work));
+    if (!track.work_exposed(send, recv, in_place_at_root(track, call), parts, std::ref(work))) return false;
+    scatter_gaps(track, call);
+    return true;
   }
   if (!track.meet_exposed(send, recv, in_place_at_root(track, call))) return false;
   algorithm.run(track, call);

@@ -222,22 +222,24 @@ void move_grid(std::byte* to, const std::byte* from, std::uint64_t bytes, const 
   }
 }
 
-}  // namespace
-
-void copy_alike(const Data& to, const Data& from) noexcept {
-  const View& view = from.view;
-  if (from.dense() || view.size == 0) return copy(to, from, 0, from.bytes);
-  // So many elements at a time that the runs find them in the cache.
+// `elements` whole elements of one layout, from place to place.
+void copy_elements(std::byte* to, const std::byte* from, const View& view, std::uint64_t elements) {
+  // So many at a time that the runs find them in the cache.
   constexpr std::uint64_t near = 16 << 10;
   const std::uint64_t each = std::max<std::uint64_t>(1, near / std::uint64_t(view.high - view.low));
-  const std::uint64_t elements = from.bytes / view.size;
   for (std::uint64_t e = 0; e < elements; e += each) {
     const std::int64_t at = std::int64_t(e) * view.extent;
     for (const Run* run = view.runs; run != view.runs + view.run_count; ++run)
-      move_grid(to.address + at + run->offset, from.address + at + run->offset, run->bytes,
+      move_grid(to + at + run->offset, from + at + run->offset, run->bytes,
                 {view.extent, std::min(each, elements - e), run->stride, run->count});
   }
 }
+
+bool same(const View& a, const View& b) {
+  return a.runs == b.runs && a.run_count == b.run_count && a.extent == b.extent;
+}
+
+}  // namespace
 
 void gather_runs(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
   move<true>(static_cast<std::byte*>(to), from, position, bytes);
@@ -250,6 +252,14 @@ void scatter_runs(const Data& to, std::uint64_t position, const void* from, std:
 void copy(const Data& to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
   if (from.dense()) return scatter(to, position, from.address + position, bytes);
   if (to.dense()) return gather(to.address + position, from, position, bytes);
+  if (const View& view = from.view; same(view, to.view) && view.size && position % view.size == 0) {
+    const std::uint64_t elements = bytes / view.size;
+    const std::int64_t at = std::int64_t(position / view.size) * view.extent;
+    copy_elements(to.address + at, from.address + at, view, elements);
+    position += elements * view.size;
+    bytes -= elements * view.size;
+    if (!bytes) return;
+  }
   Cursor source(from, position), target(to, position);
   while (bytes) {
     const std::uint64_t n = std::min({source.left(), target.left(), bytes});

@@ -97,7 +97,5 @@ inline void scatter(const Data& to, std::uint64_t position, const void* from, st
 }
 // The same bytes of both, in one pass.
 void copy(const Data& to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
-// All of it, between two places of whole elements of the same layout.
-void copy_alike(const Data& to, const Data& from) noexcept;
 
 }  // namespace nearfield::layout

@@ -155,11 +155,14 @@ std::size_t private_cache(const Cpus& cpus, const std::string& root) {
   return largest;
 }
 
+CpuSet cache_neighbors(const Cpus& cpus, const std::string& root) {
+  return read_list(last_list(cpus, root,
+                             {"cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
+                              "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}));
+}
+
 std::size_t cache_sharers(const Cpus& cpus, const std::string& root) {
-  return std::size_t(read_list(last_list(cpus, root,
-                                         {"cache/index1/shared_cpu_list", "cache/index2/shared_cpu_list",
-                                          "cache/index3/shared_cpu_list", "cache/index4/shared_cpu_list"}))
-                         .count());
+  return std::size_t(cache_neighbors(cpus, root).count());
 }
 
 int shared_package(const Cpus& cpus, const std::string& root) {

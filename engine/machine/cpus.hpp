@@ -27,6 +27,8 @@ std::size_t last_level_cache();  // bytes
 std::size_t private_cache(const Cpus& cpus, const std::string& root = "");
 // How many CPUs share its last-level cache; 0 where nothing is known.
 std::size_t cache_sharers(const Cpus& cpus, const std::string& root = "");
+// Those that share its last-level cache; none where nothing is known.
+CpuSet cache_neighbors(const Cpus& cpus, const std::string& root = "");
 // The first CPU of the last-level cache that serves all of our CPUs; -1 where they have several, or nothing is known.
 int shared_cache(const Cpus& cpus, const std::string& root = "");
 int shared_package(const Cpus& cpus, const std::string& root = "");  // the same of a package

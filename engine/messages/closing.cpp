@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "engine/messages/guard.hpp"
+#include "engine/messages/partitions.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -65,6 +66,16 @@ bool Messenger::is_closed(std::uint64_t context) {
   return knows(closed_, context);
 }
 
+void Messenger::enter(Link& partitioned) {
+  const Guard guard(*this);
+  partitioned_.push(partitioned);
+}
+
+void Messenger::leave(Link& partitioned) {
+  const Guard guard(*this);
+  partitioned.remove();
+}
+
 // Whether all has been done; a withdrawal may find no room.
 bool Messenger::end_context(std::uint64_t context) {
   auto is_in = [context](const Entry& entry) { return entry.envelope.context == context; };
@@ -85,6 +96,10 @@ bool Messenger::end_context(std::uint64_t context) {
   };
   for (Out& out : out_) end_sends(out.waiting);
   end_sends(sending_);
+  for (Link* link = partitioned_.next; link != &partitioned_; link = link->next) {
+    auto& pair = *static_cast<Partitioned*>(link->owner);
+    if (pair.close_with(context)) ended &= end_context(pair.context());
+  }
   return ended;
 }
 

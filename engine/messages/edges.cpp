@@ -6,7 +6,6 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint64_t with_record = 1024;  // what travels with its record, and takes no copy buffer
 constexpr std::uint64_t short_bytes = 4096;  // as a rule these leave at once: no request is under way while we receive
 
 void start(const Partners& partners, Request& request, bool sends, const Edge& edge, Mode mode = Mode::standard) {
@@ -60,10 +59,9 @@ void Edges::copy_aside() {
 }
 
 void Edges::prepare(bool to_overlap) {
-  bool all_short = true;
-  for (const Edge& edge : sends) all_short &= edge.data.bytes <= short_bytes;
+  for (const Edge& edge : sends) all_short_ &= edge.data.bytes <= short_bytes;
   later_.reserve(sends.size());
-  if (!all_short || to_overlap) requests_ = std::make_unique<Request[]>(sends.size() + receives.size());
+  if (!all_short_ || to_overlap) requests_ = std::make_unique<Request[]>(sends.size() + receives.size());
 }
 
 Trouble Edges::run() {
@@ -77,13 +75,23 @@ Trouble Edges::run() {
 
 void Edges::start() {
   exchange_with_ourselves();
-  all_later();
+  if (all_short_) send_at_once();
+  else all_later();
   try {
     post();
   } catch (...) {
     abandon();
     throw;
   }
+}
+
+void Edges::renew() {
+  used_ = 0;
+  later_.clear();
+  trouble_ = Trouble::none;
+  if (!aside_) return;
+  aside_.reset();
+  sends.clear();
 }
 
 bool Edges::complete() const {
@@ -107,9 +115,9 @@ bool Edges::involves(int member) const {
 
 // The n-th edge to ourselves is received as our n-th one from ourselves with the same tag.
 void Edges::exchange_with_ourselves() {
-  auto ours = [&](const Edge& edge, int tag) { return edge.partner == partners_.me && edge.tag == tag; };
+  auto ours = [&](const Edge& edge, int tag) { return partners_.is_us(edge.partner) && edge.tag == tag; };
   for (auto from = sends.begin(); from != sends.end(); ++from) {
-    if (from->partner != partners_.me) continue;
+    if (!partners_.is_us(from->partner)) continue;
     auto n = std::count_if(sends.begin(), from, [&](const Edge& before) { return ours(before, from->tag); });
     const auto to = std::find_if(receives.begin(), receives.end(),
                                  [&](const Edge& edge) { return ours(edge, from->tag) && n-- == 0; });
@@ -121,18 +129,25 @@ void Edges::exchange_with_ourselves() {
 
 void Edges::all_later() {
   for (std::size_t i = 0; i < sends.size(); ++i)
-    if (sends[i].partner != partners_.me && sends[i].data.bytes) later_.push_back(i);
+    if (!partners_.is_us(sends[i].partner) && sends[i].data.bytes) later_.push_back(i);
+}
+
+// Behind a receiver that is slower senders that need nothing of it would fill its copy buffers with whole calls: 16 KiB
+// took 8 us so, 1.4 with senders that wait until they are met.
+bool Edges::waits_to_be_met(const Edge& edge) const {
+  Messenger& messenger = partners_.messenger;
+  return one_way && edge.data.bytes > messenger.in_record() && !messenger.node().policy().crowded;
 }
 
 // Whether all have left.
 bool Edges::send_at_once() {
   for (std::size_t i = 0; i < sends.size(); ++i) {
     const Edge& edge = sends[i];
-    if (edge.partner == partners_.me || !edge.data.bytes) continue;
+    if (partners_.is_us(edge.partner) || !edge.data.bytes) continue;
     const Envelope envelope{partners_.context, partners_.me, edge.tag};
     // What follows a message that has to wait waits as well, or it would overtake it.
     const auto waits = [&](std::size_t before) { return sends[before].partner == edge.partner; };
-    if ((one_way && edge.data.bytes > with_record) || std::any_of(later_.begin(), later_.end(), waits) ||
+    if (waits_to_be_met(edge) || std::any_of(later_.begin(), later_.end(), waits) ||
         !partners_.messenger.send_at_once(partners_.members[std::size_t(edge.partner)], envelope, edge.data))
       later_.push_back(i);
   }
@@ -141,13 +156,10 @@ bool Edges::send_at_once() {
 
 void Edges::post() {
   for (const Edge& edge : receives)
-    if (edge.partner != partners_.me && edge.data.bytes) messages::start(partners_, requests_[used_++], false, edge);
-  // Behind a receiver that is slower senders that need nothing of it would fill its copy buffers with whole calls: 16
-  // KiB took 8 us so, 1.4 with senders that wait until they are met.
-  const bool waits = one_way && !partners_.messenger.node().policy().crowded;
+    if (!partners_.is_us(edge.partner) && edge.data.bytes) messages::start(partners_, requests_[used_++], false, edge);
   for (const std::size_t i : later_)
     messages::start(partners_, requests_[used_++], true, sends[i],
-                    waits && sends[i].data.bytes > with_record ? Mode::synchronous : Mode::standard);
+                    waits_to_be_met(sends[i]) ? Mode::synchronous : Mode::standard);
 }
 
 void Edges::run_by_requests() {
@@ -167,14 +179,21 @@ void Edges::run_by_requests() {
 void Edges::run_one_by_one() {
   for (const std::size_t i : later_) transfer(partners_, true, sends[i], trouble_);
   for (const Edge& edge : receives)
-    if (edge.partner != partners_.me && edge.data.bytes) transfer(partners_, false, edge, trouble_);
+    if (!partners_.is_us(edge.partner) && edge.data.bytes) transfer(partners_, false, edge, trouble_);
+}
+
+void Edges::refuse() {
+  messages::refuse(partners_, [&](bool to_send, VisitEdge visit) {
+    for (const Edge& edge : to_send && !aside_ && !sends.empty() ? sends : receives)
+      if (edge.data.bytes) visit(edge.partner, edge.tag);
+  });
 }
 
 void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each) {
   Trouble trouble = Trouble::none;
   for (const bool sends : {true, false})
     each(sends, [&](int partner, int tag) {
-      if (partner != partners.me) transfer(partners, sends, {partner, tag, {}}, trouble);
+      if (!partners.is_us(partner)) transfer(partners, sends, {partner, tag, {}}, trouble);
     });
 }
 

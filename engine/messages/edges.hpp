@@ -31,13 +31,16 @@
 
 namespace nearfield::messages {
 
-// Who exchanges: rank to member of the messenger, and the rank that we are.
+// Who exchanges: rank to member of the messenger, and the rank that we are. `across`: they are of another group, in
+// which we are none; our rank in our own is what they know us by.
 struct Partners {
   Messenger& messenger;
   std::span<const int> members;
   int me;
   std::uint64_t context;
+  bool across = false;
   int count() const { return int(members.size()); }
+  bool is_us(int partner) const { return partner == me && !across; }
 };
 
 struct Edge {
@@ -75,6 +78,10 @@ class Edges {
 
   // The same, to be progressed by whoever progresses the messenger. pre: prepare(true).
   void start();
+  // Before it is started once more. In place, what is sent has to be copied aside again. pre: it is complete.
+  void renew();
+  // Instead of a start, without memory for it: as refuse() below.
+  void refuse();
   bool complete() const;
   Trouble outcome();  // once complete
   void abandon();     // nothing is under way any more
@@ -84,6 +91,7 @@ class Edges {
 
  private:
   void exchange_with_ourselves();
+  bool waits_to_be_met(const Edge& edge) const;
   bool send_at_once();
   void all_later();
   void post();
@@ -92,7 +100,8 @@ class Edges {
 
   const Partners partners_;
   std::pmr::vector<std::size_t> later_{&memory_};  // sends that could not leave at once
-  std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short
+  bool all_short_ = true;                          // all sends
+  std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short and nothing overlaps
   std::size_t used_ = 0;                           // of these
   Trouble trouble_ = Trouble::none;
   std::optional<memory::Temporary> aside_;

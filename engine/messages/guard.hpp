@@ -5,35 +5,41 @@
 namespace nearfield::messages {
 
 struct Messenger::Guard {
-  explicit Guard(Messenger& messenger) : lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
+  explicit Guard(Messenger& messenger)
+      : messenger_(messenger), lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
     if (threaded_) lock_.lock();
   }
   Guard(Messenger& messenger, std::try_to_lock_t)
-      : lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
+      : messenger_(messenger), lock_(messenger.lock_, std::defer_lock), threaded_(messenger.threaded_) {
     if (threaded_) owns_ = lock_.try_lock();
   }
   // The caller holds the lock, and keeps it.
   enum Held { held };
-  Guard(Messenger& messenger, Held) : lock_(messenger.lock_, std::defer_lock), threaded_(false) {}
+  Guard(Messenger& messenger, Held)
+      : messenger_(messenger), lock_(messenger.lock_, std::defer_lock), threaded_(false) {}
+  ~Guard() {
+    if (stands_in_) messenger_.standing_in_ = false;
+  }
+  Guard(const Guard&) = delete;
+  // What is done under it is no thread's of the program: it may not ask elsewhere. pre: owns().
+  void stand_in() { messenger_.standing_in_ = stands_in_ = true; }
   bool owns() const { return owns_; }
   // While bytes are copied: the request in question is marked busy and nobody else touches it.
   void let_go() {
-    if (threaded_) lock_.unlock();
+    if (!threaded_) return;
+    if (stands_in_) messenger_.standing_in_ = false;
+    lock_.unlock();
   }
   void take() {
-    if (threaded_) lock_.lock();
+    if (!threaded_) return;
+    lock_.lock();
+    if (stands_in_) messenger_.standing_in_ = true;
   }
 
  private:
+  Messenger& messenger_;
   std::unique_lock<std::mutex> lock_;
-  bool threaded_, owns_ = true;
-};
-
-// While a step is a stand-in's: it may not ask elsewhere.
-struct Messenger::StandingIn {
-  explicit StandingIn(Messenger& messenger) : messenger(messenger) { messenger.standing_in_ = true; }
-  ~StandingIn() { messenger.standing_in_ = false; }
-  Messenger& messenger;
+  bool threaded_, owns_ = true, stands_in_ = false;
 };
 
 }  // namespace nearfield::messages

@@ -5,6 +5,7 @@
 
 #include "engine/messages/fastbox_room.hpp"
 #include "engine/messages/guard.hpp"
+#include "engine/messages/roads.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -43,18 +44,11 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
     m->out_[std::size_t((m->me_ + behind) % m->members_)].without_box = true;
   m->buffers_ = &m->node_.copy_buffers();
   m->lent_.resize(std::max<std::size_t>(m->buffers_->span() / memory::CopyBuffers::unit, 1));
-  // Where ranks share CPUs nothing else comes near one copy: staged messages need a turn of both for every few buffers.
   const Settings& settings = m->node_.settings();
   const bool crowded = m->node_.policy().crowded, automatic = settings.protocol == Protocol::automatic;
-  // What fits its private cache beside other data loses more when the program writes it again than a second copy costs.
-  m->copied_always_ = settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
-                      : !automatic                                ? 0
-                      : crowded                                   ? settings.eager_bytes
-                                                                  : std::uint64_t(m->node_.machine().own / 4);
-  constexpr std::uint64_t short_copy = 1024;  // costs less than a second line to look at
-  // Ranks that share CPUs share private caches: there the small ring of the pair is at hand.
-  const bool by_buffers = (automatic && !crowded) || settings.protocol == Protocol::copy_buffers;
-  m->in_record_ = by_buffers ? std::min(settings.eager_bytes, short_copy) : settings.eager_bytes;
+  const Limits limits = messages::limits(settings, crowded, m->node_.machine().own);
+  m->in_record_ = limits.in_record;
+  m->copied_always_ = limits.copied_always;
   m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);

@@ -22,6 +22,8 @@ namespace nearfield::messages {
 
 using reach::Peer;
 
+struct Partitions;
+
 struct Counts {
   std::uint64_t cells = 0, fastbox = 0, direct = 0, by_calls = 0, staged = 0;  // messages sent (large ones: received)
   std::uint64_t unexpected = 0, bytes = 0;
@@ -40,7 +42,23 @@ class Messenger final : public waiting::Source {
   // ---- sends. `member` is the destination in the base team, envelope.source our rank in the communicator.
   // True when the message is on its way and nothing of `data` is needed any more.
   bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
+  // Bytes up to which a message travels with its record, and takes no copy buffer.
+  std::uint64_t in_record() const { return in_record_; }
   void start(Request& request);  // a send or a receive with its fields filled in; completes later
+  void forget(Follower& follower);
+  // Under the lock: `note()`, and then it is asked in every poll.
+  void stall(Stalled& stalled, FunctionRef<void()> note);
+  void unstall(Stalled& stalled);
+  // If it sleeps in a wait for messages it looks again.
+  void ring(int member) { wake(member); }
+  void ring_ourselves() { wake(me_); }
+  std::byte* base(int member) const { return base_[std::size_t(member)]; }
+  // Receives that look into memory of their senders: while there are any, naps are short.
+  void count_watchers(int more) { watchers_.fetch_add(more, std::memory_order_relaxed); }
+  // partitions.hpp: a board in our segment, zeroed, 0: there is no room. It goes back when the receiver is through with
+  // so many starts.
+  std::uint64_t new_board(const Partitions& partitions);
+  void retire_board(std::uint64_t board, std::uint64_t starts);
   void wait(Request& request);
 
   // A receive that is matched already.
@@ -73,6 +91,11 @@ class Messenger final : public waiting::Source {
   enum class Did { moved, waits, nothing_to_do };
   Did stand_in(FunctionRef<bool()> back);
   Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
+  // ---- while the rank computes, and another thread helps (helper.hpp). pre: threaded()
+  bool help();  // as poll()
+  // Between these two whoever sends to us rings the word.
+  Atomic<std::uint32_t>& begin_nap();
+  void end_nap();
   // Until `done()`. `awaited(member)`: whether that member's death ends the wait. `also()` is called beside polls.
   void wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
                   const char* doing);
@@ -84,6 +107,10 @@ class Messenger final : public waiting::Source {
 
   // Runs of a layout where peers can read them.
   layout::View share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep);
+
+  // partitions.hpp: those that are closed with a context of another name
+  void enter(Link& partitioned);
+  void leave(Link& partitioned);
 
   // closing.cpp: a context in which nothing is sent or matched any more, here and at all members (a communicator that
   // was revoked). Requests in it end by Trouble::closed.
@@ -102,10 +129,12 @@ class Messenger final : public waiting::Source {
 
  private:
   explicit Messenger(team::Team& base);
-  bool busy_locked() const { return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size(); }
+  bool busy_locked() const {
+    return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size() || due_ ||
+           !stalled_.empty() || watchers_.load(std::memory_order_relaxed) > 0;
+  }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
-  struct StandingIn;
   struct Out {
     FastboxWriter box;
     std::uint32_t talked = 0;
@@ -157,6 +186,8 @@ class Messenger final : public waiting::Source {
   void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
                     std::uint64_t bytes);
   void complete(Request& request);
+  void start_locked(Request& request, Guard& guard);
+  void follow(Guard& guard);
   void wake(int member);
   void summon(int member);
 
@@ -258,10 +289,15 @@ class Messenger final : public waiting::Source {
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
   std::size_t undecided_ = 0;  // unexpected messages
-  bool standing_in_ = false;   // the present step is a stand-in's
+  bool standing_in_ = false;   // the present step is a stand-in's, or the helper's
 
   Posted posted_;
   Unexpected unexpected_;
+  Follower* due_ = nullptr;
+  List stalled_;
+  std::atomic<int> watchers_{0};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> retired_boards_;  // and the starts of each
+  List partitioned_;                                                     // partitions.hpp
   std::vector<std::unique_ptr<Early>> spare_early_;
   List sending_, receiving_;
   std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks

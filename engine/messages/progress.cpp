@@ -119,13 +119,68 @@ bool Messenger::poll_locked(Guard& guard) {
     progress |= poll_queue();
   if (waiting_for_room_ || !receiving_.empty() || !sending_.empty() || !retired_.empty()) [[unlikely]]
     progress |= go_on(guard);
+  if (due_) [[unlikely]]
+    follow(guard);
+  for (Link* link = stalled_.next; link != &stalled_;) {
+    auto& stalled = *static_cast<Stalled*>(link->owner);
+    link = link->next;
+    if (!stalled.go_on()) continue;
+    stalled.stalled.remove();
+    progress = true;
+  }
   return progress;
+}
+
+void Messenger::follow(Guard& guard) {
+  while (Follower* const follower = due_) {
+    due_ = follower->next;
+    follower->follow([&](Request& request) { start_locked(request, guard); });
+  }
+}
+
+void Messenger::stall(Stalled& stalled, FunctionRef<void()> note) {
+  {
+    const Guard guard(*this);
+    note();
+    stalled.stalled.owner = &stalled;
+    if (!stalled.stalled.linked()) stalled_.push(stalled.stalled);
+  }
+  node_.progress.wake_assistant();
+}
+
+void Messenger::unstall(Stalled& stalled) {
+  const Guard guard(*this);
+  if (stalled.stalled.linked()) stalled.stalled.remove();
+}
+
+void Messenger::forget(Follower& follower) {
+  const Guard guard(*this);
+  for (Follower** at = &due_; *at; at = &(*at)->next)
+    if (*at == &follower) {
+      *at = follower.next;
+      return;
+    }
 }
 
 bool Messenger::poll() {
   Guard guard(*this, std::try_to_lock);
   return guard.owns() && poll_locked(guard);
 }
+
+bool Messenger::help() {
+  Guard guard(*this, std::try_to_lock);
+  if (!guard.owns()) return false;
+  guard.stand_in();
+  return poll_locked(guard);
+}
+
+Atomic<std::uint32_t>& Messenger::begin_nap() {
+  mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
+  look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
+  return mine_->bell;
+}
+
+void Messenger::end_nap() { mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
 
 void Messenger::lend() {
   if (!program_threads_.load(std::memory_order_relaxed)) threaded_.store(true, std::memory_order_relaxed);
@@ -143,7 +198,7 @@ Messenger::Did Messenger::stand_in(FunctionRef<bool()> back) {
   const std::lock_guard lock(lock_);
   if (back()) return Did::nothing_to_do;
   Guard guard(*this, Guard::held);
-  const StandingIn standing_in(*this);
+  guard.stand_in();
   if (poll_locked(guard)) return Did::moved;
   if (busy_locked()) return Did::waits;
   asleep_on(&mine_->summons);
@@ -194,11 +249,8 @@ struct Messenger::SleepHost : waiting::Waiter {
     return moved;
   }
   Atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
-  void before_sleep() {
-    messenger.mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
-    messenger.look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
-  }
-  void after_sleep() { messenger.mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
+  void before_sleep() { static_cast<void>(messenger.begin_nap()); }
+  void after_sleep() { messenger.end_nap(); }
   void inspect(std::uint64_t elapsed) {
     for (int r = 0; r < messenger.members_; ++r) {
       if (r == messenger.me_ || !awaited(r) || !messenger.peer_[r]->gone() || messenger.peer_[r]->left()) continue;

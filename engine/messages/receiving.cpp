@@ -1,6 +1,7 @@
 // What arrives: matched, delivered, or kept until its receive is posted.
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "engine/messages/guard.hpp"
 
@@ -15,7 +16,10 @@ std::uint64_t left_at_most(const memory::CopyBuffers& buffers) { return buffers.
 void Messenger::complete(Request& request) {
   if (request.takes_in) [[unlikely]]
     return taken_in(request);
+  Follower* const follower = request.follower;
   request.completed.store(true, std::memory_order_release);  // pairs with Request::complete
+  if (follower) [[unlikely]]
+    follower->next = std::exchange(due_, follower);
 }
 
 void Messenger::finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,

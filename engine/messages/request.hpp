@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/layout/layout.hpp"
 #include "engine/messages/matching.hpp"
 #include "engine/reach/noticeboard.hpp"
@@ -80,6 +81,26 @@ struct Elsewhere {
   ~Elsewhere() = default;
 };
 
+struct Request;
+
+// What could not go on, asked again in every poll, under the messenger's lock.
+struct Stalled {
+  virtual bool go_on() = 0;  // true: it need not be asked again
+  Link stalled;
+
+ protected:
+  ~Stalled() = default;
+};
+
+// Starts requests when another one is complete, within the poll that finds it so. Called under the messenger's lock.
+struct Follower {
+  virtual void follow(FunctionRef<void(Request&)> start) = 0;
+  Follower* next = nullptr;  // of those that are due
+
+ protected:
+  ~Follower() = default;
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
 struct Request : Entry {
   [[gnu::always_inline]] Request() {}
@@ -137,6 +158,7 @@ struct Request : Entry {
   bool sampled = false;            // sender: the costs of its present buffer are taken
   bool tells = false;              // sender: it is told of the match
   bool withdrawn = false;          // sender: it has asked for the message back
+  Follower* follower = nullptr;
   reach::Noticeboard::Slot* slot = nullptr;
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };

@@ -176,7 +176,16 @@ bool Messenger::dispatch(Request& request) {
 }
 
 void Messenger::start(Request& request) {
-  Guard guard(*this);
+  bool under_way;
+  {
+    Guard guard(*this);
+    start_locked(request, guard);
+    under_way = !request.complete();
+  }
+  if (under_way) node_.progress.wake_assistant();
+}
+
+void Messenger::start_locked(Request& request, Guard& guard) {
   request.reset();
   if (request.is_send) {
     Out& out = out_[request.member];
@@ -204,9 +213,14 @@ void Messenger::start(Request& request) {
 }
 
 void Messenger::start_matched(Request& request, Early& message) {
-  Guard guard(*this);
-  request.reset();
-  consume_now(message, request, guard);
+  bool under_way;
+  {
+    Guard guard(*this);
+    request.reset();
+    consume_now(message, request, guard);
+    under_way = !request.complete();
+  }
+  if (under_way) node_.progress.wake_assistant();
 }
 
 void Messenger::flush_waiting() {

@@ -1,9 +1,9 @@
 #include "engine/messages/stand_in.hpp"
 
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 
+#include "engine/messages/helper.hpp"
+#include "engine/messages/own_thread.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::messages {
@@ -42,23 +42,20 @@ bool StandIn::start() {
     return true;
   const std::lock_guard lock(starting_);
   if (started_.load(std::memory_order_relaxed)) return true;
-  auto body = [](void* self) -> void* {
-    static_cast<StandIn*>(self)->run();
-    return nullptr;
-  };
-  // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
-  const bool good = pthread_create(&thread, nullptr, body, this) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const bool good = start_own_thread<&StandIn::run>(thread, this);
   if (good) pthread_detach(thread);
   started_.store(good, std::memory_order_release);  // pairs with the first load
   return good;
 }
 
 bool StandIn::lend() {
+  if (helper_) {
+    lent_.fetch_add(1, std::memory_order_acq_rel);
+    helper_->count_away(1);
+    if (messenger_.node().progress.busy()) helper_->wake();
+    return true;
+  }
   if (dismissed_.load(std::memory_order_relaxed) || messenger_.members() < 2 || !start()) return false;
   if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();
   if (messenger_.node().progress.busy()) [[unlikely]] {
@@ -69,7 +66,8 @@ bool StandIn::lend() {
 }
 
 void StandIn::take_back() {
-  if (lent_.fetch_sub(1, std::memory_order_acq_rel) == 1) messenger_.take_back();
+  if (helper_) helper_->count_away(-1);
+  if (lent_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !helper_) messenger_.take_back();
 }
 
 }  // namespace nearfield::messages

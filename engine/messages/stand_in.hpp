@@ -10,7 +10,7 @@
 //
 // The word that is rung is `summons` in our Mailbox. The thread is started when the rank is lent for the
 // first time; programs that never lend it do not have it. It costs a rank nothing while nobody rings: the messenger
-// takes its lock only while the rank is lent.
+// takes its lock only while the rank is lent. Where there is a helper (helper.hpp) that one does its work.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -19,10 +19,14 @@
 
 namespace nearfield::messages {
 
+class Helper;
+
 class StandIn {
  public:
   // pre: neither this nor the messenger is ever destroyed once the rank has been lent.
   explicit StandIn(Messenger& messenger) : messenger_(messenger) {}
+  // From now on that thread does what this one would. Before the rank is first lent.
+  void leave_it_to(Helper& helper) { helper_ = &helper; }
   StandIn(const StandIn&) = delete;
 
   // By every thread that goes where it does not progress anything, each with a take_back() when it returns. False:
@@ -40,6 +44,7 @@ class StandIn {
   bool rank_is_back() const { return lent_.load(std::memory_order_acquire) == 0; }
 
   Messenger& messenger_;
+  Helper* helper_ = nullptr;
   std::atomic<std::uint32_t> lent_{0};  // threads that are elsewhere now
   std::atomic<bool> started_{false};
   std::atomic<bool> dismissed_{false};

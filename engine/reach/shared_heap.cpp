@@ -9,21 +9,18 @@
 namespace nearfield::reach {
 
 const SharedHeap* SharedHeap::find() {
-  static const SharedHeap* const found = []() -> const SharedHeap* {
-    auto* heap = new SharedHeap;
+  static SharedHeap heap;  // not allocated: MPI_Init asks, and must not fail for want of memory
+  static const bool is_there = [] {
     auto look_up = [](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));
       return function != nullptr;
     };
-    if (look_up(heap->current_, "nearfield_heap_current") && look_up(heap->descriptor_, "nearfield_heap_descriptor") &&
-        look_up(heap->contains_, "nearfield_heap_contains") && look_up(heap->on_fork_, "nearfield_heap_on_fork") &&
-        look_up(heap->place_, "nearfield_heap_place") && look_up(heap->stats_, "nearfield_heap_stats") &&
-        look_up(heap->pause_, "nearfield_heap_pause"))
-      return heap;
-    delete heap;
-    return nullptr;
+    return look_up(heap.current_, "nearfield_heap_current") && look_up(heap.descriptor_, "nearfield_heap_descriptor") &&
+           look_up(heap.contains_, "nearfield_heap_contains") && look_up(heap.on_fork_, "nearfield_heap_on_fork") &&
+           look_up(heap.place_, "nearfield_heap_place") && look_up(heap.stats_, "nearfield_heap_stats") &&
+           look_up(heap.pause_, "nearfield_heap_pause");
   }();
-  return found;
+  return is_there ? &heap : nullptr;
 }
 
 SharedHeap::View SharedHeap::current() const {

@@ -20,7 +20,7 @@
 
 #include "engine/machine/cpus.hpp"
 #include "engine/team/calibrating.hpp"
-#include "engine/team/team.hpp"
+#include "engine/team/founding.hpp"
 #include "engine/track/tracks.hpp"
 
 namespace nearfield::team {
@@ -40,19 +40,6 @@ struct MemberBlock {
 
 constexpr std::size_t offset_of_leader = (sizeof(MemberBlock) + line - 1) / line * line;
 constexpr int shifts = 32;  // lines at which blocks begin
-
-struct Hello {
-  reach::Card card;
-  std::uint64_t node;
-  std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
-  std::uint32_t protocol;
-  std::uint32_t enabled;
-  std::int64_t group;      // scheduling group
-  std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
-  std::int64_t package;    // the same of the package
-  std::uint64_t cpus[16];  // affinity mask
-  Calibrating::Told calibration;
-};
 
 int sharing(std::span<const Hello> hellos, int rank) {
   int members = 0;
@@ -107,7 +94,7 @@ constexpr std::uint64_t patience = 300'000'000;
 
 // Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
 // every segment is kept under its owner's identity, whenever it came.
-std::string swap_segments(Node& node, const std::vector<Hello>& hellos, int rank, MemberWords& mine,
+std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, MemberWords& mine,
                           Bootstrap& bootstrap) {
   std::string trouble;
   const std::uint64_t start = waiting::nanoseconds();
@@ -243,67 +230,83 @@ void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibr
   if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
 }
 
-Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
-  std::string trouble;
-  std::unique_ptr<Team> team;
-  std::size_t leader_offset = 0;
-  Hello mine{};
-  try {
-    team = prepare(node, rank, size, leader_offset, trouble);
-    mine.block = team->block_offset_;
-  } catch (const std::bad_alloc&) {
-    trouble = "out of memory";
-  }
-  Calibrating calibrating(node, mine.block ? rank : -1, size);
-  mine.calibration = calibrating.told();
-  mine.card = node.reach().card();
-  mine.node = node.node_id();
-  mine.protocol = protocol;
-  mine.enabled = node.settings().enabled;
-  mine.group = node.scheduling_group();
-  mine.cache = node.shared_cache();
-  mine.package = node.shared_package();
+std::unique_ptr<Team> Founding::prepare() try {
+  return Team::prepare(node_, rank_, size_, leader_offset_, trouble_);
+} catch (const std::bad_alloc&) {
+  trouble_ = "out of memory";
+  return nullptr;
+}
+
+Founding::Founding(Node& node, int rank, int size, bool together)
+    : node_(node),
+      rank_(rank),
+      size_(size),
+      team_(prepare()),
+      calibrating_(node, together && team_ && team_->block_offset_ ? rank : -1, size) {
+  mine_.block = team_ ? team_->block_offset_ : 0;
+  mine_.calibration = calibrating_.told();
+  mine_.card = node.reach().card();
+  mine_.node = node.node_id();
+  mine_.protocol = protocol;
+  mine_.enabled = node.settings().enabled;
+  mine_.group = node.scheduling_group();
+  mine_.cache = node.shared_cache();
+  mine_.package = node.shared_package();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
-    if (node.cpus().allowed.bits[cpu]) mine.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+    if (node.cpus().allowed.bits[cpu]) mine_.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+}
 
-  auto hellos = room_for<Hello>(size);
-  if (!bootstrap.allgather(&mine, hellos.data(), sizeof mine)) return Error{"the host's allgather failed"};
-
-  // Everything that decides whether we go on must be the same on all members, hence come from the hellos alone.
-  for (int r = 0; r < size; ++r) {
-    if (!hellos[r].enabled)
-      return Error{"Nearfield is switched off or has no shared memory in rank " + std::to_string(r)};
-    if (hellos[r].protocol != protocol)
-      return Error{"another version of Nearfield is loaded in rank " + std::to_string(r)};
-    if (hellos[r].node != hellos[0].node) return Error{"the members live on several nodes"};
+std::string Founding::judge(std::span<const Hello> hellos) const {
+  for (int r = 0; r < size_; ++r) {
+    if (!hellos[r].enabled) return "Nearfield is switched off or has no shared memory in rank " + std::to_string(r);
+    if (hellos[r].protocol != protocol) return "another version of Nearfield is loaded in rank " + std::to_string(r);
+    if (hellos[r].node != hellos[0].node) return "the members live on several nodes";
     if (!hellos[r].block)
-      return Error{"rank " + std::to_string(r) + " has no shared memory" + (trouble.empty() ? "" : ": " + trouble)};
+      return "rank " + std::to_string(r) + " has no shared memory" + (trouble_.empty() ? "" : ": " + trouble_);
   }
-  for (int r = 0; r < size; ++r)
+  for (int r = 0; r < size_; ++r)
     for (int s = 0; s < r; ++s)
-      if (!std::memcmp(hellos[r].card.address.name, hellos[s].card.address.name, sizeof mine.card.address.name))
-        return Error{"two members are one process"};
+      if (!std::memcmp(hellos[r].card.address.name, hellos[s].card.address.name, sizeof hellos[r].card.address.name))
+        return "two members are one process";
+  return {};
+}
 
+bool Founding::met_all(std::span<const Hello> hellos) const {
+  const std::lock_guard lock(node_.reach().mutex);
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && !node_.reach().find(hellos[r].card.address.identity())) return false;
+  return true;
+}
+
+bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   try {
-    trouble = swap_segments(node, hellos, rank, team->words(rank), bootstrap);
-    if (trouble.empty()) team->join(hellos.data(), leader_offset, calibrating);
+    if (bootstrap) trouble_ = swap_segments(node_, hellos, rank_, team_->words(rank_), *bootstrap);
+    else if (!met_all(hellos)) trouble_ = "its members have not met";
+    if (trouble_.empty()) team_->join(hellos.data(), leader_offset_, calibrating_);
   } catch (const std::bad_alloc&) {
-    trouble = "out of memory";
+    trouble_ = "out of memory";
   }
+  return trouble_.empty();
+}
+
+std::unique_ptr<Team> Founding::finish() {
+  const Plan& plan = team_->plan();
+  team_->shape_ = {size_,           plan.ranks_per_cpu, plan.meeting, plan.one_group != 0, plan.buffer_bytes,
+                   int(plan.group), int(plan.package),  plan.machine};
+  team_->track().join_tree();
+  return std::move(team_);
+}
+
+Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
+  Founding founding(node, rank, size, true);
+  auto hellos = room_for<Hello>(size);
+  if (!bootstrap.allgather(&founding.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
+  if (std::string why = founding.judge(hellos); !why.empty()) return Error{std::move(why)};
   constexpr std::uint32_t complete = 1;
-  const std::uint32_t agreed = bootstrap.all_and(trouble.empty() ? complete : 0);
-  if (!(agreed & complete)) return Error{trouble.empty() ? "another member could not map all segments" : trouble};
-  const Plan& plan = team->plan();
-  team->shape_ = {size,
-                  plan.ranks_per_cpu,
-                  plan.meeting,
-                  plan.one_group != 0,
-                  plan.buffer_bytes,
-                  int(plan.group),
-                  int(plan.package),
-                  plan.machine};
-  team->track().join_tree();
-  return team;
+  const bool joined = founding.join(hellos, &bootstrap);
+  const std::uint32_t agreed = bootstrap.all_and(joined ? complete : 0);
+  if (!(agreed & complete)) return Error{joined ? "another member could not map all segments" : founding.trouble()};
+  return founding.finish();
 }
 
 }  // namespace nearfield::team

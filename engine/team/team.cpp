@@ -47,13 +47,23 @@ void Team::close(std::unique_ptr<Team> team) {
   }
 }
 
+void Team::orphan() {
+  const std::lock_guard lock(node_.runner.mutex());  // bodies ask it, by any thread
+  abandoned = nullptr;
+  orphaned_ = true;
+}
+
 bool Team::revoked() const {
   return std::ranges::any_of(member_, [](const MemberWords* m) { return m->revoked.load(std::memory_order_acquire); });
 }
 
-void Team::break_off(const char* why, const std::string& doing) {
+void Team::break_off() noexcept {
   broken_off_.store(true, std::memory_order_relaxed);
   words(rank_).broken_off.store(1, std::memory_order_release);  // pairs with inspect
+}
+
+void Team::break_off(const char* why, const std::string& doing) {
+  break_off();
   throw Broken(std::string(why) + ", " + doing);
 }
 

@@ -64,7 +64,8 @@ class Team {
   static std::size_t block_bytes(bool leader, std::size_t annex_bytes);
   // What a member without a node does while the others create: everybody then gets an Error.
   static void decline(int size, Bootstrap& bootstrap);
-  // Local: others may still be inside their last call. The blocks are freed when everybody has closed.
+  // Local: others may still be inside their last call. The blocks are freed when everybody has closed. pre: no track is
+  // reserved.
   static void close(std::unique_ptr<Team> team);
   ~Team();
 
@@ -86,7 +87,6 @@ class Team {
   Track& track() const { return *track_; }
   Tracks& tracks() const { return *tracks_; }
 
-  void* owner = nullptr;  // whoever made it
   bool enabled = true;
   // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
   bool exact_bcast = true;
@@ -96,17 +96,22 @@ class Team {
   // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
   // next call. Throws Broken. `doing`: what we are in.
   [[noreturn]] void break_off(const char* why, const std::string& doing);
+  void break_off() noexcept;  // the same where nobody of ours is to be told
   // Ends all waits in this team, of every member, by Revoked. Local; others notice within some 50 ms.
   void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // pairs with revoked()
   bool revoked() const;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;
+  // Whoever made it has gone; operations that are planned stay. Nobody is asked any more.
+  void orphan();
+  bool orphaned() const { return orphaned_; }
   // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something.
   void inspect(const Track& track, bool (*lacking)(void*, int), void* context);
 
  private:
   Team(Node& node, int rank, int size);
+  friend class Founding;
   // create.cpp
   static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
                                        std::string& trouble);
@@ -119,8 +124,9 @@ class Team {
   std::byte* annex_ = nullptr;
   std::uint32_t ways_ = 0;
   std::vector<MemberWords*> member_;
-  std::vector<std::byte*> base_;         // segment of each member
-  std::vector<Peer*> peer_;              // nullptr for ourselves
+  std::vector<std::byte*> base_;  // segment of each member
+  std::vector<Peer*> peer_;       // nullptr for ourselves
+  bool orphaned_ = false;
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<Track> track_;

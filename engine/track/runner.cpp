@@ -1,5 +1,7 @@
 #include "engine/track/runner.hpp"
 
+#include <utility>
+
 #include "engine/reach/peers.hpp"
 
 namespace nearfield::team {
@@ -26,9 +28,11 @@ void Runner::start(Lane& lane) {
 }
 
 bool Runner::poll_all() {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
+  std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return false;  // another thread is at it
+  Lane* ended = nullptr;
   moved_ = false;
+  looks_ = lanes_.size() == 1 && patient_.load(std::memory_order_relaxed) ? 64 : 1;
   for (std::size_t i = 0; i < lanes_.size();) {
     Lane& lane = *lanes_[i];
     lane.fiber->resume();
@@ -41,8 +45,14 @@ bool Runner::poll_all() {
     lane.fiber = nullptr;
     lanes_.erase(lanes_.begin() + std::ptrdiff_t(i));
     count_.store(lanes_.size(), std::memory_order_relaxed);
+    if (!lane.has_afterwards) continue;
+    lane.next = ended;
+    ended = &lane;
   }
-  return moved_;
+  const bool moved = moved_;
+  lock.unlock();
+  while (ended) std::exchange(ended, ended->next)->afterwards();
+  return moved;
 }
 
 void Runner::asleep_on(Atomic<std::uint32_t>* word) {

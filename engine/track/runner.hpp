@@ -14,8 +14,12 @@ namespace nearfield::team {
 // Something whose body may be suspended.
 struct Lane {
   virtual void run() = 0;  // the body; must not throw
-  virtual void tell_awaited() = 0;
-  Fiber* fiber = nullptr;  // while it is under way
+  virtual void tell_awaited() {}
+  // After the body has ended, by whoever ran its last part, who does not hold the runner's lock: what issues others.
+  virtual void afterwards() {}
+  Fiber* fiber = nullptr;       // while it is under way
+  bool has_afterwards = false;  // else nobody looks at the lane again
+  Lane* next = nullptr;         // of those that have ended and have one
 
  protected:
   ~Lane() = default;
@@ -28,8 +32,8 @@ class Runner final : public waiting::Source {
 
   // Guards all lanes and what their bodies use, whichever thread runs them.
   std::mutex& mutex() { return mutex_; }
-  // Runs the lane's body up to its first suspension. Throws std::bad_alloc, and then nothing has been done.
-  // pre: the lock is held, and the lane is not under way.
+  // Runs the lane's body up to its first suspension; afterwards() is the caller's to call if it has ended. Throws
+  // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
 
   // ---- Source
@@ -38,6 +42,15 @@ class Runner final : public waiting::Source {
   void asleep_on(Atomic<std::uint32_t>* word) override;
   // By bodies: what they were suspended for has come.
   void note_progress() { moved_ = true; }
+  // How often one looks before others have a turn.
+  unsigned looks() const { return looks_; }
+  // While the calling thread waits for what a body does, and has a CPU of its own: a single one looks as often as a
+  // blocking call would.
+  struct Patience {
+    explicit Patience(Runner& runner) : runner(runner) { runner.patient_.store(true, std::memory_order_relaxed); }
+    ~Patience() { runner.patient_.store(false, std::memory_order_relaxed); }
+    Runner& runner;
+  };
 
  private:
   bool poll_all();
@@ -48,6 +61,8 @@ class Runner final : public waiting::Source {
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
   bool moved_ = false;
+  unsigned looks_ = 1;
+  std::atomic<bool> patient_{false};
 };
 
 }  // namespace nearfield::team

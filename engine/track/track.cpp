@@ -64,7 +64,12 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
-    if (flag(flag_context)) break;
+    bool there = flag(flag_context);
+    for (unsigned more = node_.runner.looks(); !there && more > 1; --more) {
+      processor::pause();
+      there = flag(flag_context);
+    }
+    if (there) break;
     if (i % looks != 0) continue;
     const std::uint64_t now = waiting::nanoseconds();
     if (start == 0) start = inspected = now;

@@ -2,6 +2,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
+#include <cstring>
+
 namespace nearfield::team {
 namespace {
 
@@ -11,57 +14,162 @@ struct FurtherWords {
   TrackGate gate[further];
 };
 
-FurtherWords& words_at(const Team& team, int member, std::uint64_t offset) {
-  return *reinterpret_cast<FurtherWords*>(team.segment_of(member) + offset);
+struct ReservedWords {
+  TrackWords track;
+  TrackGate gate;
+};
+
+template <class Words>
+Words& words_at(const Team& team, int member, std::uint64_t offset) {
+  return *reinterpret_cast<Words*>(team.segment_of(member) + offset);
+}
+
+// Offset of new words of ours, 0: no memory.
+template <class Words>
+std::size_t make_words(const Team& team) {
+  const auto offset = team.node().arena().allocate_zeroed(sizeof(Words), 4096);
+  if (!offset) return 0;
+  new (&words_at<Words>(team, team.rank(), *offset)) Words{};
+  return *offset;
 }
 
 }  // namespace
 
 Tracks::~Tracks() {
   if (words_) team_.node().arena().free(words_);
+  for (const Reserved& one : reserved_)
+    if (one.words) team_.node().arena().free(one.words);
+}
+
+std::unique_ptr<Tracks::Further> Tracks::make_lane(unsigned number) {
+  auto lane = std::make_unique<Further>(team_, number);
+  lane->tracks = this;
+  lane->track.prepare();
+  lane->track.join_tree();
+  return lane;
 }
 
 // Our own part. What fails leaves nothing behind but words that the next attempt uses.
 void Tracks::make() {
-  for (unsigned i = 0; i < further; ++i) {
-    if (lane_[i]) continue;
-    auto lane = std::make_unique<Further>(team_, i + 1);
-    lane->tracks = this;
-    lane->track.prepare();
-    lane->track.join_tree();
-    lane_[i] = std::move(lane);
-  }
+  for (unsigned i = 0; i < further; ++i)
+    if (!lane_[i]) lane_[i] = make_lane(i + 1);
   if (words_) return;
-  auto offset = team_.node().arena().allocate_zeroed(sizeof(FurtherWords), 4096);
-  if (!offset) throw std::bad_alloc();
-  words_ = *offset;
-  new (&words_at(team_, team_.rank(), words_)) FurtherWords{};
+  words_ = make_words<FurtherWords>(team_);
+  if (!words_) throw std::bad_alloc();
   team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // pairs with join
 }
 
 void Tracks::issue(Pending& pending) {
-  Runner& runner = team_.node().runner;
-  const std::lock_guard lock(runner.mutex());
-  if (!words_) make();
-  Further& lane = *lane_[issued_ % further];
+  Node& node = team_.node();
+  {
+    const std::lock_guard lock(node.runner.mutex());
+    if (!words_) make();
+    issue_locked(*lane_[issued_ % further], pending);
+    ++issued_;
+  }
+  if (node.runner.busy()) node.progress.wake_assistant();
+}
+
+void Tracks::issue_to(unsigned reserved, Pending& pending) {
+  Node& node = team_.node();
+  {
+    const std::lock_guard lock(node.runner.mutex());
+    issue_locked(*reserved_[reserved].lane, pending);
+  }
+  if (node.runner.busy()) node.progress.wake_assistant();
+}
+
+void Tracks::issue_locked(Further& lane, Pending& pending) {
   pending.next_ = nullptr;
+  pending.error_ = nullptr;
+  pending.completed_.store(false, std::memory_order_relaxed);
   if (lane.fiber) {
     lane.last->next_ = &pending;
     lane.last = &pending;
   } else {
     lane.first = lane.last = &pending;
-    runner.start(lane);
+    team_.node().runner.start(lane);
   }
-  ++issued_;
+}
+
+void Tracks::let_go(unsigned reserved) {
+  const std::lock_guard lock(team_.node().runner.mutex());
+  reserved_[reserved].in_use = false;
+}
+
+bool Tracks::any_reserved() {
+  const std::lock_guard lock(team_.node().runner.mutex());
+  return std::ranges::any_of(reserved_, &Reserved::in_use);
+}
+
+// Tells all members some numbers each, in the first track.
+void Tracks::meet(std::span<const std::uint64_t> mine,
+                  FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see) {
+  Track& first = team_.track();
+  const std::uint64_t seq = first.next_slot();
+  std::memcpy(first.reserve_slot(seq), mine.data(), mine.size_bytes());
+  first.publish_slot(seq, mine.size_bytes());
+  first.meet_slots(seq);
+  for (int r = 0; r < team_.size(); ++r)
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      std::uint64_t theirs;
+      std::memcpy(&theirs, first.slot(r, seq) + i * sizeof theirs, sizeof theirs);
+      see(r, i, theirs);
+    }
+}
+
+std::optional<unsigned> Tracks::reserve() {
+  std::mutex& mutex = team_.node().runner.mutex();
+  std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; the rest is not used again
+  std::size_t used = 0;
+  {
+    const std::lock_guard lock(mutex);
+    const std::size_t named = std::min(reserved_.size(), 64 * std::size(free));
+    for (std::size_t i = 0; i < named; ++i) free[i / 64] |= std::uint64_t{!reserved_[i].in_use} << i % 64;
+    used = (named + 63) / 64;  // equal on all
+  }
+  if (used) meet({free, used}, [&](int, std::size_t i, std::uint64_t theirs) { free[i] &= theirs; });
+  for (std::size_t i = 0; i < used; ++i) {
+    if (!free[i]) continue;
+    const auto again = unsigned(i * 64 + std::size_t(__builtin_ctzll(free[i])));
+    const std::lock_guard lock(mutex);
+    reserved_[again].in_use = true;
+    return again;
+  }
+  // Whoever lacks memory for anything of it tells 0, and all give it up.
+  Reserved made;
+  const auto number = unsigned(reserved_.size());
+  try {
+    const std::lock_guard lock(mutex);
+    reserved_.reserve(number + 1);
+    made.lane = make_lane(further + 1 + number);
+    made.words = make_words<ReservedWords>(team_);
+  } catch (const std::bad_alloc&) {
+  }
+  bool all = true;
+  const std::uint64_t ours = made.words;
+  meet({&ours, 1}, [&](int r, std::size_t, std::uint64_t theirs) {
+    all &= theirs != 0;
+    if (!all) return;
+    auto& words = words_at<ReservedWords>(team_, r, theirs);
+    if (made.lane) made.lane->track.place_words(r, &words.track);
+    if (made.lane && r == 0) made.lane->track.place_gate(&words.gate);
+  });
+  if (!all) {
+    if (made.words) team_.node().arena().free(made.words);
+    return std::nullopt;
+  }
+  made.lane->joined = made.in_use = true;
+  const std::lock_guard lock(mutex);
+  reserved_.push_back(std::move(made));
+  return number;
 }
 
 void Tracks::finish() {
   Node& node = team_.node();
   auto under_way = [&] {
     const std::lock_guard lock(node.runner.mutex());
-    for (const auto& lane : lane_)
-      if (lane && lane->fiber) return true;
-    return false;
+    return std::ranges::any_of(lane_, [](const auto& lane) { return lane && lane->fiber; });
   };
   // Without the host: this may be inside one of its calls.
   while (under_way()) {
@@ -73,12 +181,13 @@ void Tracks::finish() {
 void Tracks::join(Further& lane) {
   lane.track.suspend_by(lane.fiber);
   const Team& team = team_;
-  lane.track.place_words(team.rank(), &words_at(team, team.rank(), words_).track[lane.track.number() - 1]);
+  lane.track.place_words(team.rank(),
+                         &words_at<FurtherWords>(team, team.rank(), words_).track[lane.track.number() - 1]);
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
     lane.track.wait_until(told, [r](int m) { return m == r; });
-    FurtherWords& theirs = words_at(team, r, offset);
+    auto& theirs = words_at<FurtherWords>(team, r, offset);
     lane.track.place_words(r, &theirs.track[lane.track.number() - 1]);
     if (r == 0) lane.track.place_gate(&theirs.gate[lane.track.number() - 1]);
   }
@@ -92,6 +201,9 @@ void Tracks::Further::run() {
       track.suspend_by(fiber);
       if (!joined) tracks->join(*this);
       pending.run(track);
+    } catch (const std::bad_alloc&) {
+      track.team().break_off();  // the others are in it
+      pending.error_ = std::current_exception();
     } catch (...) {
       pending.error_ = std::current_exception();
     }

@@ -7,10 +7,24 @@
 //
 // The words of further tracks are made by the first operation that is issued. A member tells where its own lie
 // (MemberWords::tracks), and the body of that operation waits until all have told.
+//
+// Operations that are planned once and begun again and again are begun in any order, one member's another than the
+// next one's. So each has a track of its own, which the members reserve together:
+//
+//   member     meets the others, by a slot of the first track: which of the tracks that it has let go of may be used
+//              again; the lowest that all name is taken
+//              else meets them once more: where the words of a new one lie, 0: there is no memory for them, and nobody
+//              uses it
+//
+// What a member has let go of it has completed, so it neither reads nor writes words of it any more.
 #pragma once
 #include <atomic>
 #include <exception>
+#include <optional>
+#include <span>
+#include <vector>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/track/runner.hpp"
 #include "engine/track/track.hpp"
 
@@ -18,7 +32,7 @@ namespace nearfield::team {
 
 inline constexpr unsigned further = 2;  // tracks beside the first
 
-// One call. It has to stay until it is complete.
+// One call. It has to stay until it is complete, and may then be issued again.
 class Pending {
  public:
   bool complete() const { return completed_.load(std::memory_order_acquire); }  // pairs with Tracks' lanes
@@ -47,7 +61,16 @@ class Tracks {
   // Local: begins the next operation, or has it wait for the one before it in its track. Throws std::bad_alloc; then it
   // was not issued, and the members are no longer in step (Team::break_off).
   void issue(Pending& pending);
-  // Until nothing that we have issued is under way. Bounded, since bodies look for dead members.
+  // Collective, as a call of the first track: a track for one planned operation, by its number. None, on all members
+  // alike: one of them has no memory for it. Throws what waits throw.
+  std::optional<unsigned> reserve();
+  // Local: begins the next operation of that track. Throws std::bad_alloc as issue().
+  void issue_to(unsigned reserved, Pending& pending);
+  // Local. pre: nothing that we have issued to it is under way.
+  void let_go(unsigned reserved);
+  bool any_reserved();
+  // Until nothing of issue() is under way. Bounded, since bodies look for dead members, and all members have issued it.
+  // What is planned is not waited for: others may begin theirs only when we are through here.
   void finish();
 
  private:
@@ -61,12 +84,23 @@ class Tracks {
     Pending *first = nullptr, *last = nullptr;
   };
   void make();
+  std::unique_ptr<Further> make_lane(unsigned number);
+  void issue_locked(Further& lane, Pending& pending);
   void join(Further& lane);
+  // The tracks that are reserved or were, and where our words of each lie.
+  struct Reserved {
+    std::unique_ptr<Further> lane;
+    std::size_t words = 0;
+    bool in_use = false;
+  };
+  void meet(std::span<const std::uint64_t> mine,
+            FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see);
 
   Team& team_;
   std::uint64_t issued_ = 0;
   std::size_t words_ = 0;  // offset in our segment, 0: none yet
   std::unique_ptr<Further> lane_[further];
+  std::vector<Reserved> reserved_;  // under the runner's lock
 };
 
 }  // namespace nearfield::team

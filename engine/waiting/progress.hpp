@@ -6,11 +6,15 @@
 //
 // One list for all waits: of teams, of messages, for the host, and while teams are made.
 #pragma once
+#include <atomic>
 #include <cstddef>
 
 #include "engine/base/atomic.hpp"
 
 namespace nearfield::waiting {
+
+// Whether this thread is one of ours. Such threads keep ours going, but may not call the host.
+inline thread_local bool own_thread = false;
 
 // Something that is kept going.
 struct Source {
@@ -33,6 +37,15 @@ struct Foreign {
 
  protected:
   ~Foreign() = default;
+};
+
+// A thread that keeps everything of ours going while no other one waits (messages/helper.hpp).
+struct Assistant {
+  virtual void wake() = 0;       // something has begun
+  virtual void wait_ends() = 0;  // of whoever kept everything going so far
+
+ protected:
+  ~Assistant() = default;
 };
 
 class Progress {
@@ -72,7 +85,38 @@ class Progress {
     for (std::size_t i = 0; i < count_; ++i) source_[i]->asleep_on(word);
   }
 
+  // ---- the assistant; nullptr: there is none
+  void set_assistant(Assistant* assistant) {
+    assistant_.store(assistant, std::memory_order_release);
+  }  // pairs with the loads
+  void wake_assistant() {
+    if (Assistant* const assistant = assistant_.load(std::memory_order_acquire)) [[unlikely]]
+      assistant->wake();
+  }
+  bool attended() const { return attending_.load(std::memory_order_seq_cst) > 0; }
+  // While it is alive this thread keeps everything going, and the assistant need not.
+  class Attending {
+   public:
+    explicit Attending(Progress& progress)
+        : progress_(progress), assistant_(progress.assistant_.load(std::memory_order_acquire)) {
+      if (assistant_) [[unlikely]]
+        progress_.attending_.fetch_add(1, std::memory_order_relaxed);
+    }
+    ~Attending() {
+      if (!assistant_) [[likely]]
+        return;
+      if (progress_.attending_.fetch_sub(1, std::memory_order_seq_cst) == 1) assistant_->wait_ends();
+    }
+    Attending(const Attending&) = delete;
+
+   private:
+    Progress& progress_;
+    Assistant* const assistant_;
+  };
+
  private:
+  std::atomic<Assistant*> assistant_{nullptr};
+  std::atomic<int> attending_{0};  // threads
   Source* source_[most] = {};
   std::size_t count_ = 0;
   Foreign* host_ = nullptr;

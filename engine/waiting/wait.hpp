@@ -78,6 +78,7 @@ struct Waiter {
 
 template <class Flag, class AnyWaiter>
 [[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, AnyWaiter&& waiter) {
+  const Progress::Attending attending(waiter.others);
   const std::uint64_t start = nanoseconds();
   std::uint64_t next_inspection = start + 20'000'000;
   auto inspect = [&] {

@@ -17,6 +17,14 @@ struct form {
 
 extern const struct form messages, put, shared;
 
+/* What this rank has asked of MPI since it was set to 0. */
+extern struct traffic {
+  long long calls, bytes; /* sent or put */
+} traffic;
+
+/* Counts the bytes of lines that go to the neighbour on a side. */
+void count_lines(const struct block* block, int side, int count);
+
 enum { requests_of_exchange = 2 * SIDES };
 
 /* Sends to each neighbour the line along its side, and receives the halo beyond it. `count` of a side is 1, or 0 for an

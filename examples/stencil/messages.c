@@ -3,6 +3,13 @@
 
 #include "forms.h"
 
+struct traffic traffic;
+
+void count_lines(const struct block* block, int side, int count) {
+  int cells = side == NORTH || side == SOUTH ? block->own.columns : block->own.rows;
+  if (block->neighbour[side] != MPI_PROC_NULL) traffic.bytes += (long long)sizeof(double) * cells * count;
+}
+
 static const int whole_lines[SIDES] = {1, 1, 1, 1};
 
 void start_exchange(const struct block* block, const int count[SIDES], int now,
@@ -15,6 +22,8 @@ void start_exchange(const struct block* block, const int count[SIDES], int now,
   for (int side = 0; side < SIDES; ++side) /* the tag is the way it goes */
     MPI_Isend(field + inner(own, side), count[side], block->lines[side], block->neighbour[side], side, block->grid,
               &requests[SIDES + side]);
+  for (int side = 0; side < SIDES; ++side) count_lines(block, side, count[side]);
+  traffic.calls += 2 * SIDES;
 }
 
 static void* create(struct block* block) {
@@ -29,6 +38,7 @@ static void start(void* self, const struct block* block, int now) { start_exchan
 static void finish(void* self, const struct block* block, int now) {
   (void)block, (void)now;
   MPI_Waitall(requests_of_exchange, self, MPI_STATUSES_IGNORE);
+  ++traffic.calls;
 }
 
 static void destroy(void* self, struct block* block) {

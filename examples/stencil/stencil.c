@@ -15,8 +15,9 @@
        mpiexec -n 4 ./stencil --size 1000x600 --loops 500 --form put
 
    Without --form all run, one after the other. Prints the largest error against the exact solution of the scheme, a
-   checksum of the bits of the field, and per sweep the wall time of the slowest rank, the CPU time of all ranks, and
-   their time in MPI, waiting included, on average and at most. The first sweeps, which are not counted, warm up. */
+   checksum of the bits of the field, and per sweep the wall time of the slowest rank, the CPU time of all ranks,
+   their time in MPI, waiting included, on average and at most, and all ranks' calls and bytes sent or put. The first
+   sweeps, which are not counted, warm up. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -100,11 +101,12 @@ static int run(struct block* block, const struct form* form, int loops, uint64_t
   void* self = form->create(block);
   sweep(block, form, self, 0, warm_up);
   MPI_Barrier(block->grid);
+  traffic = (struct traffic){0, 0};
   double begin = MPI_Wtime();
   clock_t cpu = clock();
   double in_mpi = sweep(block, form, self, warm_up % 2, loops);
   double seconds = MPI_Wtime() - begin;
-  double spent[2] = {(double)(clock() - cpu) / CLOCKS_PER_SEC, in_mpi};
+  double spent[4] = {(double)(clock() - cpu) / CLOCKS_PER_SEC, in_mpi, traffic.calls, traffic.bytes};
 
   int sweeps = warm_up + loops, size, rank;
   const double* field = block->fields[sweeps % 2];
@@ -112,13 +114,14 @@ static int run(struct block* block, const struct form* form, int loops, uint64_t
   *sum = checksum(block, field);
   form->destroy(self, block);
   MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, block->grid);
-  MPI_Allreduce(MPI_IN_PLACE, spent, 2, MPI_DOUBLE, MPI_SUM, block->grid);
+  MPI_Allreduce(MPI_IN_PLACE, spent, 4, MPI_DOUBLE, MPI_SUM, block->grid);
   MPI_Comm_size(block->grid, &size);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank); /* those of `grid` may be in another order */
   if (rank == 0) {
     printf("form: %s\nerror: %.3e\nchecksum: %016" PRIx64 "\n", form->name, most[2], *sum);
     printf("seconds: %.9f\ncpu: %.9f\n", most[0] / loops, spent[0] / loops);
     printf("mpi: %.9f\nmpi_most: %.9f\n", spent[1] / size / loops, most[1] / loops);
+    printf("calls: %.1f\nbytes: %.1f\n", spent[2] / loops, spent[3] / loops);
   }
   return most[2] < 1e-14 + 1e-15 * sweeps; /* roundings add up; a stale halo is worse by far */
 }

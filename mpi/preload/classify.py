@@ -91,7 +91,7 @@ def own_names(path: Path) -> set[str]:
     found = set()
     for kind, words in re.findall(r"^(F|L|Y|YL|T|C|E)\(([^()]*)", path.read_text(), re.MULTILINE):
         words = [word.strip() for word in words.split(",")]
-        names = words[:2] if kind == "E" else [words[kind == "T"]]
+        names = [*words[:2], f"{words[0]}_init"] if kind in ("C", "E") else [words[kind == "T"]]
         found |= {*names, *(f"{name}_c" for name in names if kind in ("L", "YL", "C", "E"))}
     return found
 

@@ -11,9 +11,7 @@ namespace nearfield::mpi {
 // Around one call.
 class HostCall {
  public:
-  explicit HostCall(HostCalls& calls) : calls_(calls), start_(stats_on ? waiting::nanoseconds() : 0) {
-    if (calls.collective) last_algorithm = by_host;
-  }
+  explicit HostCall(HostCalls& calls) : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0) {}
   ~HostCall() {
     if (!start_) [[likely]]
       return;

@@ -66,4 +66,18 @@ int narrowed(int (*plain)(Narrow...), Lengths lengths, Otherwise otherwise, Argu
   return std::apply([&](const auto&... each) { return plain(each.get()...); }, all);
 }
 
+// large() of a call that may have one array, of a count for every member of the own group.
+template <class Large, class Plain, class... Arguments>
+int large_with_counts(Large large_form, Plain plain_form, const char* function, MPI_Comm comm, Arguments... arguments) {
+  if constexpr ((std::is_same_v<Arguments, const MPI_Count*> || ...)) {
+    if (large_form) return large_form(arguments...);
+    int own = 0;
+    Lengths lengths;
+    if (host.Comm_size(comm, &own) == MPI_SUCCESS) lengths.receives = std::size_t(own);
+    return narrowed(plain_form, lengths, [&] { return raise(comm, function, too_large); }, arguments...);
+  } else {
+    return large(large_form, plain_form, function, comm, arguments...);
+  }
+}
+
 }  // namespace nearfield::mpi

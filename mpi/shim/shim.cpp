@@ -6,7 +6,7 @@
 //   MPI_Finalize   host.Finalize, which lets attributes of MPI_COMM_SELF go: the program's callbacks, which may still
 //                    communicate, then ours: end_of_program. Statistics, what has been sent arrives, the node leaves;
 //                    from here on a stand-in serves others, since the host may still wait for them
-//                  dismisses the stand-in; the segment stays until the process goes
+//                  dismisses the stand-in and the helper; the segment stays until the process goes
 #include <unistd.h>
 
 #include <algorithm>
@@ -185,6 +185,8 @@ int Finalize() {
   end_of_program();  // where the host has not called it
   if (lent_at_the_end) StandIn::take_back();
   if (the_stand_in) the_stand_in->dismiss();
+  keep_message_counts();
+  if (the_helper) the_helper->stop();  // until here it has served others, as a stand-in does
   the_messenger = nullptr;
   return code;
 }
@@ -211,7 +213,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
   if (state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
-    team->tracks().finish();  // what is under way was chosen before
+    team->tracks().finish();  // what has been issued was chosen before
     (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
       if (chooser) chooser->override_with(algorithm);

@@ -3,12 +3,16 @@
 // it inside of one: here are those of messages and collectives, in blocking.hpp all others. They nest, and several
 // threads may have one each: the rank is back when all have ended.
 #pragma once
+#include "engine/messages/helper.hpp"
 #include "engine/messages/stand_in.hpp"
 
 namespace nearfield::mpi {
 
 // Made with the messenger; nullptr: the host carries all messages. Never destroyed, as the messenger.
 extern messages::StandIn* the_stand_in;
+
+// With NEARFIELD_PROGRESS=thread, from MPI_Init to the end of MPI_Finalize; else nullptr. Never destroyed.
+extern messages::Helper* the_helper;
 
 // Receives from anybody that wait for messages of ours or of the host's, in communicators that span nodes
 // (messages/crossing.hpp). While the rank is in the host nobody looks for them there, so they are posted there before.

@@ -8,34 +8,26 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <string_view>
 
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {
 
-bool stats_on = false;
+std::atomic<bool> counts_are_kept{false};
 std::atomic<std::uint64_t> host_messages{0};
 OneSidedCounts one_sided_counts;
 
 namespace {
 
 Tally tallies[collectives::operation_count];
+messages::Counts last_message_counts;
 HostCalls* first_calls;  // by name, from the last on that was entered
 std::mutex entering;
-
-bool is_collective(std::string_view name) {
-  for (const std::string_view one :
-       {"MPI_Allgatherv", "MPI_Gatherv", "MPI_Scatterv", "MPI_Reduce_scatter", "MPI_Neighbor_"})
-    if (name.starts_with(one)) return true;
-  return false;
-}
 
 void enter_locked(HostCalls& calls, const char* name) {
   if (calls.name) return;
   calls.name = name;
-  calls.collective = is_collective(name);
   calls.next = first_calls;
   first_calls = &calls;
 }
@@ -56,6 +48,25 @@ HostCalls& host_calls(const char* name) {
   return *calls;
 }
 
+HostTotals host_totals() {
+  const std::lock_guard lock(entering);
+  HostTotals all;
+  for (const HostCalls* calls = first_calls; calls; calls = calls->next) {
+    all.calls += calls->calls.load(std::memory_order_relaxed);
+    all.nanoseconds += calls->nanoseconds.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+void begin_counting() { counts_are_kept.store(true, std::memory_order_relaxed); }
+
+messages::Counts message_counts() {
+  const messages::Messenger* const messenger = the_messenger;
+  return messenger ? messenger->counts() : last_message_counts;
+}
+
+void keep_message_counts() { last_message_counts = message_counts(); }
+
 const char* name(Reason reason) {
   static constexpr const char* names[] = {
       "communicator not on one node", "switched off", "argument", "datatype", "user-defined operator", "no algorithm",
@@ -65,6 +76,13 @@ const char* name(Reason reason) {
 }
 
 Tally& tally(collectives::Collective collective) { return tallies[std::size_t(collective)]; }
+
+void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start) {
+  Tally& t = tally(collective);
+  t.calls.fetch_add(1, std::memory_order_relaxed);
+  t.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (start) t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+}
 
 std::string window_rows() {
   const auto count = [](const std::atomic<std::uint64_t>& one) {
@@ -168,7 +186,7 @@ void print_stats(int rank, int size) {
                   double(calls->nanoseconds.load(std::memory_order_relaxed)) * 1e-9, n);
     text += line;
   }
-  const messages::Counts counts = the_messenger ? the_messenger->counts() : messages::Counts{};
+  const messages::Counts counts = message_counts();
   const std::uint64_t sent = counts.fastbox + counts.cells, to_host = host_messages.load(std::memory_order_relaxed);
   if (sent || to_host) {
     std::snprintf(

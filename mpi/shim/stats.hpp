@@ -1,11 +1,13 @@
-// Statistics per operation, kept when NEARFIELD_STATS is on, printed at MPI_Finalize: what we carried, what the host
-// did, and why it was the host (law 5 of docs/architecture.md). Threads count at the same time, in no order; whoever
-// counts looks at stats_on first, which never changes once MPI is up.
+// Statistics per operation: what we carried, what the host did, and why it was the host (law 5 of
+// docs/architecture.md). They are kept, and printed at MPI_Finalize, when NEARFIELD_STATS is on, and kept from when a
+// tool asks for a performance variable (mpi/shim/tools). Threads count at the same time, in no order; whoever counts
+// looks at counting() first, which never turns off again. A call that began before it was on has no time.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 #include "engine/collectives/call.hpp"
+#include "engine/messages/messenger.hpp"
 
 namespace nearfield::mpi {
 
@@ -17,8 +19,12 @@ struct Tally {
   std::atomic<std::uint64_t> host[std::size_t(Reason::count)];
 };
 
-extern bool stats_on;
+extern std::atomic<bool> counts_are_kept;
+inline bool counting() { return counts_are_kept.load(std::memory_order_relaxed); }
+void begin_counting();
 Tally& tally(collectives::Collective collective);
+// A call of ours that began at `start` (0: before we counted) and has ended; pre: counting().
+void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start);
 
 // What served this thread's last collective: an algorithm's name, "messages", or `by_host` itself.
 inline constexpr const char by_host[] = "host";
@@ -27,16 +33,19 @@ extern thread_local const char* last_algorithm;
 // Calls of a function that the host serves always.
 struct HostCalls {
   const char* name = nullptr;
-  bool collective = false;
   std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
   HostCalls* next = nullptr;
 };
 void enter(HostCalls& calls, const char* name);  // in the table, once
 HostCalls& host_calls(const char* name);         // by a name that stays where it is; enters it if need be
+struct HostTotals {
+  std::uint64_t calls = 0, nanoseconds = 0;
+};
+HostTotals host_totals();  // of all that are entered
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
 inline void count_host_message() {
-  if (stats_on) [[unlikely]]
+  if (counting()) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }
 // Windows that were made, and what is done with those of ours.
@@ -50,11 +59,14 @@ inline void count_window(WhoseWindow whose) {
   one_sided_counts.windows[std::size_t(whose)].fetch_add(1, std::memory_order_relaxed);
 }
 inline void count_one_sided(std::atomic<std::uint64_t>& kind, std::uint64_t bytes) {
-  if (!stats_on) [[likely]]
+  if (!counting()) [[likely]]
     return;
   kind.fetch_add(1, std::memory_order_relaxed);
   one_sided_counts.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
+// What the messenger has counted, always and from MPI_Init on; after MPI_Finalize, what it had counted then.
+messages::Counts message_counts();
+void keep_message_counts();  // before the messenger is taken away
 void print_stats(int rank, int size);
 
 }  // namespace nearfield::mpi

@@ -3,7 +3,10 @@
 import itertools
 import json
 import os
+import re
+import shutil
 import subprocess
+import sys
 import time
 import tomllib
 from pathlib import Path
@@ -12,12 +15,14 @@ import pytest
 
 from nearfield import apps
 from nearfield import bench as benchmarks
+from nearfield import explain as explaining
 from nearfield.bench import parse_sizes, run_bench
+from nearfield.hosts import bound
 from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
 from nearfield.libraries import program
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.summary import cells_of, pairs
-from tests.mpi.jobs import HOSTS, ROOT, hosts, python_of
+from tests.mpi.jobs import HOSTS, ROOT, hosts, launch, python_of
 
 COMMAND = str(ROOT / ".venv/bin/nearfield")
 
@@ -147,7 +152,10 @@ def test_the_command_knows_every_operation() -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_the_floor_gives_the_hosts_results(tmp_path: Path, ranks: int) -> None:
     # The worker ends the job where they differ. 20000 is no whole number of chunks, 4 bytes are an int to add.
-    operations = OPERATIONS.removesuffix(",scan,exscan") + ",latency,bibw,sendrecv,halo"
+    operations = (
+        OPERATIONS.replace(",reduce_scatter,", ",").removesuffix(",scan,exscan")
+        + ",latency,bibw,sendrecv,halo"
+    )
     rows, shown = bench(tmp_path, "--op", operations, "--sizes", "4,20000", "--ranks", str(ranks), "--floor")
     bodies = {row["algorithm"].split("-")[0] for row in rows if row["mode"] == "floor"}
     assert {(row["op"], row["bytes"]) for row in rows if row["mode"] == "floor"} == {
@@ -257,6 +265,11 @@ def expect_cells(rows: list[dict], cells: set[tuple[str, str]], about: dict) -> 
         assert {(row["form"], row["host"]) for row in found} == cells and len(found) == len(cells)
     for row in rows:
         assert row.items() >= about.items() and all(row[key] > 0 for key in APP_FIGURES), row
+        for key in (*APP_FIGURES, "share"):
+            assert row[f"{key}_lower"] <= row[key] <= row[f"{key}_upper"], row
+        assert 0 < row["share"] < 1 and row["calls"] > 0, row
+        assert row["bytes"] > 0 or row["form"] == "shared", row  # whose lines are read where they lie
+        assert row["pinned"] == (row["nodes"] == 1 and row["ranks"] <= len(os.sched_getaffinity(0)))
 
 
 def test_bench_runs_applications(tmp_path: Path) -> None:
@@ -275,15 +288,47 @@ def test_bench_runs_applications(tmp_path: Path) -> None:
     for points, ranks in itertools.product((30, 31), (2, 3)):
         found = [row for row in rows if (row["points"], row["ranks"]) == (points, ranks)]
         expect_cells(found, {("put", "mpich"), ("shared", "mpich")}, {"app": "stencil", "loops": 2})
+    for app, points, shape in (("mesh", 4, "blocks of 4^3"), ("training", 2, "2 channels")):
+        arguments = ("--points", str(points), "--ranks", "2", "--hosts", "mpich,openmpi")
+        rows, shown = bench(tmp_path, "--app", app, *arguments, *once)
+        expect_cells(rows, {("", "mpich"), ("", "openmpi")}, {"app": app, "points": points})
+        assert shape in shown
 
 
 def test_applications_have_to_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        apps, "_run", lambda cell, *_: dict.fromkeys(apps.FIGURES, "1") | {"checksum": cell.form}
+        apps,
+        "_run",
+        lambda cell, *_: dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": cell.form},
     )
     assert len(apps.compare("stencil", [2, 4], ["mpich"], forms=["put"])) == 8
     with pytest.raises(ValueError, match="the results of stencil shared 256, 2 ranks, mpich .* differ"):
         apps.compare("stencil", [2], ["mpich"], forms=["put", "shared"])
+
+
+def test_results_of_training_differ_by_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def losses(of_two: str, of_four: str) -> None:
+        def run(cell: apps.Cell, *_: object) -> dict[str, str]:
+            loss = of_two if cell.ranks == 2 else of_four
+            return dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": loss, "loss": loss}
+
+        monkeypatch.setattr(apps, "_run", run)
+        apps.compare("training", [2, 4], ["mpich"], [8])
+
+    losses("2.5", "2.50001")
+    for wrong in ("2.6", "nan"):
+        with pytest.raises(ValueError, match="the results of training 8, 4 ranks, mpich.* differ"):
+            losses("2.5", wrong)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    script = "import os; print('on', *os.sched_getaffinity(0), flush=True)"
+    program = bound([sys.executable, "-c", script])
+    done = launch(host, len(cpus), program)
+    found = sorted(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("on"))
+    assert found == cpus, done.text
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
@@ -305,11 +350,12 @@ def _text(path: Path) -> str:
 
 def test_bench_says_which_applications_there_are() -> None:
     for arguments, word in (
-        (("--app", "lu"), "fft, matmul, stencil"),
+        (("--app", "lu"), "fft, matmul, stencil, mesh, training"),
         (("--app", "matmul", "--form", "cannon"), "allgather"),
         (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
         (("--app", "stencil", "--points", "1"), "1 x 1 cells cannot be divided among 2 ranks"),
         (("--app", "fft", "--points", "17"), "17 points do not divide"),
+        (("--app", "mesh", "--points", "5"), "mesh [--size even"),
         (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
     ):
         done = nearfield("bench", *arguments)
@@ -500,6 +546,59 @@ def test_explain_names_what_would_run_and_what_the_others_cost() -> None:
     found = json.loads(nearfield("explain", "bcast", "--bytes", "1M", "--json").stdout)
     assert found["chosen"] in {row["name"] for row in found["rows"] if row["applies"]}
     assert nearfield("explain", "alltoal").returncode == 2
+
+
+def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    table = (ROOT / "engine/collectives/operations.def").read_text()
+    operations = re.findall(r"^(OPERATION|OF_MESSAGES)\((\w+)", table, re.MULTILINE)
+    assert len(operations) > 20
+    for kind, op in [*operations, ("OF_MESSAGES", "message")]:
+        for size in (8, 4096, 1 << 20):
+            found = explaining.explain(op, 8, size, "epyc-2x96")
+            chosen = next(row for row in found["rows"] if row["name"] == found["chosen"])
+            assert chosen["applies"] and chosen["about"]
+            assert ("made_of" in found) == (kind == "OF_MESSAGES")
+            explaining.show(found)
+            assert f"{size} bytes" in capsys.readouterr().out
+        explaining.show_nodes(explaining.explain_nodes(op, 2, 8, 8, "epyc-2x96"))
+        assert capsys.readouterr().out
+    # By length: with its record, through buffers, from array to array.
+    ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 64 << 10, 64 << 20)]
+    assert ways == ["record", "buffers", "direct"]
+    crowded = {"NEARFIELD_PROTOCOL": "copy-buffers"}
+    assert ": buffers" in nearfield("explain", "message", "--bytes", "64M", **crowded).stdout
+
+
+def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
+    def check(root: Path) -> subprocess.CompletedProcess:
+        words = [sys.executable, str(root / "scripts/calls.py"), "--check"]
+        return subprocess.run(words, capture_output=True, text=True)
+
+    assert check(ROOT).returncode == 0, check(ROOT).stderr
+    tables = (
+        "mpi/functions.def",
+        "mpi/preload/blocking.def",
+        "mpi/shim/stats.cpp",
+        "docs/calls.md",
+        "scripts/calls.py",
+    )
+    for table in tables:
+        (tmp_path / table).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / table, tmp_path / table)
+    assert check(tmp_path).returncode == 0
+    # What is new must be described, and the page be written again.
+    for table, old, new, complaint in (
+        ("mpi/functions.def", "F(Probe, ", "F(Probing, (int))\nF(Probe, ", "MPI_Probing"),
+        ("mpi/preload/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
+        ("mpi/shim/stats.cpp", '"switched off"', '"switched off", "a novelty"', "a novelty"),
+        ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
+    ):
+        text = (tmp_path / table).read_text()
+        assert old in text
+        (tmp_path / table).write_text(text.replace(old, new, 1))
+        done = check(tmp_path)
+        assert done.returncode == 1 and complaint in done.stderr, done.stderr
+        (tmp_path / table).write_text(text)
 
 
 def test_explain_knows_nodes() -> None:

@@ -3,10 +3,12 @@
 #include <signal.h>
 
 #include <chrono>
+#include <optional>
 #include <random>
 #include <thread>
 
 #include "engine/choosing/choose.hpp"
+#include "engine/collectives/pieces/rounds.hpp"
 #include "engine/collectives/table.hpp"
 #include "engine/copying/copy.hpp"
 #include "tests/engine/team.hpp"
@@ -29,9 +31,10 @@ constexpr std::uint32_t untouched = 0xdeadbeef;
 
 // Element `i` of what `me` gets: from the member whose block it is, or out of the operands of all; in that member's
 // block for us where it gives one to each.
-std::uint32_t expected(const Operation& op, int me, int size, int round, int root, std::size_t count, std::size_t i) {
+std::uint32_t expected(const Operation& op, int me, int size, int round, int root, std::size_t count, std::size_t i,
+                       std::size_t part) {
   const int block = int(i / count);
-  const std::size_t at = i % count + (op.gives.amount == Amount::blocks ? count * std::size_t(me) : 0);
+  const std::size_t at = i % count + (op.gives.amount == Amount::blocks ? count * std::size_t(me) : part);
   if (!op.reduces()) return value(op.gives.who == Who::root ? root : block, round, at);
   std::uint32_t total = 0;
   const int end = op.combines == Combines::before_own ? me : op.combines == Combines::up_to_own ? me + 1 : size;
@@ -59,9 +62,33 @@ class Array {
   std::uint32_t* data_;
 };
 
+// Every other element of an array, in place of `dense`.
+class Apart {
+ public:
+  Apart(std::size_t count, const std::uint32_t* dense) : data_(2 * count, untouched) {
+    for (std::size_t i = 0; i < count; ++i) data_[2 * i] = dense[i];
+    element_.add(0, 4);
+    laid_ = {reinterpret_cast<std::byte*>(data_.data()), count * 4, element_.view(8)};
+  }
+  const layout::Data* laid() const { return &laid_; }
+  // Its elements into `dense`; false: something lies between them.
+  bool collect(std::uint32_t* dense) const {
+    bool good = true;
+    for (std::size_t i = 0; i < data_.size(); ++i)
+      if (i % 2) good &= data_[i] == untouched;
+      else dense[i / 2] = data_[i];
+    return good;
+  }
+
+ private:
+  std::vector<std::uint32_t> data_;
+  layout::Builder element_;
+  layout::Data laid_;
+};
+
 // One call; false (with a line on standard error) when any element is wrong.
 bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place,
-                    bool mapped = false) {
+                    bool mapped = false, bool with_gaps = false) {
   const int p = track.size(), me = track.rank();
   const Operation& op = operation(algorithm.collective);
   const std::size_t bytes = count * 4, all = count * std::size_t(p);
@@ -77,6 +104,14 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
   if (round % 2) call.type = reducing::Type::none;  // nothing is known of the operator: operands stay in order
   call.send = send.data();
   call.recv = recv.data();
+  // Parts of any lengths; one round in three they are as equal as they can be.
+  std::vector<std::size_t> ends(std::size_t(p) + 1, 0);
+  std::mt19937 cuts{unsigned(round)};
+  for (std::size_t r = 1; r < std::size_t(p); ++r) ends[r] = cuts() % 4 ? cuts() % (count + 1) : count;
+  ends[std::size_t(p)] = count;
+  std::ranges::sort(ends);
+  if (op.gets.amount == Amount::part && round % 3) call.parts = ends.data();
+  const Range part = op.gets.amount == Amount::part ? part_of(call, p, me) : Range{0, 0};
   std::uint32_t* result = recv.data();
   if (in_place && op.gives.has(me, root) && op.gets.has(me, root)) {
     const std::size_t at = op.in_place_at(me, count);
@@ -90,6 +125,13 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
     }
   }
   if (!algorithm.applies(track.shape(), call)) return true;
+  // Of a broadcast any members may have gaps, and none of the others knows.
+  std::optional<Apart> apart;
+  if (algorithm.collective == Collective::bcast && with_gaps) {
+    std::uint32_t* const dense = me == root ? send.data() : recv.data();
+    call.gaps = apart.emplace(count, dense).laid();
+    std::fill_n(dense, count, untouched);
+  }
   if (!run(track, algorithm, call)) {
     // Somebody's buffers are private; then nothing has been moved, on any member.
     for (const auto& row : algorithms(algorithm.collective)) {
@@ -106,8 +148,13 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
     return false;
   };
   bool good = true;
-  const std::size_t got = count * op.gets.blocks(me, p, root);
-  for (std::size_t i = 0; i < got && good; ++i) good = expect(i, expected(op, me, p, round, root, count, i));
+  if (apart && !apart->collect(me == root ? send.data() : recv.data())) {
+    std::fprintf(stderr, "%s:%s wrote between elements\n", name(algorithm.collective), algorithm.name);
+    good = false;
+  }
+  const std::size_t got = op.gets.amount == Amount::part ? part.size() : count * op.gets.blocks(me, p, root);
+  for (std::size_t i = 0; i < got && good; ++i)
+    good = expect(i, expected(op, me, p, round, root, count, i, part.begin));
   for (std::size_t i = got; i < all && result == recv.data() && good; ++i) good = expect(i, untouched);
   if (recv[all] != untouched) {
     std::fprintf(stderr, "%s:%s wrote past the end\n", name(algorithm.collective), algorithm.name);
@@ -134,7 +181,7 @@ bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int 
     const unsigned kind = unsigned(same() % 5);
     const bool mapped = kind < 3 || (kind == 3 && own() % 2);
     if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
-    if (!call_and_check((*team)->track(), algorithm, round, count, root, in_place, mapped)) return false;
+    if (!call_and_check((*team)->track(), algorithm, round, count, root, in_place, mapped, own() % 5 < 2)) return false;
   }
   Team::close(std::move(*team));
   return true;

@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include "engine/memory/arena.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
+#include "tests/engine/child.hpp"
 #include "tests/engine/file_bytes.hpp"
 
 namespace nearfield::memory {
@@ -67,11 +67,7 @@ TEST(Arena, CountsWhatEachComponentHolds) {
 // Whether `body` returns true in a forked child, which may limit itself.
 template <class Body>
 bool holds_in_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body() ? 0 : 1);
-  int status = 1;
-  waitpid(child, &status, 0);
-  return status == 0;
+  return testing::end_of(testing::fork_child(body)) == 0;
 }
 
 bool limited(decltype(RLIMIT_AS) what, std::size_t bytes) {

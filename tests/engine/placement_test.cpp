@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -18,6 +17,7 @@
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/memory/numa.hpp"
 #include "engine/memory/placer.hpp"
+#include "tests/engine/child.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -210,7 +210,7 @@ TEST(Numa, ReadsWhatANodeHasLeft) {
 
 // ---------------------------------------------------------------- on this machine
 
-struct Here : testing::Test {
+struct Here : ::testing::Test {
   void SetUp() override {
     if (auto& nodes = memory_nodes(); !nodes) GTEST_SKIP() << nodes.error().text;
     const int here = 0;
@@ -319,20 +319,17 @@ template <class Test>
 std::string denied(std::initializer_list<int> calls, Test test) {
   int out[2];
   if (pipe(out)) return "no pipe";
-  const pid_t child = fork();
-  if (child == 0) {
+  const pid_t child = testing::fork_child([&] {
     deny(calls);
     const std::string text = test();
-    _exit(write(out[1], text.data(), text.size()) < 0);
-  }
+    return write(out[1], text.data(), text.size()) >= 0;
+  });
   close(out[1]);
   char text[2048];
   ssize_t got = 0;
   for (ssize_t more; (more = read(out[0], text + got, sizeof text - std::size_t(got))) > 0;) got += more;
   close(out[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 77 ? "no seccomp" : std::string(text, std::size_t(got));
+  return testing::end_of(child) == 77 ? "no seccomp" : std::string(text, std::size_t(got));
 }
 
 TEST_F(Here, WhereTheKernelDeniesItMemoryIsThereAllTheSame) {

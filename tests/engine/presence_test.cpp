@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/engine/child.hpp"
+
 namespace nearfield::team {
 namespace {
 
@@ -14,12 +16,11 @@ template <class Body>
 pid_t process(Body body) {
   int done[2];
   if (pipe(done)) return -1;
-  const pid_t child = fork();
-  if (child == 0) {
+  const pid_t child = testing::fork_child([&] {
     const bool good = body();
-    if (write(done[1], &good, 1) != 1) _exit(1);
-    for (;;) pause();
-  }
+    while (write(done[1], &good, 1) == 1) pause();
+    return false;
+  });
   bool good = false;
   if (read(done[0], &good, 1) != 1 || !good) ADD_FAILURE() << "the process has failed";
   close(done[0]);

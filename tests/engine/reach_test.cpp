@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <map>
 
 #include "engine/reach/attachments.hpp"
+#include "tests/engine/child.hpp"
 #include "tests/engine/file_memory.hpp"
 #include "tests/engine/team.hpp"
 
@@ -199,18 +199,15 @@ TEST(Mailbox, PassesASegmentToAnotherProcess) {
   auto mine = Mailbox::open();
   ASSERT_TRUE(mine) << mine.error().text;
   const Address parent = mine->address();
-  const pid_t child = fork();
-  if (child == 0) {
+  const pid_t child = testing::fork_child([&] {
     auto own = Mailbox::open();
     auto segment = memory::Segment::create(16 << 20);
-    if (!own || !segment || !segment->reserve(0, 4096)) _exit(1);
+    if (!own || !segment || !segment->reserve(0, 4096)) return 1;
     std::strcpy(reinterpret_cast<char*>(segment->base()), "hello");
     auto sent = own->send(parent, segment->fd(), 0);
-    _exit(sent && *sent == Mailbox::Sent::yes ? 0 : 2);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
+    return sent && *sent == Mailbox::Sent::yes ? 0 : 2;
+  });
+  ASSERT_EQ(testing::end_of(child), 0);
   auto arrived = mine->receive();
   ASSERT_TRUE(arrived && *arrived);
   EXPECT_EQ((*arrived)->pid, child);
@@ -227,18 +224,15 @@ TEST(Mailbox, DropsAnotherUsersSegment) {
   auto mine = Mailbox::open();
   ASSERT_TRUE(mine);
   const Address parent = mine->address();
-  const pid_t child = fork();
-  if (child == 0) {
-    if (setuid(65534)) _exit(1);
+  const pid_t child = testing::fork_child([&] {
+    if (setuid(65534)) return 1;
     auto own = Mailbox::open();
     auto segment = memory::Segment::create(16 << 20);
-    if (!own || !segment) _exit(2);
+    if (!own || !segment) return 2;
     auto sent = own->send(parent, segment->fd(), 0);
-    _exit(sent ? 0 : 3);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  ASSERT_EQ(status, 0);
+    return sent ? 0 : 3;
+  });
+  ASSERT_EQ(testing::end_of(child), 0);
   auto arrived = mine->receive();
   ASSERT_TRUE(arrived);
   EXPECT_FALSE(*arrived);
@@ -274,14 +268,11 @@ TEST(Segment, IsOpenedOutOfItsOwnersTable) {
   ASSERT_TRUE(segment && segment->reserve(0, 4096));
   segment->base()[5] = std::byte{9};
   const pid_t owner = getpid();
-  const pid_t child = fork();
-  if (child == 0) {
+  const pid_t child = testing::fork_child([&] {
     auto opened = memory::PeerSegment::open(owner, segment->fd());
-    _exit(opened && opened->base()[5] == std::byte{9} ? 0 : 1);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0);
+    return opened && opened->base()[5] == std::byte{9};
+  });
+  EXPECT_EQ(testing::end_of(child), 0);
   EXPECT_FALSE(memory::PeerSegment::open(owner, 0));
   EXPECT_FALSE(memory::PeerSegment::open(owner, 9999));
 }

@@ -4,17 +4,18 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
 #include "engine/track/tracks.hpp"
+#include "tests/engine/child.hpp"
 
 namespace nearfield::testing {
 
@@ -67,32 +68,21 @@ inline int run_processes(int size, int seconds,
       static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
-    std::fflush(nullptr);
-    const pid_t child = fork();
-    if (child == 0) {
+    children.push_back(fork_child([&] {
       alarm(unsigned(seconds));
       PageBootstrap bootstrap(*page, rank, size);
       auto node = team::Node::create(settings);
-      if (node) choosing::tell_teams(**node);
-      bool good = false;
-      if (node) {
-        good = body(**node, bootstrap, rank, size);
-        (*node)->leave();
-        node->release();
-      } else {
-        std::fprintf(stderr, "%s\n", node.error().text.c_str());
-      }
-      std::fflush(nullptr);
-      _exit(good ? 0 : 1);
-    }
-    children.push_back(child);
+      if (!node) throw std::runtime_error(node.error().text);
+      team::Node& kept = **node;
+      node->release();  // it goes with its process
+      choosing::tell_teams(kept);
+      const bool good = body(kept, bootstrap, rank, size);
+      kept.leave();
+      return good;
+    }));
   }
   int failed = 0;
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    failed += status != 0;
-  }
+  for (const pid_t child : children) failed += end_of(child) != 0;
   munmap(page, sizeof(Page));
   return failed;
 }
@@ -101,13 +91,11 @@ inline int run_processes(int size, int seconds,
 inline bool cma_works() {
   const std::uint64_t word = 1;
   std::uint64_t seen = 0;
-  const pid_t parent = getpid(), child = fork();
-  if (child == 0) {
-    iovec here{&seen, sizeof seen}, there{const_cast<std::uint64_t*>(&word), sizeof word};
-    _exit(process_vm_readv(parent, &here, 1, &there, 1, 0) == ssize_t(sizeof seen) ? 0 : 1);
-  }
-  int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+  const pid_t parent = getpid();
+  return end_of(fork_child([&] {
+           iovec here{&seen, sizeof seen}, there{const_cast<std::uint64_t*>(&word), sizeof word};
+           return process_vm_readv(parent, &here, 1, &there, 1, 0) == ssize_t(sizeof seen);
+         })) == 0;
 }
 
 // From here on the segment of this process gets no more memory: what is behind its descriptor cannot have any.

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/choosing/overlapping.hpp"
+#include "engine/collectives/pieces/rounds.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::choosing {
@@ -187,6 +188,34 @@ TEST(Tracks, WithoutRoomAllEndWithAnError) {
             }));
 }
 
+// Also who finds out within a body that others are in.
+TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
+  struct Meeting final : team::Pending {
+    void run(team::Track& track) override {
+      if (track.rank() == 1) throw std::bad_alloc();
+      const std::uint64_t seq = track.next_slot();
+      track.reserve_slot(seq);
+      track.publish_slot(seq, 0);
+      track.meet_slots(seq);
+    }
+  };
+  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              Meeting meeting;
+              (*team)->tracks().issue(meeting);
+              while (!meeting.complete()) node.progress.poll(), sched_yield();
+              if (!meeting.error() || !(*team)->broken_off()) return false;
+              try {
+                std::rethrow_exception(meeting.error());
+              } catch (const std::bad_alloc&) {
+                return rank == 1;
+              } catch (const team::Broken&) {
+                return rank != 1;
+              }
+            }));
+}
+
 // Without copy buffers of one member the call goes by pieces.
 TEST(Tracks, GoWithoutCopyBuffers) {
   EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
@@ -201,6 +230,180 @@ TEST(Tracks, GoWithoutCopyBuffers) {
               while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
               Team::close(std::move(*team));
               return good;
+            }));
+}
+
+// Every operation, by rows that need copy buffers. What rank r gives in its k-th block: r * 1000 + k * 10 + i.
+TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
+  static constexpr std::size_t count = 5000;
+  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              Overlapping::Choosers choosers;
+              Overlapping({}, choosers).prepare(**team);
+              for (auto& chooser : choosers)
+                chooser->override_with(
+                    "bcast:pipeline;reduce:pipeline;allreduce:partitioned;allgather:rounds;alltoall:rounds;"
+                    "gather:pipeline;scatter:pipeline;reduce_scatter_block:rounds;reduce_scatter:rounds;scan:rounds;"
+                    "exscan:rounds");
+              auto run = [&](const Call& call) {
+                Overlapping operation(call, choosers);
+                (*team)->tracks().issue(operation);
+                while (!operation.complete()) node.progress.poll(), sched_yield();
+                return !operation.error();
+              };
+              if (!run(Call{Collective::barrier})) return false;
+              if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
+              auto value = [](int r, std::size_t k, std::size_t i) { return std::uint64_t(r) * 1000 + k * 10 + i; };
+              bool good = true;
+              for (std::size_t c = 0; c < collectives::collective_count && good; ++c) {
+                const auto collective = Collective(c);
+                const auto& operation = collectives::operation(collective);
+                if (operation.moves_nothing()) continue;
+                const int root = 2;
+                const std::size_t given = operation.gives.blocks(rank, size, root);
+                const std::size_t got = operation.gets.blocks(rank, size, root);
+                std::vector<std::uint64_t> send(given * count), recv(got * count);
+                for (std::size_t k = 0; k < given; ++k)
+                  for (std::size_t i = 0; i < count; ++i) send[k * count + i] = value(rank, k, i);
+                Call call{collective, count * 8, send.data(), recv.data(), root};
+                if (operation.reduces()) {
+                  call.count = count;
+                  call.type = reducing::Type::u64;
+                  call.fold = reducing::fold(reducing::Op::sum, reducing::Type::u64);
+                }
+                good &= run(call);
+                const bool part = operation.gets.amount == collectives::Amount::part;
+                const auto own = part ? collectives::part_of(call, size, rank) : collectives::Range{0, count};
+                const std::size_t mine = operation.gives.amount == collectives::Amount::blocks ? std::size_t(rank) : 0;
+                for (std::size_t k = 0; k < got && good; ++k)
+                  for (std::size_t i = own.begin; i < own.end && good; ++i) {
+                    std::uint64_t expected = 0;
+                    if (operation.reduces()) {
+                      const int last = operation.combines == collectives::Combines::all_operands ? size
+                                       : operation.combines == collectives::Combines::up_to_own  ? rank + 1
+                                                                                                 : rank;
+                      for (int r = 0; r < last; ++r) expected += value(r, mine, i);
+                    } else {
+                      const bool of_root = operation.gives.who == collectives::Who::root;
+                      expected = value(of_root ? root : int(k), mine, i);
+                    }
+                    good = recv[k * count + i - own.begin] == expected;
+                    if (!good) std::fprintf(stderr, "%s: block %zu, %zu\n", operation.name.data(), k, i);
+                  }
+              }
+              Team::close(std::move(*team));
+              return good;
+            }));
+}
+
+// Planned operations are started by each member in an order of its own, beside others, and again and again.
+bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
+  auto team = Team::create(node, rank, size, bootstrap);
+  if (!team) return false;
+  team::Tracks& tracks = (*team)->tracks();
+  bool good = true;
+  struct Again {
+    unsigned track;
+    std::vector<std::uint64_t> send, recv;
+    std::unique_ptr<Planned> operation;
+    bool under_way = false;
+  };
+  Chooser chooser;
+  chooser.serve(**team);
+  std::vector<Again> all;
+  std::mt19937 everybody{unsigned(size)}, own{unsigned(rank)};
+  auto finish = [&](Again& one) {
+    while (!one.operation->complete()) node.progress.poll(), sched_yield();
+    one.under_way = false;
+    good &= !one.operation->error();
+    for (std::size_t i = 0; i < one.recv.size(); ++i)
+      good &=
+          one.recv[i] == one.send[i] * std::uint64_t(size) * (std::uint64_t(size) + 1) / 2 / (std::uint64_t(rank) + 1);
+  };
+  {
+    User user(**team, "");
+    std::size_t most = 0;
+    for (int round = 0; round < rounds && good; ++round) {
+      if (all.size() < 6 || everybody() % 4 == 0) {
+        const std::size_t lengths[] = {0, 1, 500, 3000, 40000};
+        const std::size_t count = lengths[everybody() % 5];
+        Again made{0, std::vector<std::uint64_t>(count), std::vector<std::uint64_t>(count), {}};
+        Call call{Collective::allreduce, count * 8, made.send.data(), made.recv.data()};
+        call.count = count;
+        call.type = reducing::Type::u64;
+        call.fold = reducing::fold(reducing::Op::sum, reducing::Type::u64);
+        const auto track = tracks.reserve();
+        if (!track) return false;
+        made.track = *track;
+        most = std::max<std::size_t>(most, *track + 1);
+        made.operation = std::make_unique<Planned>(call, chooser.rows_for(call));
+        all.push_back(std::move(made));
+      }
+      std::vector<std::size_t> order(all.size());
+      for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), own);
+      for (const std::size_t i : order) {
+        for (std::size_t k = 0; k < all[i].send.size(); ++k)
+          all[i].send[k] = (std::uint64_t(rank) + 1) * (k + std::uint64_t(round) * 7 + i);
+        tracks.issue_to(all[i].track, *all[i].operation);
+        all[i].under_way = true;
+        if (own() % 4 == 0) node.progress.poll();
+        if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
+      }
+      if (everybody() % 3 == 0) good &= user.call(10);
+      if (everybody() % 3 == 0) user.issue(100);
+      std::shuffle(order.begin(), order.end(), own);
+      for (const std::size_t i : order) finish(all[i]);
+      while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
+      if (all.size() > 8) {
+        const std::size_t gone = everybody() % all.size();
+        tracks.let_go(all[gone].track);
+        all.erase(all.begin() + std::ptrdiff_t(gone));
+      }
+    }
+    good &= most <= 11;  // what has been let go of is used again
+  }
+  for (const Again& one : all) tracks.let_go(one.track);
+  good &= !tracks.any_reserved();
+  Team::close(std::move(*team));
+  return good;
+}
+TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
+  EXPECT_EQ(0, run_processes(GetParam(), 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              return plan(node, bootstrap, rank, size, size > 4 ? 60 : 300);
+            }));
+}
+
+// However many there have been at a time.
+TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
+  EXPECT_EQ(0, run_processes(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              constexpr unsigned many = 150;
+              bool good = true;
+              for (int round = 0; round < 3; ++round) {
+                for (unsigned i = 0; i < many && good; ++i) good = (*team)->tracks().reserve() == i;
+                for (unsigned i = 0; i < many && good; ++i) (*team)->tracks().let_go(rank ? i : many - 1 - i);
+              }
+              Team::close(std::move(*team));
+              return good;
+            }));
+}
+
+// All lack a planned track where one of them has no memory for it, and nobody waits.
+TEST(Tracks, NobodyPlansWithoutRoom) {
+  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = Team::create(node, rank, size, bootstrap);
+              if (!team) return false;
+              const bool first = (*team)->tracks().reserve().has_value();
+              if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
+              const bool second = (*team)->tracks().reserve().has_value();
+              (*team)->tracks().let_go(0);
+              const bool third = (*team)->tracks().reserve() == 0u;
+              (*team)->tracks().let_go(0);
+              Team::close(std::move(*team));
+              return first && !second && third;
             }));
 }
 

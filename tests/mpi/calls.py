@@ -16,8 +16,8 @@ SHAPES = ["plain", "plain", "resized", "vector", "indexed"]
 SHIFTS = [0, 0, 1, 3, 32]  # of a buffer's first byte
 GUARD = 64
 TAKES = np.uint8
-REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block", "scan", "exscan")
-GATHERS, SCATTERS = ("allgather", "gather"), ("scatter", "reduce_scatter_block")
+REDUCTIONS = ("reduce", "allreduce", "reduce_scatter_block", "reduce_scatter", "scan", "exscan")
+GATHERS, SCATTERS = ("allgather", "gather"), ("scatter", "reduce_scatter_block", "reduce_scatter")
 
 
 def served() -> str:
@@ -152,6 +152,26 @@ class Call:
     in_place: bool
 
     @property
+    def parts(self) -> list[int]:
+        """What each rank gets of reduce_scatter: unequal parts of as many elements as equal ones would have."""
+        whole, rest = self.count * self.comm.size, self.root % 3
+        if rest == 0:
+            return [self.count] * self.comm.size
+        cuts = [
+            (whole * (r * r + self.root)) // (self.comm.size**2 + self.root) for r in range(self.comm.size)
+        ]
+        cuts = [0, *cuts[1:], whole] if rest == 1 else [0] * (self.comm.size - 1) + [whole // 3, whole]
+        return [end - begin for begin, end in zip(cuts, cuts[1:], strict=False)]
+
+    @property
+    def own(self) -> slice:
+        """Where this rank's block, or its part, lies in what all have given."""
+        me, count = self.comm.rank, self.count
+        if self.op == "reduce_scatter":
+            return slice(sum(self.parts[:me]), sum(self.parts[: me + 1]))
+        return slice(me * count, (me + 1) * count)
+
+    @property
     def sends(self) -> int:
         """Elements of the send buffer."""
         return self.count * (self.comm.size if self.op == "alltoall" or self.op in SCATTERS else 1)
@@ -160,6 +180,8 @@ class Call:
     def receives(self) -> int:
         """Elements of the receive buffer, which in place is the send buffer as well."""
         gets = self.count * (self.comm.size if self.op == "alltoall" or self.op in GATHERS else 1)
+        if self.op == "reduce_scatter":
+            gets = self.parts[self.comm.rank]
         return max(gets, self.sends) if self.in_place else gets
 
     def contribution(self, rank: int, seed: int) -> np.ndarray:
@@ -212,6 +234,11 @@ class Call:
         elif name == "scatter":
             target = MPI.IN_PLACE if in_place and me == root else recv.spec(count)
             comm.Scatter(send.spec(count) if me == root else None, target, root)
+        elif name == "reduce_scatter":
+            if in_place:
+                recv.put(values)
+            source = MPI.IN_PLACE if in_place else send.spec()
+            comm.Reduce_scatter(source, recv.spec(), self.parts, self.operation)
         else:
             assert name == "reduce_scatter_block", f"no call for {name}"
             if in_place:
@@ -220,14 +247,16 @@ class Call:
                 MPI.IN_PLACE if in_place else send.spec(count), recv.spec(count), self.operation
             )
         result = recv.get()
-        return result[:count] if name == "reduce_scatter_block" else result
+        if name in ("reduce_scatter_block", "reduce_scatter"):
+            return result[: self.own.stop - self.own.start]
+        return result
 
     def gives(self, parts: list[np.ndarray]) -> np.ndarray | None:
         """What `make` has to return at this rank for the contributions of all: reductions as the left fold in rank
         order; None where the call leaves the rank nothing, or nothing that is defined.
         """
-        me, count = self.comm.rank, self.count
-        own = slice(me * count, (me + 1) * count)
+        me = self.comm.rank
+        own = self.own
         if self.op in ("reduce", "gather") and me != self.root:
             return None
         if self.op == "scatter":
@@ -238,7 +267,7 @@ class Call:
             return np.concatenate(parts)
         if self.op == "alltoall":
             return np.concatenate([part[own] for part in parts])
-        if self.op == "reduce_scatter_block":
+        if self.op in ("reduce_scatter_block", "reduce_scatter"):
             return fold(self.operation, [part[own] for part in parts])
         folded = {"scan": parts[: me + 1], "exscan": parts[:me]}.get(self.op, parts)
         return fold(self.operation, folded) if folded and self.op in REDUCTIONS else None

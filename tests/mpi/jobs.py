@@ -27,8 +27,8 @@ LIBRARY = ROOT / "build" / BUILD / "lib" / "libnearfield.so"
 HEAP = LIBRARY.parent / "libnearfield-heap.so"
 PROGRAMS = Path(__file__).parent / "programs"
 SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
-
-
+# What Open MPI's launcher says in one of some hundred jobs beside others, before it starts any rank.
+NOT_LAUNCHED = "PMIx server's listener thread failed to start"
 NEEDED_IN_CI = ("mpich", "openmpi")
 
 
@@ -118,7 +118,12 @@ def launch(
     options: tuple[str, ...] = (),
 ) -> Completed:
     """Runs `program` on `ranks` ranks of `host`."""
-    return run(command(host, ranks, program, options), environment(host, nearfield, env), timeout)
+    arguments, env = command(host, ranks, program, options), environment(host, nearfield, env)
+    for _ in range(3):
+        job = run(arguments, env, timeout)
+        if NOT_LAUNCHED not in job.stderr:
+            break
+    return job
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,5 +1,6 @@
 """The programs in examples give right results, with and without Nearfield."""
 
+import functools
 import math
 import re
 
@@ -135,3 +136,160 @@ def test_the_stencil_says_how_long_it_took(form: str) -> None:
 def test_the_stencil_refuses_what_makes_no_sense(arguments: tuple[str, ...], words: str) -> None:
     done = launch_stencil("mpich", 3, *arguments)
     assert done.returncode == 2 and done.stderr.count(words) == 1, done.text
+
+
+MESH_SIZE, MESH_LOOPS, MESH_WARM_UP = 4, 5, 3
+COLD, HOT = 0.125, 1.0
+
+
+def launch_mesh(host: str, ranks: int, *arguments: str, nearfield: bool = True) -> Completed:
+    """Runs examples/mesh."""
+    program = str(built(f"nearfield-mesh-{HOSTS[host].abi}"))
+    sizes = ("--size", str(MESH_SIZE), "--loops", str(MESH_LOOPS))
+    return launch(host, ranks, [program, *sizes, *arguments], {"NEARFIELD_STATS": "1"}, nearfield=nearfield)
+
+
+def printed_by(done: Completed) -> dict[str, str]:
+    """What an example printed, by name."""
+    assert done.returncode == 0 and not done.timed_out, done.text
+    return dict(line.split(": ") for line in done.stdout.splitlines())
+
+
+def ball(step: int) -> np.ndarray:
+    """Which cells of the mesh without levels the ball heats."""
+    squares = []
+    for start, speed in ((0.25, 0.013), (0.35, 0.009), (0.55, 0.005)):
+        centre = start + step * speed
+        centre -= math.floor(centre)
+        places = [0.5 * (block + (c + 0.5) / MESH_SIZE) for block in range(2) for c in range(MESH_SIZE)]
+        apart = np.abs(centre - np.array(places))
+        squares.append(np.where(apart < 0.5, apart, 1 - apart) ** 2)
+    x, y, z = squares
+    return x[:, None, None] + y[:, None] + z < 0.15 * 0.15
+
+
+def unrefined_alone(variables: int) -> str:
+    """The checksum that examples/mesh has to print of its first level alone, computed by numpy."""
+    n = MESH_SIZE
+    fields = [np.where(ball(0), HOT, COLD) for _ in range(variables)]
+    heat = [0] * variables
+    for step in range(MESH_WARM_UP + MESH_LOOPS):
+        for v in range(variables):
+            fields[v][ball(step)] = HOT
+        for _ in range(5):
+            for v, c in enumerate(fields):
+                around = [np.roll(c, 1, axis) + np.roll(c, -1, axis) for axis in range(3)]
+                spread = c + 0.15 / (1 + v % 4) * ((around[0] + around[1]) + around[2] - 6 * c)
+                lost = 0.25 * heat[v] / ((2 * n) ** 3 * 2.0**20)
+                fields[v] = spread - lost * (spread - COLD)
+                heat[v] = sum(
+                    int(np.rint(sum_in_order(sum_in_order(block.reshape(-1, n))) * 2.0**20))
+                    for block in blocks_of(fields[v])
+                )
+    cells = np.array([blocks_of(field) for field in fields]).swapaxes(0, 1).ravel()
+    at = np.arange(cells.size, dtype=np.uint64)
+    bits = (cells.view(np.uint64) ^ at * np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+    return f"{int(np.sum(bits ^ bits >> np.uint64(32), dtype=np.uint64)):016x}"
+
+
+def blocks_of(field: np.ndarray) -> list[np.ndarray]:
+    """The eight blocks, along the curve."""
+    n = MESH_SIZE
+    starts = [(x, y, z) for x in (0, n) for y in (0, n) for z in (0, n)]
+    return [field[x : x + n, y : y + n, z : z + n] for x, y, z in starts]
+
+
+def sum_in_order(values: np.ndarray) -> np.ndarray:
+    """The sum along the first axis, one after the other."""
+    return functools.reduce(np.add, values, np.zeros(values.shape[1:]))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_a_mesh_without_refinement_has_numpys_bits(ranks: int) -> None:
+    printed = printed_by(launch_mesh("mpich", ranks, "--levels", "0", "--variables", "5"))
+    assert printed["checksum"] == unrefined_alone(5) and printed["blocks"] == "8"
+
+
+@functools.cache
+def mesh_of_one_rank() -> tuple[str, str]:
+    """Checksum and number of blocks of the refined mesh, where nothing is sent."""
+    printed = printed_by(launch_mesh("mpich", 1, nearfield=False))
+    return printed["checksum"], printed["blocks"]
+
+
+@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
+@pytest.mark.parametrize("ranks", [2, 3, 4, 7])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_the_mesh_has_the_same_bits_on_any_ranks(host: str, ranks: int, nearfield: bool) -> None:
+    done = launch_mesh(host, ranks, nearfield=nearfield)
+    printed = printed_by(done)
+    assert (printed["checksum"], printed["blocks"]) == mesh_of_one_rank(), done.text
+    assert 8 < int(printed["blocks"]) < 8**4 and float(printed["error"]) == 0
+    if nearfield:
+        sent = re.search(r"messages +(\d+) sent", done.stderr)
+        assert sent and int(sent[1]) >= 100 * MESH_LOOPS, done.stderr
+        assert carried(done, "allreduce") >= 5 * MESH_LOOPS and carried(done, "allgatherv") >= MESH_LOOPS
+
+
+def test_the_mesh_says_how_long_it_took() -> None:
+    printed = printed_by(launch_mesh("mpich", 2, "--levels", "2", "--variables", "3"))
+    figures = {name: float(value) for name, value in printed.items() if name != "checksum"}
+    assert figures["seconds"] >= figures["mpi_most"] >= figures["mpi"] > 0 and figures["cpu"] > 0
+    # Ghost cells of a whole face, or a quarter of that, are the most that is sent.
+    assert figures["calls"] > 100 and figures["bytes"] < figures["calls"] * 3 * MESH_SIZE**2 * 8
+
+
+@pytest.mark.parametrize("arguments", [("--size", "5"), ("--size", "0"), ("--levels",), ("--ranks", "2")])
+def test_the_mesh_refuses_what_makes_no_sense(arguments: tuple[str, ...]) -> None:
+    done = launch("mpich", 2, [str(built("nearfield-mesh-mpich")), *arguments])
+    assert done.returncode == 2 and done.stderr.count("mesh [--size even") == 1, done.text
+
+
+def launch_training(host: str, ranks: int, *arguments: str, nearfield: bool = True) -> Completed:
+    """Runs examples/training.py."""
+    program = [python_of(host), str(ROOT / "examples/training.py")]
+    sizes = ("--size", "3", "--batch", "14", "--loops", "8")
+    return launch(host, ranks, [*program, *sizes, *arguments], {"NEARFIELD_STATS": "1"}, nearfield=nearfield)
+
+
+def losses_of(done: Completed) -> list[float]:
+    """The loss of each step."""
+    return [float(value) for name, value in printed_by(done).items() if name.startswith("loss of step")]
+
+
+@functools.cache
+def losses_of_one_rank() -> list[float]:
+    """Where nothing is summed by MPI."""
+    return losses_of(launch_training("mpich", 1, nearfield=False))
+
+
+@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_training_learns_the_same_on_any_ranks(host: str, ranks: int, nearfield: bool) -> None:
+    done = launch_training(host, ranks, nearfield=nearfield)
+    losses = losses_of(done)
+    np.testing.assert_allclose(losses, losses_of_one_rank(), rtol=1e-5)
+    assert len(losses) == 10 and losses[-1] < 0.9 * losses[0]
+    assert float(printed_by(done)["error"]) == 0
+    if nearfield:
+        assert carried(done, "allreduce") >= 9 * 10, done.stderr
+
+
+def test_two_ranks_train_to_the_same_bits_with_and_without_nearfield() -> None:
+    plain, ours = (printed_by(launch_training("mpich", 2, nearfield=which)) for which in (False, True))
+    assert plain["checksum"] == ours["checksum"]  # a sum of two does not depend on their order
+
+
+def test_training_says_how_long_it_took() -> None:
+    figures = printed_by(launch_training("mpich", 2))
+    seconds, most, mean = (float(figures[name]) for name in ("seconds", "mpi_most", "mpi"))
+    assert seconds >= most >= mean > 0 and float(figures["cpu"]) > 0
+    assert float(figures["calls"]) == 2 * 2 * 9 and float(figures["bytes"]) > 8 * (64 * 3) ** 2 * 2
+    none = launch_training("mpich", 2, "--batch", "1")
+    assert none.returncode and "a batch of 1 has no image for some of 2 ranks" in none.text
+
+
+def test_gradients_of_the_network_are_those_of_its_loss() -> None:
+    done = launch("mpich", 1, [python_of("mpich"), str(ROOT / "tests/mpi/worker_training.py")])
+    assert done.stdout == "good\n" and done.returncode == 0, done.text

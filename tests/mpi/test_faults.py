@@ -42,6 +42,7 @@ def alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.alone
 def test_survivors_report_a_killed_rank() -> None:
     before = left_behind()
     report = report_after_kill(3, [compile_c("mpich", "loop.c"), "60"])
@@ -49,6 +50,7 @@ def test_survivors_report_a_killed_rank() -> None:
     assert left_behind() <= before | {str(SCRATCH)}
 
 
+@pytest.mark.alone
 def test_killing_everything_leaves_nothing() -> None:
     compile_c("mpich", "loop.c")
     before = left_behind()
@@ -157,6 +159,8 @@ def test_a_stall_is_reported_once() -> None:
         ("lengths", ["32 bytes", "24 bytes"]),
         ("operators", ["sum", "max"]),
         ("collectives", ["bcast", "barrier"]),
+        ("parts", ["parted otherwise"]),
+        ("combined parts", ["parted otherwise"]),
     ],
 )
 def test_different_calls_are_named(what: str, names: list[str]) -> None:

@@ -5,7 +5,10 @@ import pytest
 from bench.memory import Bytes, measure, middle
 from tests.mpi.jobs import HOSTS, SANITIZED, hosts
 
-pytestmark = pytest.mark.skipif(SANITIZED, reason="sanitizers need more than everything else")
+pytestmark = [
+    pytest.mark.skipif(SANITIZED, reason="sanitizers need more than everything else"),
+    pytest.mark.alone,  # pages of libraries count by how many processes share them
+]
 
 MIB = 1024  # KiB
 # Pages of libraries are shared by the ranks, and how many are there varies a little from start to start.

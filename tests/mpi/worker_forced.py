@@ -57,6 +57,13 @@ def call(op: str, n: int) -> None:
     elif op == "exscan":
         COMM.Exscan(one, all_[:n])
         assert (all_[:n] == (ME * (ME + 1) / 2 if ME else -1)).all()
+    elif op == "reduce_scatter":
+        counts = np.full(P, n)
+        counts[0], counts[-1] = n // 3, 2 * n - n // 3
+        all_[:] = ME + 1
+        mine = array(counts[ME], 0)
+        COMM.Reduce_scatter(all_, mine, counts)
+        assert (mine == sums).all()
     else:
         assert op == "reduce_scatter_block", f"no call for {op}"
         all_[:] = ME + 1

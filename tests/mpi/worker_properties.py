@@ -90,8 +90,8 @@ def run_case(case: dict, own: random.Random, comms: list[MPI.Intracomm], seed: i
     if p == 1:
         assert by == "alone", f"{what}: {by}"
     elif count > 0 or name == "barrier":
-        # Everybody's types are what they like; only operators of the user's are the host's business.
-        assert (by == "host") == (reduction and operation == COMPOSED), f"{what}: {by}"
+        # Everybody's types are what they like; operators of the user's are combined by the host.
+        assert by != "host" and (by == "combined") == (reduction and operation == COMPOSED), f"{what}: {by}"
     assert send.intact(), f"{what}: wrote outside the send buffer"
     assert recv.intact(), f"{what}: wrote outside the receive buffer"
     floating = dtype[0] in "fc" and reduction

@@ -160,7 +160,7 @@ MODULES = ["p2p", "request", "msgspec"]
 def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
     selection = [word for module in MODULES for word in ("-i", f"test_{module}")]
     ended = run(
-        nodes, host, blocks(2, 2), [python_of(host), str(SUITE / "main.py"), "-v", *selection], timeout=180
+        nodes, host, blocks(2, 2), [python_of(host), str(SUITE / "main.py"), "-v", *selection], timeout=400
     )
     ran = re.search(r"Ran (\d+) tests", ended.err[0])
     assert ran and int(ran[1]) > 200 and not re.search(r"^(FAIL|ERROR):", ended.text, re.MULTILINE), (

@@ -50,11 +50,16 @@ std::uint64_t timed_reading(const Track& track, std::uint64_t tick, int member, 
 }
 
 // Copies a chunk to `to` out of the buffer of `member`, where it lies at `place`.
+// copy(from): what takes the chunk out of the member's buffer.
+template <class Copy>
+std::uint64_t read_chunk(Track& track, int member, const Chunk& chunk, Copy copy) {
+  track.wait_posted(member, chunk.tick);
+  return timed_reading(track, chunk.tick, member, [&] { copy(track.buffer(member, chunk.tick)); });
+}
 inline std::uint64_t read_chunk(Track& track, int member, const Chunk& chunk, std::size_t place, std::byte* to,
                                 copying::Stores stores) {
-  track.wait_posted(member, chunk.tick);
-  return timed_reading(track, chunk.tick, member, [&] {
-    put_from(track, member, chunk.tick, to, track.buffer(member, chunk.tick) + place, chunk.bytes, stores);
+  return read_chunk(track, member, chunk, [&](const std::byte* from) {
+    put_from(track, member, chunk.tick, to, from + place, chunk.bytes, stores);
   });
 }
 

@@ -88,6 +88,12 @@ inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
   return {begin, begin + base + (index < more)};
 }
 
+// The elements of a block that are a member's part.
+inline Range part_of(const Call& call, int size, int member) {
+  if (call.parts) return {call.parts[member], call.parts[member + 1]};
+  return share(call.count, std::size_t(size), std::size_t(member));
+}
+
 // stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what needs no one else; read(k, tick)
 // may read everybody's buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>

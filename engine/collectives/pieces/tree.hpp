@@ -71,19 +71,26 @@ void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, v
   if (me != root) put(recv, from, bytes);
 }
 
-// Every member gets its block of the root's.
-template <class Ring>
-void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+// Every member gets its part of the root's; at(r): bytes before that of member r.
+template <class Ring, class At>
+void scatter_parts_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, At at) {
   const team::Tree& tree = track.tree();
   const int me = track.rank(), parent = tree.parent(me, root);
   const auto all = tree.subtree(me, root);
   const auto* from = static_cast<const std::byte*>(payload);
-  if (me != root) from = Ring::wait(track, parent, seq) + (all.first - tree.subtree(parent, root).first) * bytes;
+  if (me != root) from = Ring::wait(track, parent, seq) + (at(all.first) - at(tree.subtree(parent, root).first));
   if (all.size() > 1) {
-    stage(Ring::reserve(track, seq), from, bytes * all.size());
-    Ring::publish(track, seq, bytes * all.size());
+    const std::size_t bytes = at(all.last) - at(all.first);
+    stage(Ring::reserve(track, seq), from, bytes);
+    Ring::publish(track, seq, bytes);
   }
-  put(recv, from + (me - all.first) * bytes, bytes);
+  put(recv, from + (at(me) - at(all.first)), at(me + 1) - at(me));
+}
+
+// The same of blocks.
+template <class Ring>
+void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+  scatter_parts_down<Ring>(track, seq, root, payload, recv, [=](int r) { return std::size_t(r) * bytes; });
 }
 
 // Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.

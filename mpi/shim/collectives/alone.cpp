@@ -4,6 +4,7 @@
 // it combines a type by an operator by MPI_Reduce_local of no elements, which calls no operator of the program's.
 #include "mpi/shim/collectives/alone.hpp"
 
+#include "mpi/shim/collectives/combining.hpp"
 #include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/handles/packing.hpp"
@@ -92,8 +93,7 @@ int move(const char* function, const Side& from, const Part& source, const Side&
   if (source.packs() || target.packs()) return guarded(comm, function, [&] { return move_packed(from, to, comm); });
   if (devices::possible()) [[unlikely]]
     return guarded(comm, function, [&] { return move_by_devices(source.data, target.data, comm); });
-  if (source.layout == target.layout) layout::copy_alike(target.data, source.data);
-  else layout::copy(target.data, source.data, 0, bytes);
+  layout::copy(target.data, source.data, 0, bytes);
   return MPI_SUCCESS;
 }
 
@@ -102,21 +102,7 @@ bool combines(MPI_Op op, MPI_Datatype type, const Layout& layout) {
   collectives::Call call{Collective::allreduce};
   if (!describe_reduction(call, 0, type, op)) [[likely]]
     return true;
-  // The last answer of each thread. The layout is kept, so that no later type is taken for this one.
-  static thread_local struct {
-    MPI_Op op;
-    MPI_Datatype type;
-    Layout layout;
-    bool good = false;
-  } last;
-  if (last.good && last.op == op && last.type == type && last.layout == layout) return true;
-  const ErrorsReturned world(host.world), self(host.self);
-  std::max_align_t unread[2] = {};
-  last.good = host.Reduce_local(&unread[0], &unread[1], 0, type, op) == MPI_SUCCESS;
-  last.op = op;
-  last.type = type;
-  last.layout = layout;
-  return last.good;
+  return combining::host_combines(op, type, layout);
 }
 
 Outcome settle(Collective collective, int code, std::uint64_t bytes, std::uint64_t start) {
@@ -128,18 +114,11 @@ Outcome settle(Collective collective, int code, std::uint64_t bytes, std::uint64
 int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start) {
   // As in carry(): programs order the host's one-sided operations by collectives.
   if (open_windows.load(std::memory_order_relaxed)) node_ever()->progress.step_host();
-  if (!stats_on) return MPI_SUCCESS;
-  Tally& t = tally(collective);
-  t.calls.fetch_add(1, std::memory_order_relaxed);
-  t.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  if (counting()) count_call(collective, bytes, start);
   return MPI_SUCCESS;
 }
 
-int completed(int code, MPI_Request* request) {
-  if (code == MPI_SUCCESS) *request = common_send();
-  return code;
-}
+namespace {
 
 Outcome keep(Collective collective, const Side& side) {
   const std::uint64_t start = begin();
@@ -150,8 +129,6 @@ Outcome keep(Collective collective, const Side& side) {
   if (!part.good) return std::nullopt;
   return finish(collective, part.data.bytes, start);
 }
-
-namespace {
 
 [[gnu::noinline]] Outcome copy_slowly(Collective collective, const char* function, const Side& from, const Side& to,
                                       MPI_Comm comm, std::uint64_t start) {
@@ -183,8 +160,6 @@ thread_local struct {
                 source.data.bytes, start);
 }
 
-}  // namespace
-
 Outcome copy(Collective collective, const char* function, const Side& from, const Side& to, MPI_Comm comm) {
   const std::uint64_t start = begin();
   const Plain source(from), target(to);
@@ -196,17 +171,79 @@ Outcome copy(Collective collective, const char* function, const Side& from, cons
   return copy_slowly(collective, function, from, to, comm, start);
 }
 
-Outcome combine(Collective collective, const char* function, const void* send, void* recv, MPI_Count count,
-                MPI_Datatype type, MPI_Op op, bool gets, MPI_Comm comm) {
+Outcome combine(Collective collective, const char* function, const Work& work, MPI_Comm comm) {
   const std::uint64_t start = begin();
-  const bool in_place = send == MPI_IN_PLACE;
-  if (last_combined.bytes && last_combined.op == op && last_combined.type == type && count >= 0 && count <= most &&
+  const auto& [recv, count, type] = work.to;
+  const void* const send = work.from.buffer;
+  if (last_combined.bytes && last_combined.op == work.op && last_combined.type == type && count >= 0 && count <= most &&
       is_memory(recv) && send && send != recv && !devices::possible()) [[likely]] {
     const std::uint64_t bytes = std::uint64_t(count) * last_combined.bytes;
-    if (!in_place && gets) copying::copy(recv, send, bytes);
+    if (send != MPI_IN_PLACE && work.gets) copying::copy(const_cast<void*>(recv), send, bytes);
     return finish(collective, bytes, start);
   }
-  return combine_slowly(collective, function, {send, count, type}, {recv, count, type}, op, gets, comm, start);
+  return combine_slowly(collective, function, work.from, work.to, work.op, work.gets, comm, start);
+}
+
+// Types may be freed before the next start.
+class Repeated final : public Activity {
+ public:
+  Repeated(Collective collective, const char* function, const Work& work)
+      : collective_(collective), function_(function), work_(work) {
+    for (Side* const side : {&work_.from, &work_.to}) {
+      if (side->type == MPI_Datatype{} || find_type(side->type)) continue;
+      auto& kept = types_[side == &work_.to];
+      kept.emplace(side->type);
+      if (!kept->good()) throw std::bad_alloc();
+      side->type = kept->type();
+    }
+    if (work.from.type == work.to.type) work_.from.type = work_.to.type;  // the same layout, and not packed
+  }
+  int begin() override {
+    const Outcome outcome = perform(collective_, function_, work_, host.self);
+    return outcome ? *outcome : MPI_ERR_ARG;
+  }
+  bool completed() override { return true; }
+  int outcome() override { return MPI_SUCCESS; }
+  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+  void abandon() override {}
+  bool involves(int) const override { return false; }
+
+ private:
+  const Collective collective_;
+  const char* const function_;
+  Work work_;
+  std::optional<Committed> types_[2];
+};
+
+// Whether it can be done.
+bool is_right(const Work& work) {
+  if (work.kind == Work::wrong) return false;
+  const Part to(work.to);
+  if (!to.good || work.kind == Work::keep) return to.good;
+  const Side& send = work.kind == Work::combine && work.from.buffer == MPI_IN_PLACE ? work.to : work.from;
+  const Part from(send);
+  if (!from.good || from.data.bytes != to.data.bytes) return false;
+  if (work.kind == Work::combine) return combines(work.op, work.to.type, to.layout);
+  return !(from.data.bytes && same_place(work.from, work.to) && host_rejects_aliases);
+}
+
+}  // namespace
+
+Outcome perform(Collective collective, const char* function, const Work& work, MPI_Comm comm) {
+  switch (work.kind) {
+    case Work::keep: return keep(collective, work.to);
+    case Work::copy: return copy(collective, function, work.from, work.to, comm);
+    case Work::combine: return combine(collective, function, work, comm);
+    case Work::wrong: break;
+  }
+  return std::nullopt;
+}
+
+Outcome plan(Collective collective, const char* function, const Work& work, MPI_Comm comm, MPI_Request* request) {
+  if (!is_right(work)) return std::nullopt;
+  return guarded(comm, function, [&]() -> int {
+    return report(comm, make_request(comm, std::make_unique<Repeated>(collective, function, work), true, request));
+  });
 }
 
 }  // namespace nearfield::mpi::alone

@@ -3,7 +3,8 @@
 // in one pass. What is not plainly right goes to the host, which raises the error that the program expects (law 5 of
 // docs/architecture.md); no other rank has to do the same.
 //
-// One function for each class of parameters (mpi/functions.def), as in movement.hpp and reductions.hpp.
+// One function for each class of parameters (mpi/functions.def), as in movement.hpp and reductions.hpp. `When`:
+// when.hpp.
 #pragma once
 #include <optional>
 
@@ -28,78 +29,85 @@ struct Side {
   MPI_Datatype type;
 };
 
-inline std::uint64_t begin() { return stats_on ? waiting::nanoseconds() : 0; }
+inline std::uint64_t begin() { return counting() ? waiting::nanoseconds() : 0; }
 int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start);
 // The end of every such call, which began at `start`: what programs do in loops has to look after others. MPI_SUCCESS.
 inline int finish(Collective collective, std::uint64_t bytes, std::uint64_t start) {
   last_algorithm = "alone";
   note_look();
-  if (open_windows.load(std::memory_order_relaxed) || stats_on) [[unlikely]]
+  if (open_windows.load(std::memory_order_relaxed) || counting()) [[unlikely]]
     return finish_slowly(collective, bytes, start);
   return MPI_SUCCESS;
 }
-// A request for what is over, unless that has failed.
-int completed(int code, MPI_Request* request);
 
 // An error code; none: arguments that the host must judge.
 using Outcome = std::optional<int>;
 
-// In place, or nothing has to be stored.
-Outcome keep(Collective collective, const Side& side);
-Outcome copy(Collective collective, const char* function, const Side& from, const Side& to, MPI_Comm comm);
-// The same of operands and result. `gets`: the rank gets a result, else nothing is stored.
-Outcome combine(Collective collective, const char* function, const void* send, void* recv, MPI_Count count,
-                MPI_Datatype type, MPI_Op op, bool gets, MPI_Comm comm);
+// What the rank does with its buffers: copies one side to the other, or combines, which is the same for one rank.
+struct Work {
+  enum Kind : std::uint8_t { wrong, keep, copy, combine } kind = wrong;
+  Side from{}, to{};
+  MPI_Op op{};
+  bool gets = true;  // the rank gets a result, else nothing is stored
+};
+Outcome perform(Collective collective, const char* function, const Work& work, MPI_Comm comm);
+// A request that does it at each start; none: arguments that the host must judge. Throws std::bad_alloc.
+Outcome plan(Collective collective, const char* function, const Work& work, MPI_Comm comm, MPI_Request* request);
 
-template <class HostCall>
-int or_host(Collective collective, HostCall host_call, Outcome outcome) {
-  return outcome ? *outcome : to_host(collective, Reason::argument, host_call);
+template <class When>
+int serve(Collective collective, const char* function, const When& when, const Work& work, MPI_Comm comm) {
+  if constexpr (When::overlaps)
+    if (!when.request) return when.at_host(collective, Reason::argument);
+  if constexpr (When::plans) {
+    const Outcome outcome = plan(collective, function, work, comm, when.request);
+    return outcome ? *outcome : when.at_host(collective, Reason::argument);
+  } else {
+    const Outcome outcome = perform(collective, function, work, comm);
+    return outcome ? when.done(*outcome) : when.at_host(collective, Reason::argument);
+  }
 }
 
-template <Collective collective, class HostCall>
-int one_buffer(const char*, HostCall host_call, void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm) {
-  return or_host(collective, host_call, root == 0 ? keep(collective, {buffer, count, type}) : std::nullopt);
-}
-
-template <Collective collective, class HostCall>
-int blocks(const char* function, HostCall host_call, const void* send, MPI_Count send_count, MPI_Datatype send_type,
-           void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-  const Side from{send, send_count, send_type}, to{recv, recv_count, recv_type};
-  return or_host(collective, host_call,
-                 send == MPI_IN_PLACE ? keep(collective, to) : copy(collective, function, from, to, comm));
-}
-
-template <Collective collective, class HostCall>
-int rooted_blocks(const char* function, HostCall host_call, const void* send, MPI_Count send_count,
-                  MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
-                  MPI_Comm comm) {
-  constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
-  const Side from{send, send_count, send_type}, to{recv, recv_count, recv_type};
-  const bool in_place = (gathers ? send : recv) == MPI_IN_PLACE;
-  return or_host(collective, host_call,
-                 root != 0  ? std::nullopt
-                 : in_place ? keep(collective, gathers ? to : from)
-                            : copy(collective, function, from, to, comm));
+inline Work kept(const void* buffer, MPI_Count count, MPI_Datatype type) {
+  return {Work::keep, {}, {buffer, count, type}};
 }
 
 template <Collective collective>
-Outcome reduce(const char* function, const void* send, void* recv, MPI_Count count, MPI_Datatype type, MPI_Op op,
-               MPI_Comm comm) {
+Work one_buffer(void* buffer, MPI_Count count, MPI_Datatype type, int root, MPI_Comm) {
+  return root == 0 ? kept(buffer, count, type) : Work{};
+}
+
+template <Collective collective>
+Work blocks(const void* send, MPI_Count send_count, MPI_Datatype send_type, void* recv, MPI_Count recv_count,
+            MPI_Datatype recv_type, MPI_Comm) {
+  if (send == MPI_IN_PLACE) return kept(recv, recv_count, recv_type);
+  return {Work::copy, {send, send_count, send_type}, {recv, recv_count, recv_type}};
+}
+
+template <Collective collective>
+Work rooted_blocks(const void* send, MPI_Count send_count, MPI_Datatype send_type, void* recv, MPI_Count recv_count,
+                   MPI_Datatype recv_type, int root, MPI_Comm) {
+  constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
+  if (root != 0) return {};
+  if (gathers && send == MPI_IN_PLACE) return kept(recv, recv_count, recv_type);
+  if (!gathers && recv == MPI_IN_PLACE) return kept(send, send_count, send_type);
+  return {Work::copy, {send, send_count, send_type}, {recv, recv_count, recv_type}};
+}
+
+template <Collective collective>
+Work reduction(const void* send, void* recv, MPI_Count count, MPI_Datatype type, MPI_Op op, MPI_Comm) {
   constexpr bool gets = collectives::operation(collective).gets.has(0, 0);
-  return combine(collective, function, send, recv, count, type, op, gets, comm);
+  return {Work::combine, {send, count, type}, {recv, count, type}, op, gets};
 }
 
-template <Collective collective, class HostCall>
-int reduction(const char* function, HostCall host_call, const void* send, void* recv, MPI_Count count,
-              MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  return or_host(collective, host_call, reduce<collective>(function, send, recv, count, type, op, comm));
+template <Collective collective, class N>
+Work parted_reduction(const void* send, void* recv, const N* counts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  return counts ? reduction<collective>(send, recv, MPI_Count(counts[0]), type, op, comm) : Work{};
 }
 
-template <Collective collective, class HostCall>
-int rooted_reduction(const char* function, HostCall host_call, const void* send, void* recv, MPI_Count count,
-                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-  return or_host(collective, host_call,
-                 root == 0 ? reduce<collective>(function, send, recv, count, type, op, comm) : std::nullopt);
+template <Collective collective>
+Work rooted_reduction(const void* send, void* recv, MPI_Count count, MPI_Datatype type, MPI_Op op, int root,
+                      MPI_Comm comm) {
+  return root == 0 ? reduction<collective>(send, recv, count, type, op, comm) : Work{};
 }
 
 }  // namespace alone

@@ -4,7 +4,7 @@
 #pragma once
 #include <new>
 
-#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/stand_in.hpp"
@@ -32,6 +32,8 @@ inline Admission admit(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state) [[unlikely]]
     return {};
+  if (state->founding && !state->founding->settled()) [[unlikely]]
+    if (!state->founding->wait()) return {};
   if (!state->team && !state->spread) [[unlikely]] {
     if (!state->team_tried && !revoked(comm)) make_team(*state);
     if (!state->team && !state->spread)
@@ -45,14 +47,20 @@ inline Admission admit(MPI_Comm comm) {
 }
 
 // Whether ranks compare their calls, and whether one of those that share memory with us has given up.
-inline bool checks(const Communicator& c) { return c.near_team() && c.near_team()->plan().check; }
-inline bool broken_off(const Communicator& c) { return c.near_team() && c.near_team()->broken_off(); }
+inline bool checks(const Communicator& c) {
+  if (is_founding(c)) [[unlikely]]
+    return node_ever()->settings().check;
+  return c.near_team() && c.near_team()->plan().check;
+}
+inline bool broken_off(const Communicator& c) {
+  return !is_founding(c) && c.near_team() && c.near_team()->broken_off();
+}
 
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   last_algorithm = by_host;
   const StandIn stand_in;
-  if (!stats_on) [[likely]]
+  if (!counting()) [[likely]]
     return call();
   Tally& t = tally(collective);
   t.calls.fetch_add(1, std::memory_order_relaxed);
@@ -75,6 +83,7 @@ int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& c
 
 // This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
 inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why) {
+  if (is_founding(c)) c.founding->wait();
   team::Team* const team = c.near_team();
   if (!team) return raise(comm, function, why, MPI_ERR_NO_MEM);
   try {
@@ -99,23 +108,27 @@ int with_memory(Communicator& c, MPI_Comm comm, const char* function, Body body)
 int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call);
 
+// `part_of`: what the program has called, where that is made of several such calls; it is what gets told, and has been
+// compared already.
 template <class HostCall>
-int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call) {
+int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call,
+          const collectives::Call* part_of = nullptr) {
   if (!c.team) [[unlikely]]
     return carry_over_nodes(c, comm, call, function, host_call);
   team::Team& team = *c.team;
-  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  const collectives::Call& told = part_of ? *part_of : call;
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   try {
     if (team.broken_off()) [[unlikely]]
       team.break_off("the communicator was given up when a rank could not go on", team.track().doing());
-    if (team.plan().check) [[unlikely]]
+    if (team.plan().check && !part_of) [[unlikely]]
       collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
-    team.track().enter(collectives::pack(call));
+    team.track().enter(collectives::pack(told));
     const collectives::Algorithm* const algorithm = c.chooser->perform(team.track(), call);
     team.track().leave();
     if (!algorithm) [[unlikely]]
-      return to_host(call.collective, Reason::algorithm, host_call);
+      return to_host(told.collective, Reason::algorithm, host_call);
     last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
     team.track().leave();
@@ -126,7 +139,7 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.track().leave();
     c.enabled = false;
-    return to_host(call.collective, Reason::memory, host_call);
+    return to_host(told.collective, Reason::memory, host_call);
   } catch (const std::bad_alloc&) {
     return give_up(c, comm, function, "out of memory");
   }
@@ -134,12 +147,8 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
   // would have progressed them.
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
     team.node().progress.step_host();
-  if (stats_on) [[unlikely]] {
-    Tally& t = tally(call.collective);
-    t.calls.fetch_add(1, std::memory_order_relaxed);
-    t.bytes.fetch_add(call.bytes, std::memory_order_relaxed);
-    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-  }
+  if (counting() && !part_of) [[unlikely]]
+    count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;
 }
 

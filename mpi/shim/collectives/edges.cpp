@@ -1,4 +1,4 @@
-// The collectives made of edges but all-to-all, blocking and non-blocking, int and large-count forms: of each row of
+// The collectives made of edges but all-to-all, in all their forms: of each row of
 // mpi/functions.def, what its class of parameters asks for (varying.hpp, neighbors.hpp).
 #include "mpi/shim/collectives/neighbors.hpp"
 #include "mpi/shim/collectives/varying.hpp"
@@ -41,20 +41,19 @@ Lengths among(MPI_Comm comm, unsigned of_sends) {
 #define Y(name, types)
 #define YL(name, types)
 #define T(result, name, types)
-#define C(name, operation, class)
-#define WITH_REQUEST(...) (__VA_ARGS__, MPI_Request * q)
-#define AND_REQUEST(parameters) WITH_REQUEST parameters
+#define C(name, overlapping, operation, class)
+
+#define DEFINE(name, operation, class, parameters, ...) \
+  int name parameters { return class<Collective::operation>("MPI_" #name, __VA_ARGS__, ARGUMENTS_##class); }
 
 #define COUNT int
 #define PLACE int
-#define E(name, overlapping, operation, class)                                                                     \
-  int name PARAMETERS_##class {                                                                                    \
-    return class<Collective::operation>("MPI_" #name, Now{[&] { return host.name(ARGUMENTS_##class); }},           \
-                                        ARGUMENTS_##class);                                                        \
-  } int overlapping AND_REQUEST(PARAMETERS_##class) {                                                              \
-    return class<Collective::operation>(                                                                           \
-        "MPI_" #overlapping, Later{[&] { return host.overlapping(ARGUMENTS_##class, q); }, q}, ARGUMENTS_##class); \
-  }
+#define E(name, overlapping, operation, class)                                                          \
+  DEFINE(name, operation, class, PARAMETERS_##class, Now{[&] { return host.name(ARGUMENTS_##class); }}) \
+  DEFINE(overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                \
+         Later{[=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, q})        \
+  DEFINE(name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                   \
+         Planned{[&] { return young(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, q})
 #include "mpi/functions.def"
 #undef COUNT
 #undef PLACE
@@ -63,18 +62,19 @@ Lengths among(MPI_Comm comm, unsigned of_sends) {
 // Narrowed arrays of a call that overlaps others would have to live as long as its request.
 #define COUNT MPI_Count
 #define PLACE MPI_Aint
-#define E(name, overlapping, operation, class)                                                                     \
-  int name##_c PARAMETERS_##class {                                                                                \
-    auto at_host = [&] {                                                                                           \
-      if (host.name##_c) return host.name##_c(ARGUMENTS_##class);                                                  \
-      return narrowed(                                                                                             \
-          host.name, LENGTHS_##class, [&] { return raise(c, "MPI_" #name "_c", too_large); }, ARGUMENTS_##class);  \
-    };                                                                                                             \
-    return class<Collective::operation>("MPI_" #name "_c", Now{at_host}, ARGUMENTS_##class);                       \
-  } int overlapping##_c AND_REQUEST(PARAMETERS_##class) {                                                          \
-    auto at_host = [&] { return young(host.overlapping##_c, "MPI_" #overlapping "_c", c, ARGUMENTS_##class, q); }; \
-    return class<Collective::operation>("MPI_" #overlapping "_c", Later{at_host, q}, ARGUMENTS_##class);           \
-  }
+#define E(name, overlapping, operation, class)                                                                         \
+  DEFINE(name##_c, operation, class, PARAMETERS_##class, Now{[&] {                                                     \
+           if (host.name##_c) return host.name##_c(ARGUMENTS_##class);                                                 \
+           return narrowed(                                                                                            \
+               host.name, LENGTHS_##class, [&] { return raise(c, "MPI_" #name "_c", too_large); }, ARGUMENTS_##class); \
+         }})                                                                                                           \
+  DEFINE(overlapping##_c, operation, class, AND_REQUEST(PARAMETERS_##class),                                           \
+         Later{[=](MPI_Request* made) {                                                                                \
+                 return young(host.overlapping##_c, "MPI_" #overlapping "_c", c, ARGUMENTS_##class, made);             \
+               },                                                                                                      \
+               q})                                                                                                     \
+  DEFINE(name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                                \
+         Planned{[&] { return young(host.name##_init_c, "MPI_" #name "_init_c", c, ARGUMENTS_##class, info, q); }, q})
 #include "mpi/functions.def"
 
 }  // namespace nearfield::mpi

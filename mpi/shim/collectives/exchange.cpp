@@ -19,17 +19,13 @@ bool find_extent(MPI_Datatype type, MPI_Aint& extent) {
 
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start) {
   last_algorithm = "messages";
-  if (!stats_on) [[likely]]
-    return;
-  Tally& t = tally(collective);
-  t.calls.fetch_add(1, std::memory_order_relaxed);
-  t.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  if (counting()) [[unlikely]]
+    count_call(collective, bytes, start);
 }
 
 Communicator* exchanging(MPI_Comm comm, Reason& reason) {
   Communicator* const c = channel(comm);
-  if (c && !c->inter && !spans_nodes(*c)) [[likely]]
+  if (c && !spans_nodes(*c)) [[likely]]
     return c;
   // Of one rank all edges are its own, which are copied.
   if (Communicator* const alone = the_messenger ? find_alone(comm) : nullptr) return alone;
@@ -43,17 +39,24 @@ namespace {
 // What of a call is under way when it has returned.
 class Overlapping final : public Activity {
  public:
-  explicit Overlapping(std::unique_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  Overlapping(std::unique_ptr<Exchange> exchange, bool plans) : exchange_(std::move(exchange)), plans_(plans) {}
   ~Overlapping() override {
     if (begun_) exchange_->abandon();
   }
   int begin() override {
+    try {
+      if (plans_) exchange_->renew();
+    } catch (const std::bad_alloc&) {
+      exchange_->refuse();
+      return MPI_ERR_NO_MEM;
+    }
     try {
       exchange_->start();
     } catch (const std::bad_alloc&) {
       return MPI_ERR_NO_MEM;
     }
     begun_ = true;
+    settled_ = false;
     return MPI_SUCCESS;
   }
   bool completed() override { return exchange_->complete(); }
@@ -68,14 +71,15 @@ class Overlapping final : public Activity {
 
  private:
   const std::unique_ptr<Exchange> exchange_;
+  const bool plans_;
   bool begun_ = false, settled_ = false;
   int code_ = MPI_SUCCESS;
 };
 
 }  // namespace
 
-int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, MPI_Request* request) {
-  return make_request(comm, std::make_unique<Overlapping>(std::move(exchange)), false, request);
+int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request) {
+  return make_request(comm, std::make_unique<Overlapping>(std::move(exchange), plans), plans, request);
 }
 
 }  // namespace nearfield::mpi

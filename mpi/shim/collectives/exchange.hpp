@@ -1,14 +1,16 @@
 // Collectives made of edges (engine/messages/edges.hpp): what one rank has for another goes as a message from layout to
 // layout. Here is what they share: the sides of a call, types, packing, devices, errors, requests. What an operation
-// says of itself (exchanging.cpp, varying.cpp, neighbors.cpp) is which edges it has:
+// says of itself (exchanging.cpp, varying.hpp, neighbors.hpp) is which edges it has:
 //
 //   template <class Visitor> bool edges(Visitor& visitor) const
 //     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the
 //     order in which they are sent and received; false as soon as one of them returns that
-//   std::pair<...> most() const   about how many are sent and received
-//   bool one_way() const          who sends does not receive
-//   bool in_place() const      receives alone are visited; what is sent to a partner is what lies where its part will
+//   std::pair<...> most() const about how many are sent and received
+//   bool one_way() const        who sends does not receive
+//   bool in_place() const       receives alone are visited; what is sent to a partner is what lies where its part will
 //   be received
+//   std::unique_ptr<Rest> rest(bool overlaps)   where there is something left to do with what has come: takes the room
+//   that it comes to
 //
 // Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
 // host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
@@ -19,10 +21,9 @@
 #include <tuple>
 
 #include "engine/messages/edges.hpp"
-#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/collectives/alone.hpp"
+#include "mpi/shim/collectives/when.hpp"
 #include "mpi/shim/handles/packing.hpp"
-#include "mpi/shim/handles/requests.hpp"
-#include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 
@@ -70,9 +71,6 @@ struct Parts {
   MPI_Aint extent = 1;
 
   bool prepare() { return counts && displacements && (types || find_extent(element, extent)); }
-  bool empty(int partners) const {
-    return std::all_of(counts, counts + partners, [](Count count) { return count == 0; });
-  }
   Count count(int k) const { return counts[k]; }
   MPI_Datatype type(int k) const { return types ? types[k] : element; }
   void* address(int k) const {
@@ -86,6 +84,20 @@ Parts<Count, Place> parts(const void* buffer, const Count* counts, const Place* 
 template <class Count, class Place>
 Parts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, const MPI_Datatype* types) {
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
+}
+
+// Whose side may be in place.
+enum class InPlaceSide { send, receive };
+// Of a communicator of one rank: what goes from the only part of one side to that of the other.
+template <class Send, class Receive>
+alone::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
+  using alone::Work;
+  const auto only = [](const auto& side) { return alone::Side{side.address(0), side.count(0), side.type(0)}; };
+  const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
+  if (!(may == InPlaceSide::send ? receives : sends)) return {};
+  if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};
+  if (sends && receives) return {Work::copy, only(send), only(receive)};
+  return {Work::keep, {}, sends ? only(send) : only(receive)};
 }
 
 // What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
@@ -122,7 +134,7 @@ struct Part {
     return !sends || packed->pack_all() == MPI_SUCCESS;
   }
   bool needed() const { return layout || packed || stage; }
-  // What a buffer that is sent from in place holds.
+  // Once more, or in place: what a buffer that is sent from holds.
   bool fetch() const {
     if (packed && packed->pack(0, count) != MPI_SUCCESS) return false;
     return !stage || stage->fetch();
@@ -134,30 +146,44 @@ struct Part {
   }
 };
 
-inline messages::Partners partners_of(const Communicator& c, bool overlaps) {
-  return {*the_messenger, c.members, c.rank, overlaps ? context_of_overlapping(c) : context_of_collectives(c)};
+// What is left to do of an operation when everything has come, by whoever completes it.
+struct Rest {
+  virtual ~Rest() = default;
+  virtual int finish() = 0;  // an error class
+};
+
+inline messages::Partners partners_of(const Communicator& c, std::uint64_t context) {
+  return {*the_messenger, c.members, c.rank, context, c.inter};
 }
 
 // Our part of a call: the edges as the engine takes them, and what they need for as long as it does.
 class Exchange {
  public:
-  Exchange(const Communicator& c, bool overlaps) : overlaps_(overlaps), edges_(partners_of(c, overlaps)) {}
+  Exchange(const Communicator& c, std::uint64_t context, bool overlaps = false)
+      : overlaps_(overlaps),
+        members_(overlaps ? c.members : std::vector<int>()),
+        edges_({*the_messenger, overlaps ? members_ : c.members, c.rank, context, c.inter}) {}
 
   // False: arguments that the host must judge. Throws std::bad_alloc.
   template <class Operation>
-  bool describe(const Operation& operation) {
+  bool describe(Operation& operation) {
+    if constexpr (requires { operation.rest(true); }) rest_ = operation.rest(overlaps_);
     const auto [sends, receives] = operation.most();
     edges_.sends.reserve(sends);
     edges_.receives.reserve(receives);
     edges_.one_way = operation.one_way();
     if (!operation.edges(*this)) return false;
-    if (operation.in_place()) {
-      for (const Part& part : received_)
-        if (!part.fetch()) throw std::bad_alloc();
-      edges_.copy_aside();
-    }
+    in_place_ = operation.in_place();
+    if (in_place_) copy_aside();
     edges_.prepare(overlaps_);
     return true;
+  }
+  // For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
+  void renew() {
+    edges_.renew();
+    if (in_place_) return copy_aside();
+    for (const Part& part : sent_)
+      if (!part.fetch()) throw std::bad_alloc();
   }
   template <class Side>
   bool send(int partner, int tag, const Side& side, int k) {
@@ -178,6 +204,7 @@ class Exchange {
   // A code that is yet to be raised.
   int run() { return store(edges_.run()); }
   void start() { edges_.start(); }
+  void refuse() { edges_.refuse(); }
   bool complete() const { return edges_.complete(); }
   int outcome() { return store(edges_.outcome()); }
   void abandon() { edges_.abandon(); }
@@ -200,12 +227,20 @@ class Exchange {
     int code = trouble_code(trouble);
     for (const Part& part : received_)
       if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
-    return code;
+    return code == MPI_SUCCESS && rest_ ? rest_->finish() : code;
+  }
+  void copy_aside() {
+    for (const Part& part : received_)
+      if (!part.fetch()) throw std::bad_alloc();
+    edges_.copy_aside();
   }
   const bool overlaps_;
+  bool in_place_ = false;
+  const std::vector<int> members_;  // of what may outlive its communicator
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
   std::vector<Part> sent_, received_;  // those that need anything
+  std::unique_ptr<Rest> rest_;
 };
 
 // The edges in which anything goes out (sends), or comes in.
@@ -234,8 +269,8 @@ struct Filled {
 
 // Without memory we cannot take part.
 template <class Operation>
-void refuse(const Communicator& c, bool overlaps, const Operation& operation) {
-  messages::refuse(partners_of(c, overlaps), [&](bool sends, messages::VisitEdge visit) {
+void refuse(const Communicator& c, std::uint64_t context, const Operation& operation) {
+  messages::refuse(partners_of(c, context), [&](bool sends, messages::VisitEdge visit) {
     Filled filled{sends, operation.in_place(), visit};
     operation.edges(filled);
   });
@@ -243,61 +278,47 @@ void refuse(const Communicator& c, bool overlaps, const Operation& operation) {
 
 // Counts a call that edges serve.
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start);
-// The communicator, where all of its ranks share a node and messages between them are ours; nullptr: the host serves
-// the call, for that reason.
+// The communicator, where all of its ranks (of both groups) share a node and messages between them are ours; nullptr:
+// the host serves the call, for that reason.
 Communicator* exchanging(MPI_Comm comm, Reason& reason);
-// A request for what has been described, which begins. Its error class; std::bad_alloc: it has not begun.
-int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, MPI_Request* request);
-
-// When a call returns, and the host's function for it: when all is done, or at once, with a request.
-template <class HostCall>
-struct Now {
-  HostCall host_call;
-  static constexpr bool overlaps = false;
-  int at_host(Collective collective, Reason reason) const { return to_host(collective, reason, host_call); }
-};
-template <class HostCall>
-struct Later {
-  HostCall host_call;
-  MPI_Request* request;
-  static constexpr bool overlaps = true;
-  int at_host(Collective collective, Reason reason) const { return overlapping_host(collective, reason, host_call); }
-};
-template <class HostCall>
-Now(HostCall) -> Now<HostCall>;
-template <class HostCall>
-Later(HostCall, MPI_Request*) -> Later<HostCall>;
+// A request for what has been described, which begins, or will by each start. Its error class; std::bad_alloc: it has
+// not begun.
+int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request);
 
 // A call. `make(c, operation)` makes what says which edges there are; false: arguments that the host must judge.
 template <class Operation, class When, class Make>
 int exchange(Collective collective, const char* function, MPI_Comm comm, const When& when, Make make) {
-  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   Reason reason = Reason::argument;
   Communicator* const c = exchanging(comm, reason);
   if (!c) return when.at_host(collective, reason);
   if constexpr (When::overlaps)
     if (!when.request) return when.at_host(collective, reason);
+  // All members plan in the same order; what one of them gets wrong counts as well.
+  std::uint64_t context = context_of_collectives(*c);
+  if constexpr (When::plans) context = context_of_plan(*c, c->plans++);
+  else if constexpr (When::overlaps) context = context_of_overlapping(*c);
   return guarded(comm, function, [&]() -> int {
     Operation operation;
     if (!make(*c, operation)) return when.at_host(collective, Reason::argument);
     if constexpr (When::overlaps) {
       std::unique_ptr<Exchange> ready;
       try {
-        ready = std::make_unique<Exchange>(*c, true);
+        ready = std::make_unique<Exchange>(*c, context, true);
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
         count_exchange(collective, ready->bytes(), start);
-        return report(comm, overlap(comm, std::move(ready), when.request));
+        return report(comm, overlap(comm, std::move(ready), When::plans, when.request));
       } catch (const std::bad_alloc&) {
-        refuse(*c, true, operation);
+        refuse(*c, context, operation);
         throw;
       }
     } else {
       std::optional<Exchange> ready;
       try {
-        ready.emplace(*c, false);
+        ready.emplace(*c, context);
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
       } catch (const std::bad_alloc&) {
-        refuse(*c, false, operation);
+        refuse(*c, context, operation);
         throw;
       }
       const int code = ready->run();

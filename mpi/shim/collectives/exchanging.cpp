@@ -1,4 +1,4 @@
-// MPI_Alltoallv and MPI_Alltoallw: an edge to and from everybody.
+// MPI_Alltoallv and MPI_Alltoallw, in all their forms: an edge to and from everybody, or everybody of the other group.
 //
 // On a communicator over several nodes the host's non-blocking call goes on meanwhile, in which whoever is near has
 // counts of nothing. All of its ranks make that call, those without neighbours as well. In place the host's own
@@ -29,7 +29,7 @@ struct AllPairs {
   bool edges(Visitor& visitor) const {
     const int p = c->size, me = c->rank;
     for (int i = 0; i < p; ++i) {
-      const int to = (me + i) % p, from = (me - i + p) % p;
+      const int to = (me + i) % p, from = (me % p - i + p) % p;
       if (is_near(*c, from) && !visitor.receive(from, 0, recv, from)) return false;
       if (is_near(*c, to) && !in_place() && !visitor.send(to, 0, send, to)) return false;
     }
@@ -38,6 +38,7 @@ struct AllPairs {
   // False: arguments that the host must judge, or, of aliased buffers, that MPICH rejects. Nothing more may go to the
   // host for that reason, since the other ranks do not know of it.
   bool prepare() {
+    if (c && c->inter) return !in_place() && recv.prepare() && send.prepare();
     const bool aliased = host_rejects_aliases && send.buffer && send.buffer == recv.buffer &&
                          send.counts == recv.counts && send.element == recv.element && send.types == recv.types;
     return !aliased && recv.prepare() && (in_place() || send.prepare());
@@ -65,21 +66,21 @@ int begin_beyond(spread::Spread& spread, const Communicator* near, const P& send
 template <class Operation, class HostCall, class Begin>
 int over_nodes(Collective collective, const char* function, MPI_Comm comm, spread::Spread& spread, Communicator* c,
                Operation& operation, const HostCall& host_call, Begin begin) {
-  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   if (!operation.prepare()) return to_host(collective, Reason::argument, host_call);
   return guarded(comm, function, [&]() -> int {
     std::optional<Exchange> ready;
     bool lacking = false;
     operation.c = c;
     if (c) try {
-        ready.emplace(*c, false);
+        ready.emplace(*c, context_of_collectives(*c));
         if (!ready->describe(operation)) return to_host(collective, Reason::argument, host_call);
       } catch (const std::bad_alloc&) {
-        refuse(*c, false, operation);
+        refuse(*c, context_of_collectives(*c), operation);
         lacking = true;
       }
     if (const int code = begin_beyond(spread, c, operation.send, operation.recv, begin); code != MPI_SUCCESS) {
-      if (c && !lacking) refuse(*c, false, operation);
+      if (c && !lacking) refuse(*c, context_of_collectives(*c), operation);
       return code;
     }
     const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
@@ -116,16 +117,6 @@ int begin_without_large(const char* function, const void* s, MPI_Count* given, c
   else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
 }
 
-// Of a communicator of one rank; none: the host must judge the arguments.
-template <class Operation>
-alone::Outcome exchange_alone(Collective collective, const char* function, Operation operation, MPI_Comm comm) {
-  const auto only = [](const auto& parts) { return alone::Side{parts.address(0), parts.counts[0], parts.type(0)}; };
-  if (operation.recv.buffer == MPI_IN_PLACE || !operation.recv.prepare()) return std::nullopt;
-  if (operation.in_place()) return alone::keep(collective, only(operation.recv));
-  if (!operation.send.prepare()) return std::nullopt;
-  return alone::copy(collective, function, only(operation.send), only(operation.recv), comm);
-}
-
 // By the host's blocking and non-blocking forms; large-count ones a host may lack.
 template <class Call, class Begin, class Plain, class Count, class Place, class Types>
 int exchange_by(const char* function, Call call, Begin begin, Plain plain, const void* s, const Count* ns,
@@ -145,7 +136,7 @@ int exchange_by(const char* function, Call call, Begin begin, Plain plain, const
     return call(s, ns, ds, ts, r, nr, dr, tr, comm);
   }};
   if (find_alone(comm))
-    return alone::or_host(collective, at_host.host_call, exchange_alone(collective, function, operation, comm));
+    return alone::serve(collective, function, at_host, only_parts(operation.send, operation.recv), comm);
   Communicator* c = channel(comm);
   if ((!c || spans_nodes(*c)) && !operation.in_place()) {
     const Admission admission = admit(comm);
@@ -165,23 +156,14 @@ int exchange_by(const char* function, Call call, Begin begin, Plain plain, const
   });
 }
 
-template <class Begin, class Count, class Place, class Types>
-int overlap_by(const char* function, Begin begin, const void* s, const Count* ns, const Place* ds, Types ts, void* r,
-               const Count* nr, const Place* dr, Types tr, MPI_Comm comm, MPI_Request* request) {
+template <class When, class Count, class Place, class Types>
+int overlap_by(const char* function, const When& when, const void* s, const Count* ns, const Place* ds, Types ts,
+               void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
   using Operation = AllPairs<Count, Place>;
-  const Later at_host{[&]() -> int {
-                        // Narrowed counts would have to live as long as the request.
-                        if (!begin) return raise(comm, function, "this MPI library does not have it");
-                        return begin(s, ns, ds, ts, r, nr, dr, tr, comm, request);
-                      },
-                      request};
   constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
-  if (request && find_alone(comm)) {
-    const auto outcome =
-        exchange_alone(collective, function, Operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)}, comm);
-    return outcome ? alone::completed(*outcome, request) : at_host.at_host(collective, Reason::argument);
-  }
-  return exchange<Operation>(collective, function, comm, at_host, [&](const Communicator& c, Operation& operation) {
+  if (find_alone(comm))
+    return alone::serve(collective, function, when, only_parts(parts(s, ns, ds, ts), parts(r, nr, dr, tr)), comm);
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
     operation = {parts(s, ns, ds, ts), parts(r, nr, dr, tr), &c};
     return operation.prepare();
   });
@@ -189,39 +171,29 @@ int overlap_by(const char* function, Begin begin, const void* s, const Count* ns
 
 }  // namespace
 
-int Alltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
-              MPI_Datatype tr, MPI_Comm c) {
-  return exchange_by("MPI_Alltoallv", host.Alltoallv, host.Ialltoallv, host.Alltoallv, s, ns, ds, ts, r, nr, dr, tr, c);
-}
-int Ialltoallv(const void* s, const int* ns, const int* ds, MPI_Datatype ts, void* r, const int* nr, const int* dr,
-               MPI_Datatype tr, MPI_Comm c, MPI_Request* q) {
-  return overlap_by("MPI_Ialltoallv", host.Ialltoallv, s, ns, ds, ts, r, nr, dr, tr, c, q);
-}
-int Alltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
-                const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c) {
-  return exchange_by("MPI_Alltoallv_c", host.Alltoallv_c, host.Ialltoallv_c, host.Alltoallv, s, ns, ds, ts, r, nr, dr,
-                     tr, c);
-}
-int Ialltoallv_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, MPI_Datatype ts, void* r, const MPI_Count* nr,
-                 const MPI_Aint* dr, MPI_Datatype tr, MPI_Comm c, MPI_Request* q) {
-  return overlap_by("MPI_Ialltoallv_c", host.Ialltoallv_c, s, ns, ds, ts, r, nr, dr, tr, c, q);
-}
-int Alltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
-              const int* dr, const MPI_Datatype* tr, MPI_Comm c) {
-  return exchange_by("MPI_Alltoallw", host.Alltoallw, host.Ialltoallw, host.Alltoallw, s, ns, ds, ts, r, nr, dr, tr, c);
-}
-int Ialltoallw(const void* s, const int* ns, const int* ds, const MPI_Datatype* ts, void* r, const int* nr,
-               const int* dr, const MPI_Datatype* tr, MPI_Comm c, MPI_Request* q) {
-  return overlap_by("MPI_Ialltoallw", host.Ialltoallw, s, ns, ds, ts, r, nr, dr, tr, c, q);
-}
-int Alltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
-                const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c) {
-  return exchange_by("MPI_Alltoallw_c", host.Alltoallw_c, host.Ialltoallw_c, host.Alltoallw, s, ns, ds, ts, r, nr, dr,
-                     tr, c);
-}
-int Ialltoallw_c(const void* s, const MPI_Count* ns, const MPI_Aint* ds, const MPI_Datatype* ts, void* r,
-                 const MPI_Count* nr, const MPI_Aint* dr, const MPI_Datatype* tr, MPI_Comm c, MPI_Request* q) {
-  return overlap_by("MPI_Ialltoallw_c", host.Ialltoallw_c, s, ns, ds, ts, r, nr, dr, tr, c, q);
-}
+// All forms of both. Narrowed counts of those that overlap others would have to live as long as the request.
+#define ARGUMENTS s, ns, ds, ts, r, nr, dr, tr, c
+#define DEFINE(name, overlapping, suffix, Count, Place, Types)                                                         \
+  int name##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,                \
+                   const Place* dr, Types tr, MPI_Comm c) {                                                            \
+    return exchange_by("MPI_" #name #suffix, host.name##suffix, host.overlapping##suffix, host.name, ARGUMENTS);       \
+  }                                                                                                                    \
+  int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,         \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                     \
+    constexpr const char* function = "MPI_" #overlapping #suffix;                                                      \
+    const Later when{[=](MPI_Request* made) { return young(host.overlapping##suffix, function, c, ARGUMENTS, made); }, \
+                     q};                                                                                               \
+    return overlap_by(function, when, ARGUMENTS);                                                                      \
+  }                                                                                                                    \
+  int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,         \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                      \
+    constexpr const char* function = "MPI_" #name "_init" #suffix;                                                     \
+    const Planned when{[&] { return young(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }, q};           \
+    return overlap_by(function, when, ARGUMENTS);                                                                      \
+  }
+DEFINE(Alltoallv, Ialltoallv, , int, int, MPI_Datatype)
+DEFINE(Alltoallv, Ialltoallv, _c, MPI_Count, MPI_Aint, MPI_Datatype)
+DEFINE(Alltoallw, Ialltoallw, , int, int, const MPI_Datatype*)
+DEFINE(Alltoallw, Ialltoallw, _c, MPI_Count, MPI_Aint, const MPI_Datatype*)
 
 }  // namespace nearfield::mpi

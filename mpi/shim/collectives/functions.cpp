@@ -1,8 +1,12 @@
 // The collectives, int and large-count forms: of each row of mpi/functions.def, what its class of parameters asks for
-// (movement.hpp, reductions.hpp; alone.hpp where there is one rank).
+// (movement.hpp, reductions.hpp; alone.hpp where there is one rank, across.hpp and across_reducing.hpp where there are
+// two groups).
+#include "mpi/shim/collectives/across.hpp"
+#include "mpi/shim/collectives/across_reducing.hpp"
 #include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/movement.hpp"
 #include "mpi/shim/collectives/reductions.hpp"
+#include "mpi/shim/narrowing.hpp"
 
 namespace nearfield::mpi {
 
@@ -35,7 +39,10 @@ int check_before_host(Communicator& c, MPI_Comm comm, const Call& call, const ch
 
 int Barrier(MPI_Comm comm) {
   auto host_call = [&] { return host.Barrier(comm); };
-  if (find_alone(comm)) return alone::finish(Collective::barrier, 0, alone::begin());
+  if (is_apart(comm)) [[unlikely]] {
+    if (find_alone(comm)) return alone::finish(Collective::barrier, 0, alone::begin());
+    if (find_across(comm)) return across::barrier("MPI_Barrier", Now{host_call}, comm);
+  }
   const Admission admitted = admit(comm);
   if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
   return carry(*admitted.communicator, comm, Call{Collective::barrier}, "MPI_Barrier", host_call);
@@ -47,27 +54,45 @@ int Barrier(MPI_Comm comm) {
 #define YL(name, types)
 #define T(result, name, types)
 #define E(name, overlapping, operation, class)
+#define DEFINE(name, operation, class, parameters, ...)                                                      \
+  int name parameters {                                                                                      \
+    constexpr Collective collective = Collective::operation;                                                 \
+    const auto when = __VA_ARGS__;                                                                           \
+    if (is_apart(c)) [[unlikely]] {                                                                          \
+      if (find_alone(c))                                                                                     \
+        return alone::serve(collective, "MPI_" #name, when, alone::class<collective>(ARGUMENTS_##class), c); \
+      if (find_across(c)) return across::class<collective>("MPI_" #name, when, ARGUMENTS_##class);           \
+    }                                                                                                        \
+    return class<collective>("MPI_" #name, when, ARGUMENTS_##class);                                         \
+  }
 
 #define COUNT int
-#define C(name, operation, class)                                                             \
-  int name PARAMETERS_##class {                                                               \
-    auto host_call = [&] { return host.name(ARGUMENTS_##class); };                            \
-    if (find_alone(c)) [[unlikely]]                                                           \
-      return alone::class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class); \
-    return class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);          \
-  }
+#define C(name, overlapping, operation, class)                                                          \
+  DEFINE(name, operation, class, PARAMETERS_##class, Now{[&] { return host.name(ARGUMENTS_##class); }}) \
+  DEFINE(overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                \
+         Later{[=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, q})        \
+  DEFINE(name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                   \
+         Planned{[&] { return young(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, q})
 #include "mpi/functions.def"
 #undef COUNT
 #undef C
 
 #define COUNT MPI_Count
-#define C(name, operation, class)                                                                              \
-  int name##_c PARAMETERS_##class {                                                                            \
-    auto host_call = [&] { return large(host.name##_c, host.name, "MPI_" #name "_c", c, ARGUMENTS_##class); }; \
-    if (find_alone(c)) [[unlikely]]                                                                            \
-      return alone::class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);                  \
-    return class<Collective::operation>("MPI_" #name, host_call, ARGUMENTS_##class);                           \
-  }
+#define C(name, overlapping, operation, class)                                                                      \
+  DEFINE(name##_c, operation, class, PARAMETERS_##class,                                                            \
+         Now{[&] { return large_with_counts(host.name##_c, host.name, "MPI_" #name "_c", c, ARGUMENTS_##class); }}) \
+  DEFINE(overlapping##_c, operation, class, AND_REQUEST(PARAMETERS_##class),                                        \
+         Later{[=](MPI_Request* made) {                                                                             \
+                 return large_with_counts(host.overlapping##_c, host.overlapping, "MPI_" #overlapping "_c", c,      \
+                                          ARGUMENTS_##class, made);                                                 \
+               },                                                                                                   \
+               q})                                                                                                  \
+  DEFINE(name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                             \
+         Planned{[&] {                                                                                              \
+                   return large_with_counts(host.name##_init_c, host.name##_init, "MPI_" #name "_init_c", c,        \
+                                            ARGUMENTS_##class, info, q);                                            \
+                 },                                                                                                 \
+                 q})
 #include "mpi/functions.def"
 
 }  // namespace nearfield::mpi

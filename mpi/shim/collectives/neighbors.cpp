@@ -55,11 +55,11 @@ const Neighborhood* neighborhood_of(Communicator& c) {
     return c.neighborhood.get();
   int kind = MPI_UNDEFINED;
   auto found = std::make_unique<Neighborhood>();
-  const bool good =
-      host.Topo_test(c.comm, &kind) == MPI_SUCCESS && (kind == MPI_CART         ? find_cartesian(c.comm, *found)
-                                                       : kind == MPI_GRAPH      ? find_graph(c.comm, c.rank, *found)
-                                                       : kind == MPI_DIST_GRAPH ? find_distributed(c.comm, *found)
-                                                                                : false);
+  if (host.Topo_test(c.comm, &kind) != MPI_SUCCESS) return nullptr;
+  bool good = false;
+  if (kind == MPI_CART) good = find_cartesian(c.comm, *found);
+  else if (kind == MPI_GRAPH) good = find_graph(c.comm, c.rank, *found);
+  else if (kind == MPI_DIST_GRAPH) good = find_distributed(c.comm, *found);
   if (good) c.neighborhood = std::move(found);
   return c.neighborhood.get();
 }

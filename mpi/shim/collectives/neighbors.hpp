@@ -2,7 +2,7 @@
 //
 // Two ranks may be neighbours more than once. In graphs the first edge from one to another is the first that the other
 // has from it, and so on. On a Cartesian communicator what is sent in one direction comes from the other
-// (MPI 4.0, 8.6), also where both neighbours of a dimension are the same rank: there each direction has a tag of its
+// (MPI 4.1, 8.6), also where both neighbours of a dimension are the same rank: there each direction has a tag of its
 // own.
 #pragma once
 #include "mpi/shim/collectives/exchange.hpp"

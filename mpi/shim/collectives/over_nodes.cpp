@@ -7,7 +7,7 @@ namespace nearfield::mpi {
 int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call) {
   if (spread::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
-  const std::uint64_t start = stats_on ? waiting::nanoseconds() : 0;
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   team::Team* const team = c.near_team();
   int code = MPI_SUCCESS;
   const spread::Algorithm* row = nullptr;
@@ -44,12 +44,8 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   last_algorithm = row->name;
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
     c.spread->home().progress.step_host();
-  if (stats_on) [[unlikely]] {
-    Tally& t = tally(call.collective);
-    t.calls.fetch_add(1, std::memory_order_relaxed);
-    t.bytes.fetch_add(call.bytes, std::memory_order_relaxed);
-    t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
-  }
+  if (counting()) [[unlikely]]
+    count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;
 }
 

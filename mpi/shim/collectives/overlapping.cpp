@@ -1,40 +1,53 @@
-// Collectives that return before they are done: MPI_Ibarrier and MPI_Iallreduce. Who carries one is decided as for the
-// calls that return when they are done, equally on all ranks; the engine keeps those of a communicator in order.
+// Collectives that return before they are done, and those that are planned and then started. Who carries one is decided
+// as for the calls that return when they are done, equally on all ranks; the engine keeps those of a communicator in
+// order (engine/track/tracks.hpp).
+//
+//   issued   by the call, as the next one of the communicator
+//   planned  by the call, which meets the other members: it gets a track of its own; issued to that by each start
+//
+// Planned operations outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
 #include "engine/choosing/overlapping.hpp"
+
+#include "mpi/shim/collectives/across.hpp"
 #include "mpi/shim/collectives/alone.hpp"
-#include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/collectives/when.hpp"
 #include "mpi/shim/functions.hpp"
-#include "mpi/shim/handles/devices.hpp"
-#include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
 
 using collectives::Call;
-using collectives::Collective;
 
-class Started final : public Activity {
+// This rank cannot do its part of what others are in. An error class.
+int break_off(team::Team& team, const char* function) try {
+  team.break_off("out of memory", std::string("in ") + function);
+} catch (const team::Broken& broken) {
+  log_line(LogLevel::error, "%s: %s", function, broken.what());
+  return MPI_ERR_NO_MEM;
+}
+
+// What is under way, or may be started again.
+class Issued : public Activity {
  public:
-  Started(Communicator& state, const Call& call, const char* function)
-      : team_(*state.team),
-        function_(function),
-        pending_(std::make_unique<choosing::Overlapping>(call, state.further)) {
-    pending_->prepare(team_);
-  }
-  std::unique_ptr<devices::Stage> operands, result;  // of buffers on a device; in place the first is both
-  bool in_place = false;
-
-  // It cannot be taken back, since others are in it: what it needs then stays for good.
-  ~Started() override {
-    if (!issued_ || pending_->complete()) return;
+  Issued(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending, std::unique_ptr<Kept> kept)
+      : team_(team), function_(function), kept_(std::move(kept)), pending_(std::move(pending)) {}
+  // What is under way cannot be taken back, since others are in it: what it needs then stays for good.
+  ~Issued() override {
+    if (!under_way()) return;
     static_cast<void>(pending_.release());
-    static_cast<void>(operands.release());
-    static_cast<void>(result.release());
+    static_cast<void>(kept_.release());
   }
+  // A member that cannot is out of step with the others, which would wait for it.
   int begin() override {
-    team_.tracks().issue(*pending_);
-    issued_ = true;
-    return MPI_SUCCESS;
+    settled_ = false;
+    try {
+      if (kept_ && kept_->fetch() != MPI_SUCCESS) throw std::bad_alloc();
+      issue(*pending_);
+      issued_ = true;
+      return MPI_SUCCESS;
+    } catch (const std::bad_alloc&) {
+      return break_off(team_, function_);
+    }
   }
   bool completed() override { return pending_->complete() || (the_runner->poll(), pending_->complete()); }
   int outcome() override {
@@ -46,11 +59,15 @@ class Started final : public Activity {
   void abandon() override {}                           // goes on, and may be waited for again
   bool involves(int) const override { return false; }  // its body looks for dead members itself
 
+ protected:
+  virtual void issue(choosing::Issued& pending) = 0;
+  bool under_way() const { return issued_ && !pending_->complete(); }
+  team::Team& team_;
+
  private:
   int settle() {
     if (const auto& error = pending_->error()) return class_of(error);
-    devices::Stage* const to = in_place ? operands.get() : result.get();
-    return to && !to->store(pending_->call().bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
+    return kept_ ? kept_->store() : MPI_SUCCESS;
   }
   int class_of(const std::exception_ptr& error) const try {
     std::rethrow_exception(error);
@@ -63,98 +80,180 @@ class Started final : public Activity {
     log_line(LogLevel::error, "%s: out of memory", function_);
     return MPI_ERR_NO_MEM;
   }
-  team::Team& team_;
   const char* const function_;
-  std::unique_ptr<choosing::Overlapping> pending_;
+  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<choosing::Issued> pending_;
   bool issued_ = false, settled_ = false;
   int code_ = MPI_SUCCESS;
 };
 
-// Issues what `make` makes. A rank that cannot is out of step with the others, which would wait for it.
-template <class Make>
-int start(Communicator& c, MPI_Comm comm, const char* function, Collective collective, std::size_t bytes,
-          MPI_Request* request, Make make) {
+class Once final : public Issued {
+ public:
+  using Issued::Issued;
+
+ private:
+  void issue(choosing::Issued& pending) override {
+    static_cast<choosing::Overlapping&>(pending).prepare(team_);
+    team_.tracks().issue(pending);
+  }
+};
+
+// In the queue of a communicator that is yet to have its team.
+class Deferred final : public Activity, Founding::Deferred {
+ public:
+  Deferred(Communicator& c, const char* function, std::unique_ptr<choosing::Overlapping> pending,
+           std::unique_ptr<Kept> kept, CallOfHost host_call)
+      : founding_(c.founding),
+        state_(c),
+        function_(function),
+        pending_(std::move(pending)),
+        kept_(std::move(kept)),
+        host_call_(std::move(host_call)) {}
+  ~Deferred() override {
+    if (!gone()) founding_->forget(*this);
+    if (at_host_ != host.request_null) host.Request_free(&at_host_);
+  }
+  int begin() override {
+    if (!founding_->defer(*this)) go(state_.team.get());
+    return gone() && !once_ ? code_ : MPI_SUCCESS;
+  }
+  bool completed() override {
+    if (!gone() && !(the_runner->poll(), gone())) return false;
+    if (once_) return code_ != MPI_SUCCESS || once_->completed();
+    if (at_host_ == host.request_null) return true;
+    int there = 0;
+    code_ = host.Test(&at_host_, &there, MPI_STATUS_IGNORE);
+    return code_ != MPI_SUCCESS || there;
+  }
+  int outcome() override {
+    if (!gone()) return MPI_ERR_OTHER;  // given up by who waited for it
+    if (!once_) return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_);
+    return code_ != MPI_SUCCESS ? code_ : once_->outcome();
+  }
+  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
+  void abandon() override {}
+  bool involves(int member) const override { return !gone() && founding_->involves(member); }
+
+ private:
+  bool gone() const { return gone_.load(std::memory_order_acquire); }  // pairs with go
+  void go(team::Team* team) override {
+    if (team && pending_) try {
+        once_ = std::make_unique<Once>(*team, function_, std::move(pending_), std::move(kept_));
+        code_ = once_->begin();
+      } catch (const std::bad_alloc&) {
+        code_ = break_off(*team, function_);
+      }
+    else code_ = host_call_(&at_host_);
+    gone_.store(true, std::memory_order_release);  // pairs with gone
+  }
+  const std::shared_ptr<Founding> founding_;
+  Communicator& state_;  // not once it has gone
+  const char* const function_;
+  std::unique_ptr<choosing::Overlapping> pending_;  // none: the host's
+  std::unique_ptr<Kept> kept_;
+  const CallOfHost host_call_;
+  std::unique_ptr<Once> once_;
+  MPI_Request at_host_ = host.request_null;
+  int code_ = MPI_SUCCESS;
+  std::atomic<bool> gone_{false};
+};
+
+class AgainAndAgain final : public Issued {
+ public:
+  AgainAndAgain(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
+                std::unique_ptr<Kept> kept, unsigned track)
+      : Issued(team, function, std::move(pending), std::move(kept)), track_(track) {}
+  ~AgainAndAgain() override {
+    if (!under_way()) let_go(team_, track_);
+  }
+
+ private:
+  void issue(choosing::Issued& pending) override { team_.tracks().issue_to(track_, pending); }
+  const unsigned track_;
+};
+
+void refuse_broken(Communicator& c, const char* function) {
   if (broken_off(c)) [[unlikely]]
     c.team->break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
-  if (stats_on) [[unlikely]] {
-    Tally& t = tally(collective);
-    t.calls.fetch_add(1, std::memory_order_relaxed);
-    t.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  }
-  last_algorithm = "overlapping";
-  return with_memory(c, comm, function, [&] { return report(comm, make_request(comm, make(), false, request)); });
 }
 
+void count(const Call& call) {
+  last_algorithm = "overlapping";
+  if (counting()) [[unlikely]]
+    count_call(call.collective, call.bytes, waiting::nanoseconds());
+}
+
+}  // namespace
+
+int overlap(Communicator& c, MPI_Comm comm, const Call& call, const char* function, std::unique_ptr<Kept> kept,
+            MPI_Request* request, const Call& counted) {
+  return guarded(comm, function, [&]() -> int {
+    refuse_broken(c, function);
+    count(counted);
+    return with_memory(c, comm, function, [&]() -> int {
+      auto pending = std::make_unique<choosing::Overlapping>(call, c.further);
+      pending->keep_parts(c.size);
+      auto made = std::make_unique<Once>(*c.team, function, std::move(pending), std::move(kept));
+      return report(comm, make_request(comm, std::move(made), false, request));
+    });
+  });
+}
+
+int defer(Communicator& c, MPI_Comm comm, const Call* call, const char* function, std::unique_ptr<Kept> kept,
+          MPI_Request* request, const Call& counted, CallOfHost host_call) {
+  return guarded(comm, function, [&]() -> int {
+    return with_memory(c, comm, function, [&]() -> int {
+      if (call) count(counted);
+      auto pending = call ? std::make_unique<choosing::Overlapping>(*call, c.further) : nullptr;
+      if (pending) pending->keep_parts(c.size);
+      auto made = std::make_unique<Deferred>(c, function, std::move(pending), std::move(kept), std::move(host_call));
+      return report(comm, make_request(comm, std::move(made), false, request));
+    });
+  });
+}
+
+std::optional<int> plan(Communicator& c, MPI_Comm comm, const Call& call, const char* function,
+                        std::unique_ptr<Kept> kept, MPI_Request* request, const Call& counted) {
+  bool possible = true;
+  const int code = guarded(comm, function, [&]() -> int {
+    refuse_broken(c, function);
+    return with_memory(c, comm, function, [&]() -> int {
+      const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
+      const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
+      const auto track = rows.row || !moves ? c.team->tracks().reserve() : std::nullopt;
+      possible = track.has_value();
+      if (!possible) return MPI_SUCCESS;
+      count(counted);
+      auto pending = std::make_unique<choosing::Planned>(call, rows);
+      pending->keep_parts(c.size);
+      auto made = std::make_unique<AgainAndAgain>(*c.team, function, std::move(pending), std::move(kept), *track);
+      return report(comm, make_request(comm, std::move(made), true, request));
+    });
+  });
+  if (!possible) return std::nullopt;
+  return code;
+}
+
+// ---------------------------------------------------------------- barriers
+
+namespace {
+template <class When>
+int barrier(const char* function, const When& when, MPI_Comm comm) {
+  constexpr Collective collective = Collective::barrier;
+  if (find_alone(comm)) return alone::serve(collective, function, when, alone::kept(&collective, 0, host.byte), comm);
+  if (find_across(comm)) return across::barrier(function, when, comm);
+  const Admission admitted = when.admit(comm);
+  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
+  return begin(*admitted.communicator, comm, Call{collective}, function, nullptr, when);
+}
 }  // namespace
 
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  const auto host_call = [&] { return host.Ibarrier(comm, request); };
-  if (request && find_alone(comm))
-    return alone::completed(alone::finish(Collective::barrier, 0, alone::begin()), request);
-  const Admission admitted = admit(comm);
-  if (!admitted.communicator || !admitted.communicator->team || !request)
-    return overlapping_host(Collective::barrier, admitted.reason, host_call);
-  return guarded(comm, "MPI_Ibarrier", [&]() -> int {
-    return start(*admitted.communicator, comm, "MPI_Ibarrier", Collective::barrier, 0, request, [&] {
-      return std::make_unique<Started>(*admitted.communicator, Call{Collective::barrier}, "MPI_Ibarrier");
-    });
-  });
+  return barrier("MPI_Ibarrier", Later{[=](MPI_Request* made) { return host.Ibarrier(comm, made); }, request}, comm);
 }
-
-namespace {
-
-template <class N, class HostCall>
-int iallreduce(const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request,
-               HostCall host_call) {
-  constexpr Collective collective = Collective::allreduce;
-  if (request && find_alone(comm)) {
-    const auto code = alone::reduce<collective>("MPI_Iallreduce", send, recv, count, type, op, comm);
-    return code ? alone::completed(*code, request) : overlapping_host(collective, Reason::argument, host_call);
-  }
-  const Admission admitted = admit(comm);
-  if (!admitted.communicator || !admitted.communicator->team || !request)
-    return overlapping_host(collective, admitted.reason, host_call);
-  Call call{collective};
-  if (const auto reason = describe_reduction(call, MPI_Count(count), type, op))
-    return overlapping_host(collective, *reason, host_call);
-  const bool in_place = send == MPI_IN_PLACE;
-  if (call.bytes && (!recv || (!in_place && (!send || (host_rejects_aliases && send == recv)))))
-    return overlapping_host(collective, Reason::argument, host_call);
-  if (call.bytes == 0 && !broken_off(*admitted.communicator)) {
-    *request = common_send();  // complete
-    return MPI_SUCCESS;
-  }
-  call.send = in_place ? recv : send;
-  call.recv = recv;
-  return guarded(comm, "MPI_Iallreduce", [&]() -> int {
-    return start(*admitted.communicator, comm, "MPI_Iallreduce", collective, call.bytes, request, [&] {
-      std::unique_ptr<devices::Stage> operands, result;
-      if (devices::possible()) [[unlikely]] {
-        layout::Data from{static_cast<std::byte*>(const_cast<void*>(call.send)), call.bytes, {}};
-        layout::Data to{static_cast<std::byte*>(call.recv), call.bytes, {}};
-        operands = devices::stage(from, true);
-        if (call.send != call.recv) result = devices::stage(to, false);
-        call.recv = call.send == call.recv ? from.address : to.address;
-        call.send = from.address;
-      }
-      auto started = std::make_unique<Started>(*admitted.communicator, call, "MPI_Iallreduce");
-      started->in_place = call.send == call.recv;
-      started->operands = std::move(operands);
-      started->result = std::move(result);
-      return started;
-    });
-  });
-}
-
-}  // namespace
-
-int Iallreduce(const void* s, void* r, int n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* q) {
-  return iallreduce(s, r, n, t, op, c, q, [&] { return host.Iallreduce(s, r, n, t, op, c, q); });
-}
-int Iallreduce_c(const void* s, void* r, MPI_Count n, MPI_Datatype t, MPI_Op op, MPI_Comm c, MPI_Request* q) {
-  return iallreduce(s, r, n, t, op, c, q, [&] {
-    return large(host.Iallreduce_c, host.Iallreduce, "MPI_Iallreduce_c", c, s, r, n, t, op, c, q);
-  });
+int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  auto host_call = [&] { return young(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request); };
+  return barrier("MPI_Barrier_init", Planned{host_call, request}, comm);
 }
 
 }  // namespace nearfield::mpi

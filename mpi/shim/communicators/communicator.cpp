@@ -24,6 +24,7 @@
 #include "engine/processor/processor.h"
 #include "engine/windows/words.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
+#include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
@@ -37,6 +38,7 @@ thread_local CachedCommunicator communicator_cache[cached_communicators];
 std::atomic<std::uint64_t> communicator_epoch{1};
 messages::Messenger* the_messenger;  // never destroyed, as the node
 messages::StandIn* the_stand_in;
+messages::Helper* the_helper;
 
 namespace {
 
@@ -88,14 +90,28 @@ int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
+// Planned operations may be started when the communicator has gone.
+std::mutex closing;
+void close_unless_planned(std::unique_ptr<team::Team> team) {
+  team->tracks().finish();  // what has been issued may use the communicator's state
+  const std::lock_guard lock(closing);
+  team->orphan();
+  if (team->tracks().any_reserved()) static_cast<void>(team.release());
+  else team::Team::close(std::move(team));
+}
+
 // Called by the host when the communicator goes, by whatever way.
 int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
   forget_buffer(state->comm);
+  if (is_founding(*state) && !state->founding->wait()) {  // its lane stays
+    static_cast<void>(state.release());
+    return MPI_SUCCESS;
+  }
   // The messenger lives on the world's team.
   if (state->team && state->team.get() == base_team) state->team.release();
-  if (state->team) team::Team::close(std::move(state->team));
+  if (state->team) close_unless_planned(std::move(state->team));
   state->spread.reset();
   return MPI_SUCCESS;
 }
@@ -107,14 +123,12 @@ int last_of_self(MPI_Comm, int, void*, void*) {
 
 // Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
 // so.
-bool within_world(MPI_Comm comm, int size) {
-  std::vector<int> ranks(size), in_world(size);
-  for (int r = 0; r < size; ++r) ranks[r] = r;
+bool within_world(MPI_Comm comm) {
   MPI_Group group;
   if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
-  const int code = host.Group_translate_ranks(group, size, ranks.data(), world_group(), in_world.data());
+  const bool within = !ranks_in_world(group).empty();
   host.Group_free(&group);
-  return code == MPI_SUCCESS && std::ranges::none_of(in_world, [](int rank) { return rank == MPI_UNDEFINED; });
+  return within;
 }
 
 // Local: finds out what there is to know of a communicator that we have not seen being made.
@@ -124,6 +138,8 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   int inter = 0;
   if (host.Comm_test_inter(comm, &inter) || inter) {
     state->inter = state->team_tried = true;
+    host.Comm_rank(comm, &state->rank);
+    host.Comm_remote_size(comm, &state->size);
     return state;
   }
   host.Comm_rank(comm, &state->rank);
@@ -137,7 +153,10 @@ void watch(Communicator& state) {
   team::Team* const team = state.near_team();
   if (!host.Comm_is_revoked || !team) return;
   team->abandoned_context = &state;
-  team->abandoned = [](void* context) { return revoked_slowly(static_cast<Communicator*>(context)->comm); };
+  // Whoever waits for the operation asks; a thread of ours may not.
+  team->abandoned = [](void* context) {
+    return !waiting::own_thread && revoked_slowly(static_cast<Communicator*>(context)->comm);
+  };
 }
 
 }  // namespace
@@ -193,10 +212,24 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
   waiting::wait_slowly(wait_policy(), done, Waiter(the_node->progress, also));
 }
 
+void let_go(team::Team& team, unsigned track) {
+  const std::lock_guard lock(closing);
+  team.tracks().let_go(track);
+  if (team.orphaned() && !team.tracks().any_reserved()) team::Team::close(std::unique_ptr<team::Team>(&team));
+}
+
+void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser) {
+  state.team = std::move(team);
+  chooser->serve(*state.team);
+  state.chooser = std::move(chooser);
+  state.team->exact_bcast = host_compares_lengths;
+  watch(state);
+}
+
 void make_team(Communicator& state) {
   state.team_tried = true;
   // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
-  if (state.comm != host.world && !within_world(state.comm, state.size)) {
+  if (state.comm != host.world && !within_world(state.comm)) {
     log_line(LogLevel::info, "the host serves a communicator with processes of another MPI_COMM_WORLD");
     return;
   }
@@ -209,12 +242,7 @@ void make_team(Communicator& state) {
     } else if (!chooser) {
       team::Team::decline(state.size, bootstrap);
     } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
-      state.team = std::move(*team);
-      state.team->owner = &state;
-      chooser->serve(*state.team);
-      state.chooser = std::move(chooser);
-      state.team->exact_bcast = host_compares_lengths;
-      watch(state);
+      install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
     }
@@ -307,6 +335,19 @@ void start_messages(bool threaded) {
   if (host.Comm_set_attr(host.self, keyval, self.get()) == MPI_SUCCESS) self.release();
 }
 
+// NEARFIELD_PROGRESS=thread. Without it everything goes on by the program's calls.
+void start_helper() try {
+  std::vector<pid_t> ranks{getpid()};
+  if (base_team)
+    for (const team::Peer* const peer : base_team->peers())
+      if (peer && peer->pid) ranks.push_back(peer->pid);
+  the_helper = messages::Helper::start(*the_node, the_messenger, std::move(ranks));
+  if (!the_helper) log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
+  else if (the_stand_in) the_stand_in->leave_it_to(*the_helper);
+} catch (const std::bad_alloc&) {
+  log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: out of memory, there is no thread");
+}
+
 }  // namespace
 
 team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::running ? the_node : nullptr; }
@@ -385,7 +426,7 @@ void start_node(int thread_level, bool collectively) {
   find_status_fields();
   find_fortran_number();
   largest_tag = unused_tag;
-  stats_on = the_node && settings.stats != Reporting::none;
+  if (the_node && settings.stats != Reporting::none) begin_counting();
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&
@@ -393,8 +434,10 @@ void start_node(int thread_level, bool collectively) {
                      host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
   if (ready && collectively) {
     creating = true;
-    start_messages(thread_level == MPI_THREAD_MULTIPLE);
+    const bool helped = the_node && settings.progress == Progressing::thread;
+    start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
     creating = false;
+    if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
 }
@@ -420,23 +463,51 @@ MPI_Group world_group() {
   return group;
 }
 
-bool resolve_members(Communicator& state) {
-  std::vector<int> ranks(state.size), members(state.size);
-  for (int r = 0; r < state.size; ++r) ranks[r] = r;
+bool running() { return phase.load(std::memory_order_acquire) == Phase::running; }
+
+namespace {
+
+// The ranks of a group's processes in another group, or MPI_UNDEFINED; none where the host does not tell.
+std::vector<int> translate(MPI_Group group, MPI_Group to) {
+  int size = 0;
+  if (host.Group_size(group, &size) != MPI_SUCCESS) return {};
+  std::vector<int> ranks(size), there(size);
+  for (int r = 0; r < size; ++r) ranks[r] = r;
+  if (host.Group_translate_ranks(group, size, ranks.data(), to, there.data()) != MPI_SUCCESS) return {};
+  return there;
+}
+
+// A communicator's group, or its remote one, as members of the messenger, -1 where they are none; none: not known.
+std::vector<int> members_of(MPI_Comm comm, decltype(host.Comm_group) group_of) {
   MPI_Group group;
-  if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return false;
-  const int code = host.Group_translate_ranks(group, state.size, ranks.data(), members_group, members.data());
+  if (group_of(comm, &group) != MPI_SUCCESS) return {};
+  std::vector<int> members = translate(group, members_group);
   host.Group_free(&group);
-  int near = 0;
-  for (int& member : members) {
+  for (int& member : members)
     if (member < 0 || member >= the_messenger->members()) member = -1;
-    near += member >= 0;
-  }
+  return members;
+}
+
+}  // namespace
+
+std::vector<int> ranks_in_world(MPI_Group group) {
+  std::vector<int> ranks = translate(group, world_group());
+  if (std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end()) ranks.clear();
+  return ranks;
+}
+
+bool resolve_members(Communicator& state) {
+  std::vector<int> members = members_of(state.comm, state.inter ? host.Comm_remote_group : host.Comm_group);
+  const auto near = std::ranges::count_if(members, [](int member) { return member >= 0; });
   // A rank that is alone on its node leaves all to the host, its messages to itself as well.
-  const Side side = code != MPI_SUCCESS  ? Side::far
-                    : near == state.size ? Side::near
-                    : near > 1           ? Side::both
-                                         : Side::far;
+  Side side = members.empty()               ? Side::far
+              : near == std::ssize(members) ? Side::near
+              : near > 1                    ? Side::both
+                                            : Side::far;
+  if (state.inter) {  // what both groups know alike: whether all of both are here
+    const std::vector<int> own = members_of(state.comm, host.Comm_group);
+    if (side != Side::near || own.empty() || std::ranges::find(own, -1) != own.end()) side = Side::far;
+  }
   const std::lock_guard lock(first_use);
   if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
   if (side != Side::far) state.members = std::move(members);
@@ -459,7 +530,7 @@ int lowest_near(const Communicator& state) {
 void adopt(MPI_Comm comm, std::uint64_t context) {
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
   auto state = describe(comm);
-  if (!state->inter) state->context = context;
+  state->context = context;
   if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
 }
 

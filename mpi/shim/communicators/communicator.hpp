@@ -6,12 +6,17 @@
 // A context is a number that is equal on all ranks of a communicator and different for every other communicator of a
 // process. It needs no communication: it is computed from the parent's context and the number of communicators that
 // the parent has given birth to, which all its ranks count alike. Where one call makes several communicators (split),
-// they share no rank, so one number serves them all. Communicators of unknown origin (sessions, spawned processes,
-// merged intercommunicators) have none: their messages are the host's, as are those of their children.
+// they share no rank, so one number serves them all. Where there is no parent that all ranks know, origins.cpp
+// computes it from the groups, or has it agreed on. Communicators with processes of another MPI_COMM_WORLD (spawned,
+// connected) have none: their messages are the host's, as are those of their children.
+//
+// Of an intercommunicator, whom it connects us with are the ranks of the remote group: `size` and `members` are theirs,
+// `rank` is our own in the local group. It is ours where both groups are on this node.
 #pragma once
 #include <atomic>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
@@ -35,6 +40,8 @@ struct Neighborhood {
 // Where the ranks of a communicator are: all of them members of the messenger, some of them, or none but ourselves.
 enum class Side : std::uint8_t { unknown, near, both, far };
 
+class Founding;
+
 struct Communicator {
   std::unique_ptr<team::Team> team;                 // of all ranks, where they share a node
   std::unique_ptr<choosing::Chooser> chooser;       // of its calls; there with the team
@@ -44,19 +51,23 @@ struct Communicator {
   team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
-  bool reproducible = false;  // hint `nearfield_reproducible`, where a spread is yet to be made
+  std::shared_ptr<Founding> founding;  // where its first collective call did not wait (founding.hpp)
+  bool reproducible = false;           // hint `nearfield_reproducible`, where a spread is yet to be made
   MPI_Comm comm{};
   int rank = 0, size = 1;
-  bool inter = false;
+  bool inter = false;  // an intercommunicator
   bool alone = false;  // one rank, of a process that takes part: its collectives are copies (collectives/alone.hpp)
   std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
 
   bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's
   std::uint64_t births = 0;                               // communicators that collective constructors have made of it
+  std::uint64_t plans = 0;                                // exchanges that have been planned; each has a context
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
   std::vector<int> members;  // rank to member of the messenger, -1: on another node; from the first message on
   std::atomic<Side> side{Side::unknown};
+  // How many partitioned messages have been initialised, by partner, tag and side; under a lock (partitioned.cpp).
+  std::map<std::tuple<int, int, bool>, std::uint32_t> partitioned;
   std::unique_ptr<const Neighborhood> neighborhood;  // from the first call that asks for it on
 };
 
@@ -80,6 +91,9 @@ void note_revoked();
 Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
+void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
+// A planned operation of `team` has gone; with the last one goes a team whose communicator has gone before.
+void let_go(team::Team& team, unsigned track);
 // Another team of the same ranks, which share a node. Collective; nullptr on all alike where they cannot have it.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // False: its ranks share a node, nothing has been made. By all ranks of it.
@@ -105,6 +119,15 @@ std::uint64_t mix_context(std::uint64_t a, std::uint64_t b);
 inline std::uint64_t context_of_collectives(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{0}); }
 // And a third one: of those that overlap other calls, which no blocking call may match.
 inline std::uint64_t context_of_overlapping(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{1}); }
+// And a fourth one, of which those of partitioned messages are made.
+inline std::uint64_t context_of_partitioned(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{2}); }
+
+// And a fifth one, by which its team is founded.
+inline std::uint64_t context_of_founding(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{3}); }
+// And one for each planned operation, which may be started in any order.
+inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) {
+  return mix_context(c.context, ~(plan + 4));
+}
 
 // Point to point of this process; nullptr: the host carries all messages.
 extern messages::Messenger* the_messenger;
@@ -120,6 +143,10 @@ inline bool poll_ours() {
 // Until `done()`. `awaited(member)`: whether the death of that member of the messenger ends the wait.
 void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing);
 MPI_Group world_group();
+// Whether MPI's world is up, and we with it: then every process of it makes the collective calls that are ours.
+bool running();
+// Local. The ranks of a group's processes in our MPI_COMM_WORLD; none where one belongs to another world.
+std::vector<int> ranks_in_world(MPI_Group group);
 bool resolve_members(Communicator& state);
 
 // The communicator whose messages we carry, those between ranks of this node where it spans several; nullptr: the host

@@ -1,6 +1,7 @@
-// Constructors of communicators, and their end: the host makes them, we give the child its context (communicator.hpp),
-// from what all its ranks know (law 1 of docs/architecture.md). A call that fails counts for nothing. MPI lets one
-// thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
+// Constructors of communicators from a parent, and their end: the host makes them, we give the child its context
+// (communicator.hpp), from what all its ranks know (law 1 of docs/architecture.md). A call that fails counts for
+// nothing. MPI lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts
+// under a lock.
 #include <mutex>
 
 #include "mpi/shim/blocking.hpp"
@@ -49,6 +50,9 @@ int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
 int Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
   return make_child("MPI_Comm_split_type", comm, child,
                     [&] { return host.Comm_split_type(comm, type, key, info, child); });
+}
+int Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* child) {
+  return make_child("MPI_Intercomm_merge", comm, child, [&] { return host.Intercomm_merge(comm, high, child); });
 }
 int Cart_create(MPI_Comm comm, int dims, const int* sizes, const int* periods, int reorder, MPI_Comm* child) {
   return make_child("MPI_Cart_create", comm, child,

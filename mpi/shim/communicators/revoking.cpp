@@ -6,7 +6,7 @@
 //   host.Comm_revoke                     in a collective: looks at the members' words, now and then (Team::revoked)
 //   note_revoked                         for a message: takes in what others have closed (look_for_revoked); its
 //   Team::revoke: its member's word        request ends by Trouble::closed
-//   Messenger::close: both contexts      then both: note_revoked, and the error; from now on calls ask the host
+//   Messenger::close: its contexts       then both: note_revoked, and the error; from now on calls ask the host
 //
 // may_be_revoked spares programs in which nothing is ever revoked all but a load; the words order what it leads to.
 #include "mpi/shim/collectives/carry.hpp"
@@ -46,9 +46,12 @@ int Comm_revoke(MPI_Comm comm) {
   if (!state) return code;
   note_revoked();
   if (state->near_team()) state->near_team()->revoke();
-  if (the_messenger && state->context)
-    for (const std::uint64_t context : {context_of_collectives(*state), context_of_overlapping(*state), state->context})
+  if (the_messenger && state->context) {
+    for (std::uint64_t plan = 0; plan < state->plans; ++plan) the_messenger->close(context_of_plan(*state, plan));
+    for (const std::uint64_t context : {context_of_collectives(*state), context_of_overlapping(*state),
+                                        context_of_partitioned(*state), state->context})
       the_messenger->close(context);
+  }
   return code;
 }
 

@@ -23,6 +23,10 @@ class Activity {
   virtual void abandon() = 0;
   // Whether that member of the messenger may have to do something for it, so that its death ends a wait.
   virtual bool involves(int member) const = 0;
+  // Of messages in partitions that have begun, by any thread (messages/partitioned.cpp): marks [low, high] as ready;
+  // tells whether one has arrived. An error class.
+  virtual int ready(int /*low*/, int /*high*/) { return MPI_ERR_REQUEST; }
+  virtual int arrived(int /*partition*/, bool& /*there*/) { return MPI_ERR_REQUEST; }
   // Whether others may still wait for it when the program has freed its request.
   virtual bool owed() const { return true; }
 };

@@ -20,24 +20,24 @@ void Packed::inspect() {
   dense_ = layout_->described && layout_->view.dense();
 }
 
-int Packed::move(bool pack, std::size_t first, std::size_t count) {
+int Packed::move(bool pack, std::byte* packed, std::size_t first, std::size_t count) {
   const std::size_t at = first * element_, bytes = count * element_;
   if (device_) {
-    const bool moved = pack ? devices::gather(temporary_->data() + at, user_data(), at, bytes)
-                            : devices::scatter(user_data(), at, temporary_->data() + at, bytes);
+    const bool moved =
+        pack ? devices::gather(packed, user_data(), at, bytes) : devices::scatter(user_data(), at, packed, bytes);
     return moved ? MPI_SUCCESS : raise_code(comm_, MPI_ERR_BUFFER);
   }
   if (!layout_ || layout_->described) {
     const layout::Data data = user_data();
-    if (pack) layout::gather(temporary_->data() + at, data, at, bytes);
-    else layout::scatter(data, at, temporary_->data() + at, bytes);
+    if (pack) layout::gather(packed, data, at, bytes);
+    else layout::scatter(data, at, packed, bytes);
     return MPI_SUCCESS;
   }
-  return move_by_host(pack, first, count);
+  return move_by_host(pack, packed, first, count);
 }
 
 // MPI_Pack counts in int: pieces of at most a gibibyte, or of one element that is longer than that.
-int Packed::move_by_host(bool pack, std::size_t first, std::size_t count) {
+int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::size_t count) {
   constexpr std::size_t piece = std::size_t{1} << 30;
   const std::size_t step = std::max<std::size_t>(1, piece / std::max<std::size_t>(element_, 1));
   const bool large = element_ > INT_MAX;
@@ -48,7 +48,6 @@ int Packed::move_by_host(bool pack, std::size_t first, std::size_t count) {
   for (std::size_t at = first; at < first + count; at += step) {
     const std::size_t n = std::min(step, first + count - at), bytes = n * element_;
     void* const user = const_cast<void*>(offset_by(buffer_, at * std::uintptr_t(extent)));
-    std::byte* packed = temporary_->data() + at * element_;
     int code, position = 0;
     MPI_Count far = 0;
     if (large)
@@ -58,6 +57,7 @@ int Packed::move_by_host(bool pack, std::size_t first, std::size_t count) {
       code = pack ? host.Pack(user, int(n), type_, packed, int(bytes), &position, comm_)
                   : host.Unpack(packed, int(bytes), &position, user, int(n), type_, comm_);
     if (code != MPI_SUCCESS) return code;
+    packed += bytes;
   }
   return MPI_SUCCESS;
 }
@@ -84,6 +84,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
 }
 
 void Packed::keep_type() {
+  comm_ = host.self;  // its own may go before
   struct Kept {
     Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
     const std::shared_ptr<const TypeLayout> layout;

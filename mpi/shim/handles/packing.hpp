@@ -47,11 +47,28 @@ class Packed {
 
   // Room for all bytes: the buffer itself where it is dense. nullptr without memory.
   std::byte* room();
-  // For a request, which goes on when the program has freed the type.
+  // For a request, which goes on when the program has freed type and communicator.
   void keep_type();
   // Elements [first, first + count) from the user's buffer into room(), and back. An MPI error code.
-  int pack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(true, first, count); }
-  int unpack(std::size_t first, std::size_t count) { return dense_ ? MPI_SUCCESS : move(false, first, count); }
+  int pack(std::size_t first, std::size_t count) {
+    return dense_ ? MPI_SUCCESS : move(true, temporary_->data() + first * element_, first, count);
+  }
+  int unpack(std::size_t first, std::size_t count) {
+    return dense_ ? MPI_SUCCESS : move(false, temporary_->data() + first * element_, first, count);
+  }
+  // The same with packed bytes that lie elsewhere, those of element `first` at their start.
+  int load(std::byte* packed, std::size_t first, std::size_t count) { return move(true, packed, first, count); }
+  int store(const std::byte* packed, std::size_t first, std::size_t count) {
+    return move(false, const_cast<std::byte*>(packed), first, count);
+  }
+  std::size_t element() const { return element_; }  // bytes
+  // Whether elements lie in packed bytes as they do in memory, whatever memory that is.
+  bool as_packed() const { return !layout_ || (layout_->described && layout_->view.dense()); }
+  // Where all of it lies, if it has gaps that this process can copy.
+  std::optional<layout::Data> with_gaps() const {
+    if (dense_ || device_ || !layout_ || !layout_->described) return std::nullopt;
+    return user_data();
+  }
   // All of it as a message, packed by pack_all() if it is sent. Throws without memory.
   layout::Data data();
   int pack_all() { return pack(0, count_); }
@@ -64,8 +81,8 @@ class Packed {
   layout::Data user_data() const {
     return {static_cast<std::byte*>(buffer_), bytes_, layout_ ? layout_->view : layout::View{}};
   }
-  int move(bool pack, std::size_t first, std::size_t count);
-  int move_by_host(bool pack, std::size_t first, std::size_t count);
+  int move(bool pack, std::byte* packed, std::size_t first, std::size_t count);
+  int move_by_host(bool pack, std::byte* packed, std::size_t first, std::size_t count);
   void* buffer_;
   std::size_t count_, bytes_ = 0, element_ = 0;
   MPI_Datatype type_;

@@ -20,10 +20,10 @@ struct Table {
 };
 Table& table = *new Table;  // never destroyed
 
-// Only programs with several threads pay for the lock.
+// Only programs with several threads pay for the lock. Without a messenger nobody knows how many there are.
 struct Lock {
   Lock() {
-    if (the_messenger && the_messenger->threaded()) table.mutex.lock(), held = true;
+    if (!the_messenger || the_messenger->threaded()) table.mutex.lock(), held = true;
   }
   ~Lock() {
     if (held) table.mutex.unlock();

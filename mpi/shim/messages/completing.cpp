@@ -18,6 +18,17 @@ void abandon(UserRequest& user) {
   else the_messenger->abandon(user.request);
 }
 
+std::atomic<bool> host_partitioned{false};
+
+int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses) {
+  if (!host_partitioned.load(std::memory_order_relaxed)) return host.Testall(count, requests, &flag, statuses);
+  for (flag = 1; next < count; ++next) {
+    const int code = host.Test(&requests[next], &flag, nth(statuses, next));
+    if (code != MPI_SUCCESS || !flag) return code;
+  }
+  return MPI_SUCCESS;
+}
+
 int finish_slowly(MPI_Request* request, MPI_Status* status) {
   UserRequest* const user = own(*request);
   const int code = user->active ? user->activity->outcome() : MPI_SUCCESS;
@@ -98,6 +109,11 @@ void wait_one(UserRequest& user) {
   if (user.complete()) return;
   if (!user.activity) [[likely]]
     return the_messenger->wait(user.request);
+  std::optional<team::Runner::Patience> patience;
+  if (the_runner->busy() && !wait_policy().crowded) {
+    patience.emplace(*the_runner);
+    if (user.complete()) return;
+  }
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
 
@@ -178,12 +194,13 @@ void finish_next(MPI_Request* request, Outcomes& outcomes) {
 }  // namespace
 
 int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
+  int next = 0;
   return by_owner(
       count, requests,
       [&] {
         return wait_for_host(
             count > 0 && requests, [&] { return host.Waitall(count, requests, statuses); },
-            [&](int& flag) { return host.Testall(count, requests, &flag, statuses); });
+            [&](int& flag) { return test_for_waitall(count, requests, next, flag, statuses); });
       },
       [&] { return waitall_mixed(count, requests, statuses); },
       [&] {

@@ -11,6 +11,11 @@ namespace nearfield::mpi {
 // After a wait has thrown: nothing of the request is under way any more.
 void abandon(UserRequest& user);
 
+// A look at the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request
+// is complete, so where there are such requests each is tested by itself, in their order: `next` of them are complete.
+extern std::atomic<bool> host_partitioned;  // the host has made any
+int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
+
 // A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
 int finish_slowly(MPI_Request* request, MPI_Status* status);
 [[gnu::always_inline]] inline int finish(MPI_Request* request, MPI_Status* status) {

@@ -227,10 +227,11 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
 int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
   return with_both(count, requests, "MPI_Waitall", [&](Mixed& mixed) -> int {
     std::size_t next = 0;
-    int host_done = mixed.host_count() == 0, host_code = MPI_SUCCESS;
+    int host_done = mixed.host_count() == 0, host_code = MPI_SUCCESS, host_next = 0;
     auto test_host = [&] {
       if (host_done) return;
-      host_code = host.Testall(mixed.host_count(), mixed.host_requests(), &host_done, mixed.host_statuses());
+      host_code =
+          test_for_waitall(mixed.host_count(), mixed.host_requests(), host_next, host_done, mixed.host_statuses());
       if (host_code != MPI_SUCCESS) host_done = 1;
     };
     auto done = [&] {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -658,6 +659,7 @@ void run_in_turn(int count, const std::function<void(int)>& body) {
     }
   }
   explorer = before;
+  if (!result.good()) throw std::runtime_error("before exploring: " + result.trace);
 }
 
 void let_others_run() {

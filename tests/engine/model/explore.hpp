@@ -64,6 +64,8 @@ struct Explored {
   bool good() const { return !failed && !deadlocked; }
 };
 
+#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
+
 // `begin` makes everything anew and gives the body of the processes 0 .. count - 1.
 Explored explore(int count, const std::function<std::function<void(int process)>()>& begin,
                  const Options& options = {});
@@ -81,7 +83,7 @@ inline std::uint64_t get(const void* at) {
 // The same memory mapped again, by another process: words are told apart by segment and offset.
 void know_mapping(const void* base, std::size_t bytes, int segment);
 void forget_mappings();
-// Runs bodies in turn without exploring; each may call let_others_run.
+// Runs bodies in turn without exploring; each may call let_others_run. Throws std::runtime_error where one fails.
 void run_in_turn(int count, const std::function<void(int process)>& body);
 void let_others_run();
 

@@ -31,6 +31,8 @@ class Members {
   messages::Messenger& messenger(int member) { return *messenger_[member]; }
   // Makes teams (and messengers or windows) as after MPI_Init.
   void renew();
+  // Whether members that would sleep only look: where nothing is explored.
+  void only_look(bool only);
 
  private:
   const Setup setup_;

@@ -13,7 +13,6 @@ namespace {
 using messages::Messenger;
 using messages::Request;
 
-#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
 #define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
 
 constexpr std::uint64_t context = 7;

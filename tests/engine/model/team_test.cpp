@@ -28,7 +28,6 @@ Explored explore_team(Members& members, const Body& body, const Options& options
       options);
 }
 
-#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
 #define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
 
 // ---------------------------------------------------------------- slots

@@ -14,7 +14,6 @@ using windows::Lock;
 using windows::Patience;
 using windows::Window;
 
-#define EXPECT_GOOD(explored) EXPECT_TRUE((explored).good()) << (explored).trace
 #define EXPECT_FOUND(explored) EXPECT_FALSE((explored).good())
 
 // What a run needs beyond its stacks, at the same places in every run.

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { room = 1 << 17, shapes = 9, calls = 15 };
+enum { room = 1 << 17, shapes = 9, calls = 18 };
 static unsigned char sent[room], kept[room], got[2][room], start[room];
 static long compared, wrong, combined;
 static const char* (*served)(void);
@@ -64,7 +64,8 @@ struct Case {
 static const char* name_of(int call) {
   static const char* names[calls] = {"barrier", "bcast",     "reduce",    "allreduce",  "reduce_scatter_block",
                                      "scan",    "exscan",    "allgather", "alltoall",   "gather",
-                                     "scatter", "alltoallv", "alltoallw", "iallreduce", "ibarrier"};
+                                     "scatter", "alltoallv", "alltoallw", "iallreduce", "ibarrier",
+                                     "allgatherv", "gatherv", "scatterv"};
   return names[call];
 }
 static int reduces(int call) { return (call >= 2 && call <= 6) || call == 13; }
@@ -82,9 +83,17 @@ static int make(const struct Case* c, void* s, void* r, MPI_Comm comm) {
 #define VECTOR(f, t, u)                                                      \
   (c->large ? f##_c(from, many[0], nowhere, t, r, many[1], nowhere, u, comm) \
             : f(from, counts[0], zero, t, r, counts[1], zero, u, comm))
+#define GATHER(f, ...)                                                     \
+  (c->large ? f##_c(from, n, t, r, many[1], nowhere, u, __VA_ARGS__) \
+            : f(from, n, t, r, counts[1], zero, u, __VA_ARGS__))
+#define SCATTER(f, to)                                                   \
+  (c->large ? f##_c(s, many[0], nowhere, t, to, m, u, 0, comm) \
+            : f(s, counts[0], zero, t, to, m, u, 0, comm))
 #else
 #define ONE(f, ...) f(__VA_ARGS__)
 #define VECTOR(f, t, u) f(from, counts[0], zero, t, r, counts[1], zero, u, comm)
+#define GATHER(f, ...) f(from, n, t, r, counts[1], zero, u, __VA_ARGS__)
+#define SCATTER(f, to) f(s, counts[0], zero, t, to, m, u, 0, comm)
 #endif
   switch (c->call) {
     case 0: return MPI_Barrier(comm);
@@ -101,7 +110,10 @@ static int make(const struct Case* c, void* s, void* r, MPI_Comm comm) {
     case 11: return VECTOR(MPI_Alltoallv, t, u);
     case 12: return VECTOR(MPI_Alltoallw, &t, &u);
     case 13: code = ONE(MPI_Iallreduce, from, r, m, u, c->op, comm, &request); break;
-    default: code = MPI_Ibarrier(comm, &request);
+    case 14: code = MPI_Ibarrier(comm, &request); break;
+    case 15: return GATHER(MPI_Allgatherv, comm);
+    case 16: return GATHER(MPI_Gatherv, 0, comm);
+    default: return SCATTER(MPI_Scatterv, c->in_place ? MPI_IN_PLACE : r);
   }
   return code ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
 }

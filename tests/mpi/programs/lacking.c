@@ -158,6 +158,52 @@ static void messages(MPI_Comm comm) {
   }
 }
 
+/* A communicator whose first collectives do not wait. */
+static void founding(void) {
+  MPI_Comm comm;
+  MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+  if (!good("Comm_dup", MPI_Comm_dup(MPI_COMM_WORLD, &comm))) return;
+  enum { n = 20000 };
+  static int given[n], got[n], word;
+  for (int i = 0; i < n; ++i) given[i] = rank + i, got[i] = -1;
+  word = rank ? -1 : 5;
+  int right[3];
+  right[0] = good("Iallreduce", MPI_Iallreduce(given, got, n, MPI_INT, MPI_SUM, comm, &requests[0]));
+  right[1] = good("Ibcast", MPI_Ibcast(&word, 1, MPI_INT, 0, comm, &requests[1]));
+  right[2] = good("Ibarrier", MPI_Ibarrier(comm, &requests[2]));
+  for (int i = 0; i < 3; ++i) right[i] &= good("Wait", MPI_Wait(&requests[i], MPI_STATUS_IGNORE));
+  for (int i = 0; right[0] && i < n; i += 9999) check("Iallreduce", got[i] == size * (size - 1) / 2 + size * i);
+  if (right[1]) check("Ibcast", word == 5);
+  good("Comm_free", MPI_Comm_free(&comm));
+}
+
+/* Between the even and the odd ranks: operands are combined where they come. */
+static void between_groups(int count) {
+  MPI_Comm group, other;
+  const int odd = rank % 2, others = odd ? (size + 1) / 2 : size / 2;
+  if (!good("Comm_split", MPI_Comm_split(MPI_COMM_WORLD, odd, rank, &group))) return;
+  if (good("Intercomm_create", MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, 1 - odd, 5, &other))) {
+    MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN);
+    int* a = malloc((size_t)count * sizeof *a);
+    int* b = malloc((size_t)count * sizeof *b);
+    const int sum = odd ? others * (others - 1) : others * others;
+    for (int i = 0; i < count; ++i) a[i] = rank, b[i] = -1;
+    if (good("Allreduce between groups", MPI_Allreduce(a, b, count, MPI_INT, MPI_SUM, other)))
+      check("Allreduce between groups", b[0] == sum && b[count - 1] == sum);
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int begun = good("Iallreduce between groups", MPI_Iallreduce(a, b, count, MPI_INT, MPI_MAX, other, &request));
+    if (good("Wait for Iallreduce between groups", MPI_Wait(&request, MPI_STATUS_IGNORE)) && begun)
+      check("Iallreduce between groups", b[0] == 2 * others - 1 - odd && b[count - 1] == b[0]);
+    const int root = odd ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    if (good("Reduce between groups", MPI_Reduce(a, b, count, MPI_INT, MPI_SUM, root, other)))
+      check("Reduce between groups", root != MPI_ROOT || b[count - 1] == sum);
+    free(a);
+    free(b);
+    good("Comm_free", MPI_Comm_free(&other));
+  }
+  good("Comm_free", MPI_Comm_free(&group));
+}
+
 int main(int argc, char** argv) {
   aborts = argc > 1 && strcmp(argv[1], "abort") == 0;
   const int signals[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
@@ -177,6 +223,9 @@ int main(int argc, char** argv) {
     messages(twin);
     good("Comm_free", MPI_Comm_free(&twin));
   }
+  founding();
+  between_groups(300);
+  between_groups(20000);
   if (good("Comm_split", MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &part))) {
     collectives(part, 20000, 1);
     good("Comm_free", MPI_Comm_free(&part));

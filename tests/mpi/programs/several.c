@@ -115,12 +115,23 @@ static int intercommunicator(void) {
   return good;
 }
 
+static void add(void* in, void* inout, int* n, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *n; ++i) ((double*)inout)[i] += ((double*)in)[i];
+}
+
 static void different(const char* what) {
   double a[8] = {0}, b[8] = {0};
   int odd = rank == 1;
   if (!strcmp(what, "roots")) MPI_Bcast(a, 4, MPI_DOUBLE, odd, MPI_COMM_WORLD);
   if (!strcmp(what, "lengths")) MPI_Bcast(a, odd ? 3 : 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);
   if (!strcmp(what, "operators")) MPI_Allreduce(a, b, 4, MPI_DOUBLE, odd ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
+  if (!strcmp(what, "parts") || !strcmp(what, "combined parts")) {
+    const int ones[] = {1, 1, 2}, others[] = {2, 1, 1};
+    MPI_Op op = MPI_SUM;
+    if (!strcmp(what, "combined parts")) MPI_Op_create(add, 1, &op);
+    MPI_Reduce_scatter(a, b, odd ? others : ones, MPI_DOUBLE, op, MPI_COMM_WORLD);
+  }
   if (!strcmp(what, "collectives")) {
     if (odd) MPI_Barrier(MPI_COMM_WORLD);
     else MPI_Bcast(a, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD);

@@ -1,0 +1,193 @@
+// Reduce_scatter and Reduce_scatter_block: every member gets its part of a vector, all operands combined from left to
+// right in rank order by every algorithm. Parts may have any lengths; those of Reduce_scatter_block are its blocks.
+#include "engine/collectives/pieces/direct.hpp"
+#include "engine/collectives/pieces/slots.hpp"
+#include "engine/collectives/pieces/tree.hpp"
+#include "engine/memory/temporaries.hpp"
+
+namespace nearfield::collectives {
+namespace {
+
+// How a vector is divided.
+struct Parts {
+  const Call& call;
+  const int size;
+  const std::size_t element = call.bytes / call.count;
+  const bool blocks = operation(call.collective).gives.amount == Amount::blocks;
+
+  Parts(const Call& call, const Track& track) : call(call), size(track.size()) {}
+  std::size_t count() const { return blocks ? call.count * std::size_t(size) : call.count; }  // elements of the vector
+  // Of member r, bytes.
+  Range of(int r) const {
+    if (blocks) return {std::size_t(r) * call.bytes, (std::size_t(r) + 1) * call.bytes};
+    const Range elements = part_of(call, size, r);
+    return {elements.begin * element, elements.end * element};
+  }
+  std::size_t at(int r) const { return r < size ? of(r).begin : count() * element; }
+  std::size_t longest() const {
+    if (blocks) return call.bytes;
+    std::size_t most = 0;
+    for (int r = 0; r < size; ++r) most = std::max(most, of(r).size());
+    return most;
+  }
+};
+
+// Operands of `bytes` bytes each.
+void combine_bytes(const Call& call, void* out, std::span<const void* const> inputs, std::size_t bytes) {
+  if (bytes) combine(call, out, inputs, bytes / (call.bytes / call.count));
+}
+
+void slots(Track& track, const Call& call) {
+  const Parts parts(call, track);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  const Range own = parts.of(track.rank());
+  const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
+  all_by_slots(
+      track, in, parts.count() * parts.element,
+      [&](std::uint64_t seq) {
+        const std::byte* const ours = overlaps ? track.slot(track.rank(), seq) : in;
+        operands(track, ours + own.begin, [&](int r) { return track.slot(r, seq) + own.begin; });
+      },
+      [&](std::uint64_t) { combine_bytes(call, call.recv, track.inputs(), own.size()); });
+}
+
+// Who gets nothing waits for nobody.
+void line(Track& track, const Call& call) {
+  const Parts parts(call, track);
+  const std::size_t bytes = parts.count() * parts.element;
+  const auto* in = static_cast<const std::byte*>(call.send);
+  const Range own = parts.of(track.rank());
+  const std::uint64_t seq = track.next_line();
+  Lengths lengths(track, bytes);
+  std::byte* const mine = track.reserve_line(seq);
+  stage(mine, in, bytes);
+  track.publish_line(seq, bytes);
+  if (own.size()) {
+    const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
+    const auto inputs = operands(track, (overlaps ? mine : in) + own.begin, [&](int r) {
+      const std::byte* const theirs = track.wait_line(r, seq);
+      lengths.look(r, track.line_bytes(r, seq));
+      return theirs + own.begin;
+    });
+    combine_bytes(call, call.recv, inputs, own.size());
+  }
+  track.finish_line(seq);
+  lengths.report();
+}
+
+// The first member reduces the whole vector into the slot from which it travels down again.
+void tree(Track& track, const Call& call) {
+  constexpr int root = 0;
+  const Parts parts(call, track);
+  const std::uint64_t up = track.next_slot(), down = track.next_slot();
+  void* const all = track.rank() == root ? track.reserve_slot(down) : nullptr;
+  reduce_up<Slots>(track, up, root, call, parts.count(), all);
+  scatter_parts_down<Slots>(track, down, root, all, call.recv, [&](int r) { return parts.at(r); });
+  track.have_met_slots(up);
+}
+
+// Every round carries a piece of each part; the piece for the rank that follows us by i lies at place i - 1. In place,
+// a rank's result overwrites the start of the vector: pieces that everybody has staged by then, since no byte of a part
+// is nearer to the part's start than to the vector's. Its own operand may lie across the place of its result.
+void rounds(Track& track, const Call& call) {
+  const Parts parts(call, track);
+  const int p = track.size(), me = track.rank();
+  const std::size_t longest = parts.longest();
+  const std::size_t piece = round_bytes(track, longest, p - 1) / parts.element * parts.element;
+  const std::size_t place = place_bytes(track, piece, p - 1);
+  const auto* in = static_cast<const std::byte*>(call.send);
+  auto* out = static_cast<std::byte*>(call.recv);
+  auto piece_of = [&](int r, std::size_t k) -> Range {
+    const Range part = parts.of(r);
+    return {std::min(part.begin + k * piece, part.end), std::min(part.begin + (k + 1) * piece, part.end)};
+  };
+  const Range own = parts.of(me);
+  const bool overlaps = in == out && own.begin > 0 && own.begin < std::min(piece, own.size());
+  const memory::Temporary aside(overlaps ? piece : 0);
+  if (overlaps && !aside.data()) throw std::bad_alloc();
+  all_by_rounds(
+      track, divide_up(longest, piece), Track::Passing::folded_by_readers, [&](std::size_t) { return (p - 1) * place; },
+      [&](std::size_t k, std::byte* buffer) {
+        for (int i = 1; i < p; ++i) {
+          const Range theirs = piece_of((me + i) % p, k);
+          stage_in(track, buffer + (i - 1) * place, in + theirs.begin, theirs.size());
+        }
+      },
+      [](std::size_t) {},
+      [&](std::size_t k, std::uint64_t tick) {
+        const Range mine = piece_of(me, k);
+        const auto inputs = operands(track, in + mine.begin,
+                                     [&](int r) { return track.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
+        std::byte* const to = out + (mine.begin - own.begin);
+        combine_bytes(call, overlaps ? aside.data() : to, inputs, mine.size());
+        if (overlaps) put(to, aside.data(), mine.size());
+      });
+}
+
+// Every rank reduces its own part out of all send buffers. In place, its result belongs where others still read, and
+// waits in a temporary until all have read.
+void direct(Track& track, const Call& call) {
+  const Range own = Parts(call, track).of(track.rank());
+  auto inputs = track.inputs();
+  for (int r = 0; r < track.size(); ++r) inputs[r] = track.send_of(r) + own.begin;
+  if (call.send != call.recv) {
+    combine_bytes(call, call.recv, inputs, own.size());
+    return finish_direct(track);
+  }
+  const memory::Temporary temporary(own.size());
+  if (!temporary.data()) throw std::bad_alloc();
+  combine_bytes(call, temporary.data(), inputs, own.size());
+  finish_direct(track);
+  put(call.recv, temporary.data(), own.size());
+}
+
+// ---- estimates (costs.hpp) and conditions, by the bytes of the whole vector
+std::size_t vector_bytes(const Shape& s, const Call& call) {
+  return call.bytes * operation(call.collective).gives.each(s.size);
+}
+double slots_cost(const Shape& s, const Call& call) {
+  const auto all = double(vector_bytes(s, call));
+  return meeting_to_look(s) + copying(s, all, 0) + folding(s, all, 0);
+}
+double line_cost(const Shape& s, const Call& call) {
+  const auto all = double(vector_bytes(s, call));
+  return collecting(s) + copying(s, all, 0) + folding(s, all, 0);
+}
+double up_and_down_cost(const Shape& s, const Call& call) {
+  const auto all = double(vector_bytes(s, call));
+  return tree_cost(s, all * s.size, all) + folding(s, all * s.size, 0);
+}
+double rounds_cost(const Shape& s, const Call& call) {
+  const auto all = double(vector_bytes(s, call)), own = all / s.size;
+  const double others = all - own, working_set = all * (s.size + 1);
+  if (s.crowded()) return rounds_of(s, all) + copying(s, all, working_set) + folding(s, all, working_set);
+  return rounds_of(s, others) + filling(s, others, working_set) + combining(s, others, own, working_set);
+}
+double direct_cost(const Shape& s, const Call& call) {
+  const auto all = double(vector_bytes(s, call));
+  return exposing(s) + folding(s, all, all * s.size) + copying(s, all / s.size / 2, 0);
+}
+bool vector_fits_slot(const Shape& s, const Call& call) { return vector_bytes(s, call) <= team::slot_payload; }
+bool vector_fits_line(const Shape& s, const Call& call) { return vector_bytes(s, call) <= team::line_payload; }
+bool vector_up_fits(const Shape& s, const Call& call) {
+  return s.size > 3 && vector_fits_slot(s, call) && branch_bytes(s, vector_bytes(s, call)) <= team::slot_payload;
+}
+
+template <Collective collective>
+constexpr Algorithm rows[] = {
+    {"line", collective, vector_fits_line, line_cost, line,
+     "all parts in every rank's line, up to 120 bytes; who gets nothing goes on"},
+    {"slots", collective, vector_fits_slot, slots_cost, slots, "all parts in every rank's slot, up to 4 KiB a rank"},
+    {"tree", collective, vector_up_fits, up_and_down_cost, tree,
+     "all parts along the team's tree, up to 4 KiB below a leader", staged, nullptr, worth_climbing},
+    {"rounds", collective, buffer_has_places, rounds_cost, rounds, "pieces of every part through copy buffers"},
+    {"direct", collective, always, direct_cost, direct, "between user buffers: every rank reduces its part",
+     send_buffers},
+};
+
+}  // namespace
+
+std::span<const Algorithm> reduce_scatter_block_rows() { return rows<Collective::reduce_scatter_block>; }
+std::span<const Algorithm> reduce_scatter_rows() { return rows<Collective::reduce_scatter>; }
+
+}  // namespace nearfield::collectives

@@ -1,0 +1,145 @@
+// Messages whose data gets ready in partitions, by any thread, and arrives in partitions.
+//
+// What is short as a whole goes by a board (board.hpp). Else each partition of the sender is a message, whose tag is
+// its number, in a context that the two have for themselves. A start's messages follow those of the start before, and
+// so do its receives: starts need no numbers, and a sender may be several ahead. The receiver posts a receive for each,
+// into the bytes of its own buffer that belong to it. How many there are, how long, and where the board lies only the
+// sender knows; it says so once.
+//
+//   sender                            receiver
+//   first start: the message `told`   first start: a receive for that
+//                                       has it: receives 0, 1, ... (follow, in whatever polls the messenger)
+//   partition i is ready: message i   of its own partitions those have arrived whose bytes all have
+//   later starts: nothing             later starts: receives 0, 1, ...
+//
+// Threads: one starts and completes; any number mark partitions as ready, or ask what has arrived, meanwhile.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "engine/messages/board.hpp"
+#include "engine/messages/messenger.hpp"
+
+namespace nearfield::messages {
+
+// What the sender tells.
+struct Told {
+  Partitions partitions;
+  std::uint64_t board;  // offset in its segment, 0: none
+};
+
+// With whom, by envelopes with `source` and `context`; closed (closing.cpp) with the context `family`.
+struct Pair {
+  Messenger& messenger;
+  int member;
+  int source;
+  std::uint64_t context, family;
+};
+
+// What both sides share.
+class Partitioned {
+ public:
+  Partitioned(const Partitioned&) = delete;
+  std::uint64_t context() const { return pair_.context; }
+  // Under the messenger's lock. Whether it is one of that family.
+  bool close_with(std::uint64_t family);
+  bool involves(int member) const { return member == pair_.member; }
+
+ protected:
+  explicit Partitioned(const Pair& pair);
+  ~Partitioned();
+  void prepare(Request& request, bool sends, int tag, const layout::Data& data) const;
+  bool closed() const { return closed_.load(std::memory_order_acquire); }               // pairs with close_with
+  bool ended() const { return closed() || given_up_.load(std::memory_order_acquire); }  // pairs with abandon
+  Trouble why_ended() const { return closed() ? Trouble::closed : Trouble::broken; }
+  // Whether `count` requests are complete, of which those before `seen` were.
+  static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);
+
+  const Pair pair_;
+  const Partitions& partitions() const { return told_.partitions; }  // the sender's
+  Told told_{};
+  Request telling_;
+  BoardView board_;
+  std::uint64_t starts_ = 0;
+  std::atomic<bool> given_up_{false};  // a wait has thrown
+
+ private:
+  Link link_;
+  std::atomic<bool> closed_{false};
+};
+
+class PartitionedSend : Partitioned, Stalled {
+ public:
+  // Throws std::bad_alloc.
+  PartitionedSend(const Pair& pair, const Partitions& partitions);
+  ~PartitionedSend();
+  using Partitioned::involves;
+
+  // pre: it is not under way.
+  void start();
+  // False: it was marked before, since the start. Each that is marked is then to be sent.
+  bool mark(std::uint64_t partition);
+  // pre: it is marked and not sent yet; `data` is as long as a partition, and stays.
+  void send(std::uint64_t partition, const layout::Data& data);
+  bool complete() const;
+  Trouble outcome() const;  // once complete
+  void abandon();           // nothing is under way any more
+
+ private:
+  // Until the board has room.
+  struct Waiting {
+    std::uint64_t partition;
+    layout::Data data;
+  };
+  bool go_on() override;
+  void put(std::uint64_t partition, const layout::Data& data);
+  void count_sent(std::uint64_t more);
+  std::unique_ptr<Request[]> requests_;
+  std::vector<Waiting> stalled_;  // under the messenger's lock
+  const std::unique_ptr<std::atomic<std::uint32_t>[]> marked_;
+  std::atomic<std::uint64_t> reached_{0};  // how many have been sent
+  std::atomic<bool> all_sent_{false};
+  mutable std::atomic<std::uint64_t> seen_{0};
+};
+
+class PartitionedReceive : Partitioned, Follower {
+ public:
+  // Of `data` in equal parts. What is sent should be as long.
+  PartitionedReceive(const Pair& pair, const layout::Data& data) : Partitioned(pair), data_(data) {}
+  ~PartitionedReceive();
+  using Partitioned::involves;
+
+  // pre: it is not under way.
+  void start();
+  // Whether the bytes [begin, end) of the data are where they belong.
+  bool arrived(std::uint64_t begin, std::uint64_t end);
+  bool complete();
+  Trouble outcome();               // once complete
+  std::uint64_t received() const;  // bytes, after outcome()
+  void abandon();                  // nothing is under way any more
+
+ private:
+  void follow(FunctionRef<void(Request&)> start) override;
+  bool know_partitions();
+  layout::Data part(std::uint64_t begin, std::uint64_t end) const;
+  void post(FunctionRef<void(Request&)> start);
+  void land();
+  void take(std::uint64_t begin, std::uint64_t end);
+  bool complete_by_board();
+
+  const layout::Data data_;
+  std::unique_ptr<Request[]> requests_;
+  std::unique_ptr<std::byte[]> aside_;  // where partitions of the sender begin within elements of ours
+  std::mutex landing_;
+  bool landed_ = false;
+  std::unique_ptr<std::atomic<bool>[]> taken_;  // out of the board, where somebody has asked
+  bool any_taken_ = false;
+  std::atomic<bool> through_{false};  // with the board
+  bool known_ = false;
+  std::atomic<bool> open_{false};    // its receives are posted
+  std::atomic<bool> failed_{false};  // for lack of memory
+  mutable std::atomic<std::uint64_t> seen_{0};
+};
+
+}  // namespace nearfield::messages

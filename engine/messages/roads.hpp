@@ -1,0 +1,49 @@
+// Which ways a message may take, by its length: what the messenger goes by and `nearfield explain` shows.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/base/settings.hpp"
+
+namespace nearfield::messages {
+
+// Bytes up to which a message travels with its record, and up to which it goes through copy buffers wherever it lies.
+struct Limits {
+  std::uint64_t in_record, copied_always;
+};
+
+// `own`: bytes of a private cache.
+inline Limits limits(const Settings& settings, bool crowded, double own) {
+  const bool automatic = settings.protocol == Protocol::automatic;
+  constexpr std::uint64_t short_copy = 1024;  // costs less than a second line to look at
+  // Ranks that share CPUs share private caches: there the small ring of the pair is at hand, and nothing else comes
+  // near one copy, since staged messages need a turn of both for every few buffers. What fits a private cache beside
+  // other data loses more when the program writes it again than a second copy costs.
+  const bool by_buffers = (automatic && !crowded) || settings.protocol == Protocol::copy_buffers;
+  return {by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, short_copy) : settings.eager_bytes,
+          settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
+          : !automatic                                ? 0
+          : crowded                                   ? settings.eager_bytes
+                                                      : std::uint64_t(own / 4)};
+}
+
+struct Road {
+  const char *name, *needs, *about;
+  // Bytes that may take it, by the limits.
+  std::uint64_t (*from)(const Limits& limits);
+  std::uint64_t (*to)(const Limits& limits);
+};
+inline constexpr Road roads[] = {
+    {"record", "nothing", "copied into the ring of the pair, and out of it; complete when the call returns",
+     [](const Limits&) { return std::uint64_t{0}; }, [](const Limits& l) { return l.in_record; }},
+    {"buffers", "nothing", "through copy buffers of the sender, filled and read at the same time",
+     [](const Limits& l) { return l.in_record + 1; }, [](const Limits&) { return ~std::uint64_t{0}; }},
+    {"direct", "reach of an array", "one copy from array to array, in blocks that both sides claim",
+     [](const Limits& l) { return std::max(l.in_record, l.copied_always) + 1; },
+     [](const Limits&) { return ~std::uint64_t{0}; }},
+    {"calls", "CMA", "one copy by calls of the kernel, in blocks that both sides claim",
+     [](const Limits& l) { return std::max(l.in_record, l.copied_always) + 1; },
+     [](const Limits&) { return ~std::uint64_t{0}; }},
+};
+
+}  // namespace nearfield::messages

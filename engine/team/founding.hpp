@@ -1,0 +1,56 @@
+// How a team comes into being, step by step (create.cpp draws it): for who waits for the others in between, and for who
+// must not.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "engine/reach/peers.hpp"
+#include "engine/team/calibrating.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::team {
+
+// What each member tells all others.
+struct Hello {
+  reach::Card card;
+  std::uint64_t node;
+  std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
+  std::uint32_t protocol;
+  std::uint32_t enabled;
+  std::int64_t group;      // scheduling group
+  std::int64_t cache;      // first CPU of the last-level cache that all its CPUs share, -1: there is none
+  std::int64_t package;    // the same of the package
+  std::uint64_t cpus[16];  // affinity mask
+  Calibrating::Told calibration;
+};
+
+class Founding {
+ public:
+  // Local, step 1. What is lacking is told to the others. `together`: the members wait for each other, so that the
+  // first two can measure.
+  Founding(Node& node, int rank, int size, bool together);
+  Founding(const Founding&) = delete;
+
+  const Hello& mine() const { return mine_; }
+  // Local: why there will be no team, the same on all members, since it comes from the hellos alone; or empty.
+  std::string judge(std::span<const Hello> hellos) const;
+  // Steps 3 and 4. Without a `bootstrap`: local, of processes that have met. False: trouble(), here alone.
+  bool join(std::span<const Hello> hellos, Bootstrap* bootstrap);
+  const std::string& trouble() const { return trouble_; }
+  // Local, when all members have joined.
+  std::unique_ptr<Team> finish();
+
+ private:
+  std::unique_ptr<Team> prepare();
+  bool met_all(std::span<const Hello> hellos) const;
+  Node& node_;
+  const int rank_, size_;
+  std::string trouble_;
+  std::size_t leader_offset_ = 0;
+  std::unique_ptr<Team> team_;
+  Calibrating calibrating_;
+  Hello mine_{};
+};
+
+}  // namespace nearfield::team

@@ -1,0 +1,180 @@
+#include "mpi/shim/communicators/founding.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "engine/team/founding.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+enum Tag { told, agreed };
+
+messages::Partners partners(const Communicator& state) {
+  return {*the_messenger, state.members, state.rank, context_of_founding(state)};
+}
+
+template <class T>
+void everybody(messages::Edges& edges, int me, int tag, const T& mine, std::vector<T>& all) {
+  auto data = [](const T& what) {
+    return layout::Data{reinterpret_cast<std::byte*>(const_cast<T*>(&what)), sizeof(T), {}};
+  };
+  for (int r = 0; r < int(all.size()); ++r) {
+    if (r == me) continue;
+    edges.sends.push_back({r, tag, data(mine)});
+    edges.receives.push_back({r, tag, data(all[std::size_t(r)])});
+  }
+  edges.prepare(true);
+}
+
+}  // namespace
+
+struct Founding::Work {
+  explicit Work(const Communicator& state)
+      : founding(*node_ever(), state.rank, state.size, false),
+        hellos(std::size_t(state.size)),
+        joined(std::size_t(state.size)),
+        telling(partners(state)),
+        agreeing(partners(state)) {
+    const auto me = std::size_t(state.rank);
+    hellos[me] = founding.mine();
+    everybody(telling, state.rank, told, founding.mine(), hellos);
+    everybody(agreeing, state.rank, agreed, joined[me], joined);
+  }
+  std::unique_ptr<choosing::Chooser> chooser = std::make_unique<choosing::Chooser>();
+  team::Founding founding;
+  std::vector<team::Hello> hellos;
+  std::vector<std::uint32_t> joined;
+  messages::Edges telling, agreeing;
+  std::unique_ptr<team::Team> made;
+};
+
+Founding::Founding(Communicator& state) : state_(state), work_(std::make_unique<Work>(state)) { has_afterwards = true; }
+Founding::~Founding() = default;
+
+void Founding::begin(Communicator& state) {
+  state.team_tried = true;
+  try {
+    std::shared_ptr<Founding> founding(new Founding(state));
+    state.founding = founding;
+    bool ended = false;
+    {
+      const std::lock_guard lock(the_runner->mutex());
+      the_runner->start(*founding);
+      ended = !founding->fiber;
+    }
+    if (ended) founding->afterwards();
+    else node_ever()->progress.wake_assistant();
+  } catch (const std::bad_alloc&) {
+    state.founding.reset();
+    messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {
+      for (const int tag : {told, agreed})
+        for (int r = 0; r < state.size; ++r) visit(r, tag);
+    });
+  }
+}
+
+// Whether all have told us something.
+bool Founding::exchange(messages::Edges& edges) {
+  try {
+    edges.start();
+  } catch (const std::bad_alloc&) {
+    edges.refuse();
+    return false;
+  }
+  while (!edges.complete()) fiber->suspend();
+  return edges.outcome() == messages::Trouble::none;
+}
+
+void Founding::run() {
+  Work& work = *work_;
+  bool good = exchange(work.telling);
+  std::string why = good ? "" : "a member cannot take part";
+  try {
+    if (good) why = work.founding.judge(work.hellos);
+  } catch (const std::bad_alloc&) {
+    good = false;
+  }
+  good = good && why.empty() && work.founding.join(work.hellos, nullptr);
+  work.joined[std::size_t(state_.rank)] = good;
+  good = exchange(work.agreeing) && std::ranges::find(work.joined, 0u) == work.joined.end();
+  if (good) work.made = work.founding.finish();
+  else
+    log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,
+             why.empty() ? work.founding.trouble().c_str() : why.c_str());
+  // What is deferred goes to the host.
+  while (!good && waiting::own_thread) fiber->suspend();
+}
+
+void Founding::afterwards() {
+  const std::lock_guard lock(queue_lock_);
+  if (work_->made) install_team(state_, std::move(work_->made), std::move(work_->chooser));
+  work_.reset();
+  while (Deferred* const call = first_) {
+    first_ = call->next;
+    call->go(state_.team.get());
+  }
+  settled_.store(true, std::memory_order_release);  // pairs with settled
+}
+
+bool Founding::defer(Deferred& call) {
+  const std::lock_guard lock(queue_lock_);
+  if (settled()) return false;
+  call.next = nullptr;
+  (first_ ? last_->next : first_) = &call;
+  last_ = &call;
+  return true;
+}
+
+void Founding::forget(Deferred& call) {
+  const std::lock_guard lock(queue_lock_);
+  Deferred* before = nullptr;
+  for (Deferred* each = first_; each; before = each, each = each->next) {
+    if (each != &call) continue;
+    (before ? before->next : first_) = call.next;
+    if (last_ == &call) last_ = before;
+    return;
+  }
+}
+
+bool Founding::wait() {
+  try {
+    wait_ours([&] { return settled(); }, [&](int member) { return involves(member); }, nullptr,
+              "in a communicator's first collective calls");
+  } catch (const team::Broken&) {
+    return false;
+  }
+  return true;
+}
+
+bool Founding::involves(int member) const { return std::ranges::find(state_.members, member) != state_.members.end(); }
+
+namespace {
+// Who its members are. Without that we could not even refuse, so memory for it is asked for twice.
+bool is_near(const Communicator& state) {
+  Communicator* near = nullptr;
+  try {
+    near = channel(state.comm);
+  } catch (const std::bad_alloc&) {
+    near = channel(state.comm);
+  }
+  return near && !spans_nodes(state);
+}
+}  // namespace
+
+bool founds(const Communicator& state) {
+  return !state.team_tried && state.enabled && !state.inter && state.size > 1 && the_runner && is_near(state);
+}
+
+Communicator* founded(MPI_Comm comm) {
+  Communicator* const state = communicator_of(comm);
+  if (!state || !state->enabled || revoked(comm)) return nullptr;
+  if (!state->founding && !state->team) {
+    if (!founds(*state)) return nullptr;
+    Founding::begin(*state);
+  }
+  if (is_founding(*state)) return state;
+  return state->team ? state : nullptr;
+}
+
+}  // namespace nearfield::mpi

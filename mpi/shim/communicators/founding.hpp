@@ -1,0 +1,71 @@
+// A team for a communicator whose first collective call must not wait: it is founded while the program goes on.
+//
+//   the first such call    tells the others our Hello by messages, and is put into a queue, as are those that follow
+//   a lane of the runner   when all have told: joins, and tells whether it could
+//                          when all have told that: the communicator has a team, or has none
+//   afterwards             the queue is issued in its order, to the team or to the host: settled
+//   calls that may wait    wait until then
+//
+// All members make the same calls in the same order, so all of them found a team where one does. They share a node and
+// have met, as members of the messenger: others are the host's, since by it nobody could found anything without waiting
+// in between, or its own collectives would lose their order.
+//
+// Threads: the lane is whoever's runs it, under the runner's lock; the queue has a lock of its own. `settled` publishes
+// the team to all.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include "engine/messages/edges.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+
+namespace nearfield::mpi {
+
+class Founding final : team::Lane {
+ public:
+  // A call that waits for the team. Goes once; nullptr: the host has to take it. Throws nothing.
+  struct Deferred {
+    virtual void go(team::Team* team) = 0;
+    Deferred* next = nullptr;
+
+   protected:
+    ~Deferred() = default;
+  };
+
+  // Local, in the communicator's first collective call, where that may not wait and founds(). Without memory for it the
+  // others are told so.
+  static void begin(Communicator& state);
+  ~Founding();
+  bool settled() const { return settled_.load(std::memory_order_acquire); }  // pairs with settle
+  // False: it is settled, and the call is the caller's to make.
+  bool defer(Deferred& call);
+  void forget(Deferred& call);
+  // Until it is settled. False: a member has died, and it never will be.
+  bool wait();
+  // Whether that member of the messenger is one of its members.
+  bool involves(int member) const;
+
+ private:
+  explicit Founding(Communicator& state);
+  // What is needed until it is settled.
+  struct Work;
+  void run() override;
+  void afterwards() override;
+  bool exchange(messages::Edges& edges);
+
+  Communicator& state_;
+  std::unique_ptr<Work> work_;
+  std::atomic<bool> settled_{false};
+  std::recursive_mutex queue_lock_;  // an error handler may make further calls
+  Deferred *first_ = nullptr, *last_ = nullptr;
+};
+
+// Whether a team of its members can be founded so; the same on all of them.
+bool founds(const Communicator& state);
+// Whether one is being founded.
+inline bool is_founding(const Communicator& state) { return state.founding && !state.founding->settled(); }
+// The communicator's state, where a collective that must not wait is ours: it has a team, or will have one.
+Communicator* founded(MPI_Comm comm);
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,142 @@
+// Constructors of communicators whose parent, if there is one, not all of their ranks know: what gives them a context
+// (communicator.hpp) is agreed on here.
+//
+//   MPI_Comm_create_from_group, MPI_Intercomm_create_from_groups
+//       no parent: from the groups and the name of the call, and how many there have been of these, which all count
+//   MPI_Intercomm_create, MPI_Comm_accept, MPI_Comm_connect, MPI_Comm_join
+//       two parents: a number of the first group, which its first rank makes and tells both groups by the host
+//
+// Who takes part is equal on all ranks (law 1 of docs/architecture.md): where all processes are of our MPI_COMM_WORLD,
+// all of them run with us and make these calls, also who has no messages of ours; where one is not, everybody sees it,
+// and there is no context. Sessions make communicators without a world; while MPI's world is not up they have none.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string_view>
+
+#include "mpi/shim/blocking.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/functions.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+using Ranks = std::vector<int>;  // in the world
+
+// The two groups of an intercommunicator; both are empty where not all of their processes are of our world.
+struct Groups {
+  Ranks own, remote;
+  explicit Groups(MPI_Comm inter) : own(ranks(inter, host.Comm_group)), remote(ranks(inter, host.Comm_remote_group)) {
+    if (own.empty() || remote.empty()) own.clear(), remote.clear();
+  }
+  bool known() const { return !own.empty(); }
+  bool ours_is_first() const { return own[0] < remote[0]; }
+
+ private:
+  static Ranks ranks(MPI_Comm comm, decltype(host.Comm_group) group_of) {
+    MPI_Group group;
+    if (group_of(comm, &group) != MPI_SUCCESS) return {};
+    Ranks all = ranks_in_world(group);
+    host.Group_free(&group);
+    return all;
+  }
+};
+
+// Equal on both sides, and unlike that of any other communicator that one of their processes knows; 0: none.
+std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
+  const Groups groups(inter);
+  if (!groups.known()) return 0;
+  static std::atomic<std::uint64_t> made{0};
+  int rank = 0, root = 0, code = MPI_SUCCESS;
+  host.Comm_rank(inter, &rank);
+  std::uint64_t context = 0;
+  if (groups.ours_is_first()) {
+    if (rank == 0) context = mix_context(mix_context(0x61677265, std::uint64_t(groups.own[0])), ++made);
+    code = host.Bcast(&context, 1, MPI_UINT64_T, 0, local);
+    root = rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+  }
+  if (code == MPI_SUCCESS) code = host.Bcast(&context, 1, MPI_UINT64_T, root, inter);
+  return code == MPI_SUCCESS ? context : 0;
+}
+
+template <class Make>
+int make_between(const char* name, MPI_Comm local, MPI_Comm* child, Make make) {
+  const bool ours = running();
+  const HostCall blocks(host_calls(name));
+  const int code = make();
+  if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
+  if (const std::uint64_t context = agree(*child, local)) adopt(*child, context);
+  return code;
+}
+
+std::uint64_t add(std::uint64_t name, const Ranks& ranks) {
+  for (const int rank : ranks) name = mix_context(name, std::uint64_t(rank) + 1);
+  return mix_context(name, ranks.size());
+}
+
+std::uint64_t name_of(const char* tag) {
+  std::uint64_t name = 0x73657373696f6e;
+  for (const char letter : std::string_view(tag ? tag : "")) name = mix_context(name, std::uint64_t(letter));
+  return name;
+}
+
+// By name: how many have been made. Threads may make some at the same time, of other names.
+std::uint64_t next_of(std::uint64_t name) {
+  static std::mutex counting;
+  static auto& made = *new std::map<std::uint64_t, std::uint64_t>;  // never destroyed
+  const std::lock_guard lock(counting);
+  return mix_context(name, ++made[name]);
+}
+
+int lacking(const char* name) {
+  if (!running()) return MPI_ERR_UNSUPPORTED_OPERATION;  // there may be no communicator to raise it on
+  return raise(host.world, name, "this MPI library does not have it", MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
+}  // namespace
+
+int Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors, MPI_Comm* child) {
+  constexpr const char* name = "MPI_Comm_create_from_group";
+  if (!host.Comm_create_from_group) return lacking(name);
+  const bool ours = running();
+  const HostCall blocks(host_calls(name));
+  const int code = host.Comm_create_from_group(group, tag, info, errors, child);
+  if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
+  if (const Ranks ranks = ranks_in_world(group); !ranks.empty()) adopt(*child, next_of(add(name_of(tag), ranks)));
+  return code;
+}
+
+int Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote, int remote_leader, const char* tag,
+                                 MPI_Info info, MPI_Errhandler errors, MPI_Comm* child) {
+  constexpr const char* name = "MPI_Intercomm_create_from_groups";
+  if (!host.Intercomm_create_from_groups) return lacking(name);
+  const bool ours = running();
+  const HostCall blocks(host_calls(name));
+  const int code = host.Intercomm_create_from_groups(group, leader, remote, remote_leader, tag, info, errors, child);
+  if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
+  if (const Groups groups(*child); groups.known()) {
+    const bool first = groups.ours_is_first();
+    const std::uint64_t half = add(name_of(tag), first ? groups.own : groups.remote);
+    adopt(*child, next_of(add(half, first ? groups.remote : groups.own)));
+  }
+  return code;
+}
+
+int Intercomm_create(MPI_Comm local, int leader, MPI_Comm peer, int remote_leader, int tag, MPI_Comm* child) {
+  return make_between("MPI_Intercomm_create", local, child,
+                      [&] { return host.Intercomm_create(local, leader, peer, remote_leader, tag, child); });
+}
+int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm local, MPI_Comm* child) {
+  return make_between("MPI_Comm_accept", local, child,
+                      [&] { return host.Comm_accept(port, info, root, local, child); });
+}
+int Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm local, MPI_Comm* child) {
+  return make_between("MPI_Comm_connect", local, child,
+                      [&] { return host.Comm_connect(port, info, root, local, child); });
+}
+int Comm_join(int socket, MPI_Comm* child) {
+  return make_between("MPI_Comm_join", host.self, child, [&] { return host.Comm_join(socket, child); });
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,87 @@
+#include "mpi/shim/handles/in_use.hpp"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <type_traits>
+
+#include "mpi/shim/functions.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+struct Uses {
+  unsigned count = 0;
+  bool freed = false;  // by the program
+};
+template <class Kind>
+struct Table {
+  std::atomic<bool> any{false};  // spares programs that use none the lock
+  std::mutex mutex;
+  std::map<typename Kind::Handle, Uses> uses;
+};
+template <class Kind>
+Table<Kind>& table() {
+  static auto& made = *new Table<Kind>;  // never destroyed
+  return made;
+}
+
+template <class Kind>
+auto host_free() {
+  if constexpr (std::is_same_v<Kind, Operator>) return host.Op_free;
+  else return host.Type_free;
+}
+
+// Whether the host's free has to wait.
+template <class Kind>
+bool put_off(const typename Kind::Handle* handle) {
+  Table<Kind>& all = table<Kind>();
+  if (!handle || !all.any.load(std::memory_order_relaxed)) return false;
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.uses.find(*handle);
+  if (found == all.uses.end()) return false;
+  found->second.freed = true;
+  return true;
+}
+
+}  // namespace
+
+template <class Kind>
+InUse<Kind>::InUse(typename Kind::Handle handle) : handle_(handle) {
+  Table<Kind>& all = table<Kind>();
+  const std::lock_guard lock(all.mutex);
+  ++all.uses[handle].count;
+  all.any.store(true, std::memory_order_relaxed);
+}
+
+template <class Kind>
+InUse<Kind>::~InUse() {
+  Table<Kind>& all = table<Kind>();
+  bool freed = false;
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.uses.find(handle_);
+    if (--found->second.count) return;
+    freed = found->second.freed;
+    all.uses.erase(found);
+  }
+  auto handle = handle_;
+  if (freed) host_free<Kind>()(&handle);
+}
+
+template class InUse<Operator>;
+template class InUse<Datatype>;
+
+int Op_free(MPI_Op* op) {
+  if (!put_off<Operator>(op)) return host.Op_free(op);
+  *op = MPI_OP_NULL;
+  return MPI_SUCCESS;
+}
+
+int Type_free(MPI_Datatype* type) {
+  if (!put_off<Datatype>(type)) return host.Type_free(type);
+  *type = host.type_null;
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,34 @@
+// What there is of Nearfield's to read: a control variable for every setting (engine/base/settings.cpp), performance
+// variables for what the statistics count (mpi/shim/stats.hpp). Both are lists that derive from those rows; neither
+// ever changes.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/base/settings.hpp"
+#include "mpi/shim/host.hpp"
+
+namespace nearfield::mpi::tools {
+
+// Named as its environment variable.
+inline std::span<const SettingRow> control_variables() { return settings_table(); }
+std::string description(const SettingRow& setting);
+// The value in force in this process now.
+SettingValue in_force(const SettingRow& setting);
+
+struct PerformanceVariable {
+  std::string name, description;
+  int of_class;  // MPI_T_PVAR_CLASS_...; a timer's value is a double in seconds, all others are unsigned long long
+  int verbosity;
+  bool needs_counts;                    // counted only where counting()
+  std::function<std::uint64_t()> read;  // of a timer: nanoseconds
+
+  bool is_timer() const { return of_class == MPI_T_PVAR_CLASS_TIMER; }
+};
+// Raises std::bad_alloc the first time.
+const std::vector<PerformanceVariable>& performance_variables();
+
+}  // namespace nearfield::mpi::tools

@@ -1,0 +1,128 @@
+#include "tests/engine/model/operations.hpp"
+
+namespace nearfield::testing {
+namespace {
+
+using team::Track;
+
+constexpr unsigned most_operations = 24;
+
+class Player {
+ public:
+  Player(Members& members, int me, const Operate& operate)
+      : members_(members), node_(members.node(me)), team_(&members.team(me)), me_(me) {
+    for (unsigned i = 0; i < most_operations; ++i) {
+      operations_[i].operate = &operate;
+      operations_[i].me = me;
+      operations_[i].number = i;
+    }
+  }
+
+  void play(std::string_view script) {
+    while (!script.empty()) {
+      const char what = script[0];
+      script.remove_prefix(1);
+      unsigned n = 0;
+      for (; !script.empty() && script[0] != ' '; script.remove_prefix(1)) n = n * 10 + unsigned(script[0] - '0');
+      if (!script.empty()) script.remove_prefix(1);
+      step(what, n);
+    }
+  }
+
+ private:
+  struct Operation final : team::Pending {
+    void run(Track& track) override {
+      track.enter(1);
+      (*operate)(track, me, ++times* most_operations + number);
+      track.leave();
+    }
+    const Operate* operate = nullptr;
+    int me = 0;
+    std::uint64_t number = 0, times = 0;
+  };
+
+  void step(char what, unsigned n) {
+    Operation& operation = operations_[n];
+    auto done = [&] { return operation.complete() || (node_.runner.poll(), operation.complete()); };
+    switch (what) {
+      case 'i': return team_->tracks().issue(operation);
+      case 'p': return plan(n);
+      case 's': return team_->tracks().issue_to(track_[n], operation);
+      case 'w':
+        while (!operation.complete())
+          if (!node_.progress.poll()) processor::pause();
+        return complete(operation);
+      case 'm':
+        if (!done()) members_.messenger(me_).wait_until(done, [](int) { return false; }, nullptr, "waiting");
+        return complete(operation);
+      case 'b': return operation.run(team_->track());
+      default: require(false, "no such step");
+    }
+  }
+  static void complete(const Operation& operation) { require(!operation.error(), "an operation has failed"); }
+  // All members have to get the same.
+  void plan(unsigned n) {
+    const auto track = team_->tracks().reserve();
+    require(track.has_value(), "no track could be reserved");
+    track_[n] = *track;
+    team::Track& first = team_->track();
+    const std::uint64_t seq = first.next_slot();
+    put(first.reserve_slot(seq), *track + 1);
+    first.publish_slot(seq, sizeof seq);
+    first.meet_slots(seq);
+    for (int r = 0; r < first.size(); ++r) require(get(first.slot(r, seq)) == *track + 1, "another track is reserved");
+  }
+
+  Members& members_;
+  team::Node& node_;
+  team::Team* const team_;
+  const int me_;
+  Operation operations_[most_operations];
+  unsigned track_[most_operations] = {};
+};
+
+}  // namespace
+
+Explored explore_play(Members& members, const Play& play, const Options& options) {
+  const int count = members.count();
+  auto script = [](const std::vector<std::string_view>& all, int i) { return all.size() == 1 ? all[0] : all[i]; };
+  std::vector<std::unique_ptr<Player>> players;
+  return explore(
+      count,
+      [&] {
+        players.clear();
+        members.renew();
+        for (int i = 0; i < count; ++i) players.push_back(std::make_unique<Player>(members, i, play.operate));
+        if (!play.before.empty()) {
+          members.only_look(true);
+          run_in_turn(count, [&](int i) { players[std::size_t(i)]->play(script(play.before, i)); });
+          members.only_look(false);
+        }
+        return [&](int i) { players[std::size_t(i)]->play(script(play.scripts, i)); };
+      },
+      options);
+}
+
+// ---------------------------------------------------------------- bodies
+
+void by_slots(Track& track, int me, std::uint64_t number) {
+  const std::uint64_t seq = track.next_slot();
+  put(track.reserve_slot(seq), given(me, number));
+  track.publish_slot(seq, sizeof seq);
+  track.meet_slots(seq);
+  for (int r = 0; r < track.size(); ++r)
+    require(get(track.slot(r, seq)) == given(r, number), "a slot of another operation");
+}
+
+void by_root(Track& track, int me, std::uint64_t number, int root) {
+  const std::uint64_t seq = track.next_slot();
+  if (root == me) {
+    put(track.reserve_slot(seq), given(root, number));
+    track.publish_slot(seq, sizeof seq);
+  } else {
+    require(get(track.wait_slot(root, seq)) == given(root, number), "a slot of another operation");
+  }
+  track.finish_rooted_slot(seq);
+}
+
+}  // namespace nearfield::testing

@@ -1,0 +1,139 @@
+"""NEARFIELD_PROGRESS=thread: what has begun goes on while the program does not call."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nearfield.hosts import HOSTS
+from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch, python_of
+
+THREAD = {"NEARFIELD_PROGRESS": "thread"}
+THREE = hosts("mpich", "openmpi", "impi")
+MILLISECONDS = "400"
+
+
+def helped(
+    host: str, ranks: int, what: str, env: dict[str, str], milliseconds: str = MILLISECONDS
+) -> Completed:
+    """Runs a scenario of helped.c."""
+    env = {"NEARFIELD_STALL_SECONDS": "20"} | env
+    job = launch(host, ranks, [compile_c(host, "helped.c"), what, milliseconds], env=env, timeout=60)
+    assert not job.timed_out, job.text[-3000:]
+    return job
+
+
+def times(job: Completed) -> dict[str, int]:
+    """How many ranks were early, and so on; launchers may join their lines."""
+    assert job.returncode == 0, job.text[-3000:]
+    return {word: n for word in ("early", "late", "now and then") if (n := job.stdout.count(word))}
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("what", ["receive", "allreduce", "alltoallv"])
+@pytest.mark.parametrize("host", THREE)
+def test_peers_of_a_rank_that_does_not_call_are_through(host: str, what: str, ranks: int) -> None:
+    job = helped(host, ranks, what, THREAD)
+    assert times(job) == {"early": ranks - 1}, job.text[-3000:]
+
+
+@pytest.mark.parametrize("what", ["receive", "allreduce", "alltoallv"])
+def test_without_it_they_wait(what: str) -> None:
+    env = {"NEARFIELD_HEAP": "off"}  # no receiver, no sender can do it alone
+    assert "early" not in times(helped("mpich", 2, what, env))
+
+
+@pytest.mark.parametrize("what", ["receive", "send", "allreduce", "alltoallv", "allreduce-planned"])
+def test_so_they_are_by_copy_buffers(what: str) -> None:
+    job = helped("mpich", 2, what, THREAD | {"NEARFIELD_HEAP": "off"})
+    assert times(job) == {"early": 1}, job.text[-3000:]
+
+
+@pytest.mark.parametrize("host", THREE)
+def test_it_sleeps_while_nothing_is_under_way(host: str) -> None:
+    job = helped(host, 2, "idle", THREAD, "2000")
+    sleeps = [int(each) for each in re.findall(r"(\d+) sleeps", job.stdout)]
+    assert len(sleeps) == 2 and max(sleeps) < 40, job.text
+
+
+def test_it_is_there_only_if_asked_for() -> None:
+    for env in ({}, {"NEARFIELD_PROGRESS": "calls"}):
+        assert helped("mpich", 2, "idle", env, "10").stdout.count("no thread") == 2
+    job = helped("mpich", 2, "idle", {"NEARFIELD_PROGRESS": "often"}, "10")
+    assert job.returncode != 0 and "calls, thread" in job.text
+
+
+@pytest.mark.parametrize("host", THREE)
+def test_the_program_gets_the_level_that_it_asks_for(host: str) -> None:
+    told = [helped(host, 2, "level", env).stdout.count("single") for env in (THREAD, {})]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("host", THREE)
+def test_an_abort_ends_it(host: str) -> None:
+    assert helped(host, 2, "abort", THREAD, "50").returncode != 0
+
+
+def test_without_a_thread_all_goes_on_by_calls() -> None:
+    SCRATCH.mkdir(exist_ok=True)
+    library = SCRATCH / f"no_threads-{os.getpid()}.so"
+    source = str(PROGRAMS / "no_threads.c")
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", source, "-o", str(library), "-ldl"], check=True)
+    env = THREAD | {
+        "LD_PRELOAD": f"{library}:{LIBRARY}:{HEAP}",
+        "NEARFIELD_LOG": "info",
+        "NEARFIELD_HEAP": "off",
+    }
+    job = helped("mpich", 2, "allreduce", env)
+    library.unlink()
+    assert "early" not in times(job), job.text[-3000:]
+    assert job.stderr.count("no thread can be had") == 2, job.text
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", THREE)
+def test_all_forms_equal_the_model(host: str, ranks: int) -> None:
+    env = THREAD | {"NEARFIELD_STALL_SECONDS": "20"}
+    if host == "impi":  # by the Python of MPICH
+        env["MPI4PY_LIBMPI"] = str(HOSTS[host].library)
+    for seed in (11, 12, 13):
+        program = [python_of(host), str(Path(__file__).with_name("worker_forms.py")), str(seed), "12"]
+        job = launch(host, ranks, program, env=env, timeout=120)
+        assert not job.timed_out and job.returncode == 0, job.text[-3000:]
+        assert job.stdout.count("rounds are good") == ranks
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_random_programs(host: str, ranks: int) -> None:
+    for seed, env in ((21, {}), (22, {"NEARFIELD_HEAP": "off"}), (23, {"NEARFIELD_PROTOCOL": "queue"})):
+        program = [python_of(host), str(Path(__file__).with_name("worker_messages.py")), str(seed), "40", "5"]
+        job = launch(host, ranks, program, env=THREAD | {"NEARFIELD_STALL_SECONDS": "30"} | env, timeout=150)
+        assert not job.timed_out and job.returncode == 0 and " rounds, " in job.stdout, job.text[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"),
+    [
+        ("overlapping.c", []),
+        ("overlapping.c", ["threads"]),
+        ("forks.c", []),
+        ("freed.c", ["planned"]),
+        ("partitioned.c", ["model", "5", "60"]),
+        ("partitioned.c", ["threads", "5", "60"]),
+    ],
+)
+def test_programs_beside_it(program: str, arguments: list[str]) -> None:
+    for ranks in (2, 4):
+        command = [compile_c("mpich", program, "-pthread"), *arguments]
+        job = launch("mpich", ranks, command, env=THREAD, timeout=100)
+        assert not job.timed_out and job.returncode == 0, job.text[-3000:]
+
+
+@pytest.mark.parametrize("scenario", ["unread", "first-collective", "callbacks", "windows", "at-end"])
+@pytest.mark.parametrize("host", THREE)
+def test_it_stands_in_for_ranks_that_block_in_the_host(host: str, scenario: str) -> None:
+    job = launch(host, 3, [compile_c(host, "progress.c"), scenario], env=THREAD, timeout=60)
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]

@@ -1,0 +1,294 @@
+"""Intercommunicators, and communicators that have no parent which all of their ranks know: messages and errors.
+
+    worker_intercommunicators.py messages FIRST SEED ROUNDS    FIRST ranks in the first group
+    worker_intercommunicators.py origins FIRST SEED ROUNDS
+    worker_intercommunicators.py errors FIRST
+
+What a call must bring follows from the standard: all data is a function of who sends what to whom.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+
+import numpy as np
+from intercommunicators import (  # ranks run this file as a script: its directory is searched
+    WORLD,
+    connect,
+    free,
+    intercommunicators,
+    intracommunicators,
+)
+from mpi4py import MPI
+
+
+def has_partitioned() -> bool:
+    """Whether they are asked for, and the host has such messages. MPICH has none on intercommunicators (5.0.2): it crashes."""
+    if "WITH_PARTITIONED" not in os.environ:
+        return False
+    try:
+        WORLD.Psend_init([bytearray(1), 1, MPI.BYTE], 1, MPI.PROC_NULL).Free()
+    except NotImplementedError:
+        return False
+    return True
+
+
+PARTITIONED = has_partitioned()
+
+
+# ---------------------------------------------------------------- messages
+
+
+class Talk:
+    """Messages of every form on many communicators at once, with equal tags. `serial` numbers those of a pair."""
+
+    def __init__(self, comms: dict[str, MPI.Comm], seed: int):
+        self.comms = [comms[name] for name in sorted(comms)]
+        self.draw = random.Random(seed * 1000 + WORLD.rank)
+        self.alike = random.Random(seed)
+        self.sent: dict[tuple[int, int], int] = {}
+        self.received: dict[tuple[int, int], int] = {}
+
+    @staticmethod
+    def partners(comm: MPI.Comm) -> int:
+        return comm.remote_size if comm.is_inter else comm.size
+
+    def content(
+        self, length: int, at: int, comm: MPI.Comm, source: int, first: bool, serial: int
+    ) -> np.ndarray:
+        """Who sends what: the communicator, the rank, which group it is of, and the how-manieth of the pair."""
+        return np.array([at, source, int(first), serial, length] + [serial] * length, dtype="i")
+
+    def send(self, at: int, dest: int, tag: int, length: int) -> MPI.Request:
+        comm = self.comms[at]
+        serial = self.sent[at, dest] = self.sent.get((at, dest), 0) + 1
+        data = self.content(length, at, comm, comm.rank, self.is_first(comm), serial)
+        form = self.draw.choice(["Isend", "Issend", "Send_init", "Ssend_init", "Ibsend"])
+        if form == "Ibsend" and length > 1000:
+            form = "Isend"
+        request = getattr(comm, form)(data, dest, tag)
+        if form.endswith("init"):
+            request.Start()
+        return request
+
+    def is_first(self, comm: MPI.Comm) -> bool:
+        return not comm.is_inter or comm.rank >= 0 and self.lowest(comm)
+
+    def lowest(self, comm: MPI.Intercomm) -> bool:
+        own, remote = comm.Get_group(), comm.Get_remote_group()
+        world = WORLD.Get_group()
+        ranks = [g.Translate_ranks(None, world)[0] for g in (own, remote)]
+        for group in (own, remote, world):
+            group.Free()
+        return ranks[0] < ranks[1]
+
+    def take(self, at: int, status: MPI.Status, buffer: np.ndarray, tag: int) -> None:
+        comm, source = self.comms[at], status.source
+        serial = self.received[at, source] = self.received.get((at, source), 0) + 1
+        length = status.Get_count(MPI.INT)
+        first = not self.is_first(comm) if comm.is_inter else True
+        expected = self.content(length - 5, at, comm, source, first, serial)
+        assert status.tag == tag, (status.tag, tag)
+        assert (buffer[:length] == expected).all(), (at, source, serial, buffer[:5], expected[:5])
+
+    def receive(self, at: int, source: int, tag: int, most: int) -> None:
+        comm, status = self.comms[at], MPI.Status()
+        buffer = np.zeros(5 + most, dtype="i")
+        tag_asked = self.draw.choice([tag, MPI.ANY_TAG])
+        form = self.draw.choice(["Recv", "Irecv", "Recv_init", "Probe", "Mprobe", "Iprobe", "Improbe"])
+        if form == "Recv":
+            comm.Recv(buffer, source, tag_asked, status)
+        elif form == "Irecv":
+            comm.Irecv(buffer, source, tag_asked).Wait(status)
+        elif form == "Recv_init":
+            request = comm.Recv_init(buffer, source, tag_asked)
+            request.Start()
+            request.Wait(status)
+            request.Free()
+        elif form == "Probe":
+            comm.Probe(source, tag_asked, status)
+            comm.Recv(buffer, status.source, status.tag, status)
+        elif form == "Iprobe":
+            while not comm.Iprobe(source, tag_asked, status):
+                pass
+            comm.Recv(buffer, status.source, status.tag, status)
+        elif form == "Mprobe":
+            comm.Mprobe(source, tag_asked, status).Recv(buffer, status)
+        else:
+            while not (message := comm.Improbe(source, tag_asked, status)):
+                pass
+            message.Recv(buffer, status)
+        self.take(at, status, buffer, tag)
+
+    def round(self) -> None:
+        """Everybody sends to everybody on all communicators, with one tag; then all of it is received."""
+        tag, most = self.alike.randrange(4), self.alike.choice([0, 3, 300, 5000, 70000])
+        order = list(range(len(self.comms)))
+        self.draw.shuffle(order)
+        requests = [
+            self.send(at, dest, tag, self.draw.randrange(most + 1))
+            for at in order
+            for dest in self.draw.sample(range(self.partners(self.comms[at])), self.partners(self.comms[at]))
+        ]
+        self.draw.shuffle(order)
+        for at in order:
+            comm = self.comms[at]
+            wild = self.draw.random() < 0.5
+            for source in range(self.partners(comm)):
+                self.receive(at, MPI.ANY_SOURCE if wild else source, tag, most)
+        MPI.Request.Waitall(requests)
+        for request in requests:
+            if request != MPI.REQUEST_NULL:
+                request.Free()
+        WORLD.Barrier()  # what follows is not for receives from anybody
+        self.shift(tag)
+        WORLD.Barrier()
+        if PARTITIONED:
+            self.partitioned(tag)
+
+    def partitioned(self, tag: int) -> None:
+        """In two starts, with everybody, on all communicators: three partitions that arrive as two."""
+        length = 6 * self.alike.choice([0, 1, 100, 5000])
+        made = []
+        for at, comm in enumerate(self.comms):
+            for other in range(self.partners(comm)):
+                out, got = np.zeros(length, dtype="i"), np.zeros(length, dtype="i")
+                send = comm.Psend_init([out, length // 3, MPI.INT], 3, other, tag)
+                made.append(
+                    (at, other, out, got, send, comm.Precv_init([got, length // 2, MPI.INT], 2, other, tag))
+                )
+        for start in range(2):
+            for at, _, out, *_ in made:
+                out[:] = at * 1000 + WORLD.rank * 10 + start
+            requests = [request for *_, send, receive in made for request in (send, receive)]
+            self.draw.shuffle(requests)
+            MPI.Prequest.Startall(requests)
+            for *_, send, _ in made:
+                send.Pready_range(0, 2)
+            for request in requests:
+                request.Wait()
+            for at, other, _, got, *_ in made:
+                expected = at * 1000 + self.world_rank(self.comms[at], other) * 10 + start
+                assert (got == expected).all(), (at, other, got[:3], expected)
+        for *_, send, receive in made:
+            send.Free()
+            receive.Free()
+
+    def shift(self, tag: int) -> None:
+        """Combined sends and receives; with nobody, where the groups do not fit."""
+        for at, comm in enumerate(self.comms):
+            n, status = self.partners(comm), MPI.Status()
+            me = comm.rank
+            other = me if comm.is_inter else (me + 1) % n
+            source = me if comm.is_inter else (me - 1) % n
+            if comm.is_inter and me >= n:
+                other = source = MPI.PROC_NULL
+            data = np.array([at, WORLD.rank], dtype="i")
+            if self.draw.random() < 0.5:
+                got = np.zeros(2, dtype="i")
+                comm.Sendrecv(data, other, tag, got, source, tag, status)
+            else:
+                got = data.copy()
+                comm.Sendrecv_replace(got, other, tag, source, tag, status)
+            assert status.source == source, (status.source, source)
+            if source != MPI.PROC_NULL:
+                assert got[0] == at and self.world_rank(comm, source) == got[1], (got, at, source)
+
+    def world_rank(self, comm: MPI.Comm, rank: int) -> int:
+        group = comm.Get_remote_group() if comm.is_inter else comm.Get_group()
+        world = WORLD.Get_group()
+        found = group.Translate_ranks([rank], world)[0]
+        group.Free()
+        world.Free()
+        return found
+
+
+def talk(comms: dict[str, MPI.Comm], seed: int, rounds: int) -> None:
+    """Random rounds."""
+    MPI.Attach_buffer(bytearray(1 << 20))
+    talking = Talk(comms, seed)
+    for _ in range(rounds):
+        talking.round()
+    MPI.Detach_buffer()
+    WORLD.Barrier()
+    if WORLD.rank == 0:
+        print(f"{rounds} rounds on {len(comms)} communicators: {', '.join(sorted(comms))}")
+
+
+# ---------------------------------------------------------------- errors
+
+
+def errors(first: int) -> None:
+    """The classes of errors of wrong arguments."""
+    inter = connect(first)
+    inter.Set_errhandler(MPI.ERRORS_RETURN)
+    n, data = inter.remote_size, np.zeros(4 * WORLD.size, dtype="i")
+    wrong = {
+        "send beyond": lambda: inter.Send(data, n, 1),
+        "send to a negative rank": lambda: inter.Send(data, -7, 1),
+        "send with a negative tag": lambda: inter.Send(data, 0, -5),
+        "isend beyond": lambda: inter.Isend(data, n, 1).Wait(),
+        "send_init beyond": lambda: inter.Send_init(data, n, 1),
+        "receive from beyond": lambda: inter.Recv(data, n, 1),
+        "irecv from beyond": lambda: inter.Irecv(data, n + 3, 1),
+        "probe of beyond": lambda: inter.Probe(n, 1),
+        "iprobe of beyond": lambda: inter.Iprobe(n, 1),
+        "bcast from beyond": lambda: inter.Bcast(data, n + 3),
+        "reduce to beyond": lambda: inter.Reduce(data, None, MPI.SUM, n + 3),
+        "reduce by nothing": lambda: inter.Reduce(data, None, MPI.OP_NULL, 0),
+        "allreduce by nothing": lambda: inter.Allreduce(data, data.copy(), MPI.OP_NULL),
+        "allreduce of bits of doubles": lambda: inter.Allreduce(np.zeros(4), np.zeros(4), MPI.BAND),
+        "iallreduce of bits of doubles": lambda: inter.Iallreduce(np.zeros(4), np.zeros(4), MPI.BAND).Wait(),
+        "allreduce in place": lambda: inter.Allreduce(MPI.IN_PLACE, data, MPI.SUM),
+        "bcast of no type": lambda: inter.Bcast([data, 4, MPI.DATATYPE_NULL], 0),
+    }
+    own = inter.Get_size()
+    lines = [f"sizes {own} {n}"]
+    for name, call in wrong.items():
+        try:
+            call()
+            lines.append(f"{name}: nothing")
+        except MPI.Exception as error:
+            lines.append(f"{name}: {error.Get_error_class()}")
+    # With nobody.
+    status = MPI.Status()
+    inter.Send(data, MPI.PROC_NULL, 1)
+    inter.Recv(data, MPI.PROC_NULL, 1, status)
+    lines.append(f"from nobody: {status.source == MPI.PROC_NULL} {status.Get_count(MPI.INT)}")
+    # A message that is too long.
+    if inter.rank == 0:
+        request = inter.Isend([data, 4], 0, 9)
+        try:
+            inter.Recv([data[4:], 2], 0, 9)
+            lines.append("truncated: nothing")
+        except MPI.Exception as error:
+            lines.append(f"truncated: {error.Get_error_class()}")
+        request.Wait()
+    inter.Barrier()
+    value = np.array([inter.rank + 1], dtype="i")
+    total = np.zeros(1, dtype="i")
+    inter.Allreduce(value, total)
+    lines.append(f"works afterwards: {total[0] == n * (n + 1) // 2}")
+    inter.Free()
+    for rank in range(WORLD.size):
+        WORLD.Barrier()
+        if rank == WORLD.rank:
+            print(*[f"{rank} {line}" for line in lines], sep="\n", flush=True)
+
+
+def main() -> None:
+    what, first, *more = sys.argv[1:]
+    if what == "errors":
+        errors(int(first))
+    else:
+        seed, rounds = map(int, more)
+        comms: dict[str, MPI.Comm] = dict(intracommunicators(int(first)))
+        comms |= intercommunicators(int(first)) if what == "messages" else {}
+        talk(comms, seed, rounds)
+        free(comms)
+
+
+if __name__ == "__main__":
+    main()
