@@ -143,9 +143,11 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     const double after = line_time();
     if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, (before + after) / 2, us});
     const int last_turn = int(turns.size()) - 1;
-    // Where the machine's state changes all the time, until each mode has had a block in one: other processes come and go.
+    // Where the machine's state changes all the time, until each mode has had a block in one: other processes come and
+    // go.
     bool each_has_some = true;
-    for (const Mode m : turns) each_has_some &= std::ranges::any_of(blocks, [&](const Block& b) { return b.mode == m; });
+    for (const Mode m : turns)
+      each_has_some &= std::ranges::any_of(blocks, [&](const Block& b) { return b.mode == m; });
     const double elapsed = MPI_Wtime() - start;
     int go = elapsed < seconds || turn < last_turn || (!each_has_some && elapsed < 20 * seconds);
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);

@@ -21,6 +21,13 @@ namespace nearfield::testing {
 
 inline constexpr int most_processes = 16;
 
+// How many times longer anything may take: under an emulator it does.
+#ifdef NEARFIELD_TEST_PATIENCE
+inline constexpr int patience = NEARFIELD_TEST_PATIENCE;
+#else
+inline constexpr int patience = 1;
+#endif
+
 struct Page {
   std::atomic<int> arrived;
   std::atomic<int> generation;
@@ -60,7 +67,7 @@ class PageBootstrap : public team::Bootstrap {
 };
 
 // Runs `body` in `size` forked processes; the number of those that failed. A process fails by returning false, by a
-// signal, or by outliving `seconds`.
+// signal, or by outliving `seconds`, times patience.
 inline int run_processes(int size, int seconds,
                          const std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>& body,
                          Settings settings = {}) {
@@ -69,7 +76,7 @@ inline int run_processes(int size, int seconds,
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     children.push_back(fork_child([&] {
-      alarm(unsigned(seconds));
+      alarm(unsigned(seconds * patience));
       PageBootstrap bootstrap(*page, rank, size);
       auto node = team::Node::create(settings);
       if (!node) throw std::runtime_error(node.error().text);

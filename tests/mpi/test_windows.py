@@ -25,7 +25,7 @@ def good(host: str, ranks: int, source: str, *arguments: str) -> None:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_random_programs(host: str, ranks: int) -> None:
     program = [python_of(host), WORKER, str(ranks), "200", "4"]
-    job = launch(host, ranks, program, env=CALM, timeout=90)
+    job = launch(host, ranks, program, env=CALM, timeout=120)
     assert not job.timed_out and job.returncode == 0 and " operations" in job.stdout, job.text[-5000:]
 
 

@@ -521,7 +521,7 @@ def main() -> None:
     only = int(sys.argv[4]) if len(sys.argv) > 4 else None
     comms = [WORLD, WORLD.Split(0, -WORLD.rank), WORLD.Split(WORLD.rank % 2, 0), MPI.COMM_SELF]
     end = time.monotonic() + seconds
-    faulthandler.dump_traceback_later(seconds + 10, exit=True)  # a hang says where
+    faulthandler.dump_traceback_later(seconds + 60, exit=True)  # a hang says where, a busy machine is none
     done = operations = 0
     windows: list[Window] = []
     try:
