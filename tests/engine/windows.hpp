@@ -10,7 +10,11 @@
 
 namespace nearfield::testing {
 
+#ifdef NEARFIELD_TEST_PATIENCE
+inline constexpr int sizes[] = {1, 2, 3};
+#else
 inline constexpr int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+#endif
 inline constexpr int seconds = 60;  // that a process may take
 
 // Chance, the same on all members that take the same seed.
