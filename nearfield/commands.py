@@ -378,9 +378,9 @@ def tune(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The report.")] = Path("report.html"),
-    quick: Annotated[bool, typer.Option(help="A smaller transform and fewer sizes.")] = False,
+    quick: Annotated[bool, typer.Option(help="Two ranks only, one run each way.")] = False,
 ) -> None:
-    """A real program plain and under Nearfield, results compared to the last bit, then a benchmark."""
+    """What programs gain, when, why, and whether their results stay the same: five programs, then operations by size."""
     from nearfield.demo import run_demo
 
     _guard(lambda: run_demo(out, quick))

@@ -1,56 +1,235 @@
-"""`nearfield demo`: a 3-D FFT plain and under Nearfield, compared to the last bit, then a quick benchmark."""
+"""`nearfield demo`: what programs gain, when, why, and whether their results stay the same.
+
+Five programs out of examples run plain and under Nearfield, with a CPU for each rank and with four ranks on each CPU; then
+operations by size. A report of it all goes to one HTML page, and the figures to a JSON file beside it.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
-from nearfield.apps import compare
-from nearfield.bench import parse_sizes, run_bench
-from nearfield.hosts import find_hosts
-from nearfield.operations import OPERATIONS
-from nearfield.summary import show_summary
+from nearfield.apps import APPS, LIMIT, compare
+from nearfield.bench import run_bench
+from nearfield.hosts import find_hosts, launch_command, launcher_environment
+from nearfield.libraries import DEFAULT_HEAP
+from nearfield.machine import describe_machine
+from nearfield.summary import cells_of, geometric_mean
+from nearfield.tables import print_table
+
+Row = dict[str, Any]
+HOST = "mpich"
+# Small, middle and large; with many ranks on a CPU a plain host takes tens of milliseconds a call.
+OPERATIONS = ("latency", "bcast", "allreduce", "allgather", "alltoall", "reduce_scatter_block")
+SIZES = (8, 1 << 10, 16 << 10, 128 << 10, 1 << 20)
+CROWDED_SIZES = (8, 16 << 10)
 
 
-def run_demo(out: Path, quick: bool) -> None:
-    """Runs the demo and writes the report to `out`. Raises ValueError when the two results differ."""
-    if "mpich" not in find_hosts():
+@dataclass(frozen=True)
+class Program:
+    """An application as the demo runs it; points and loops as in nearfield/apps.py."""
+
+    app: str
+    title: str
+    points: int
+    loops: int
+    form: str = ""
+
+
+PROGRAMS = (
+    Program("fft", "3-D FFT", 64, 12),
+    Program("matmul", "product of matrices", 1024, 4, "bcast"),
+    Program("stencil", "2-D stencil", 256, 300, "messages"),
+    Program("mesh", "adaptive mesh", 8, 4),
+    Program("training", "training of a network", 16, 4),
+)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What became of a program's calls: numbers of collectives and messages, how messages went, what the host was called for, and the
+    statistics in full."""
+
+    collectives: int
+    messages: int
+    ways: str
+    to_host: int
+    text: str
+
+
+def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -> None:
+    """Runs the demo and writes the report to `out`, its figures beside it. Raises ValueError where results differ."""
+    from nearfield.demo_page import write_demo  # matplotlib takes a second
+
+    if HOST not in find_hosts():
         raise ValueError("the embedded MPICH is not installed; run `make build`")
-    size, loops = (48, 3) if quick else (96, 5)
-    console = Console()
-    table = Table("ranks", "plain s", "Nearfield s", "speed-up", "results")
-    cells = []
-    for plain, ours in _pairs(compare("fft", [2, 4], ["mpich"], [size], loops, 1)):
-        times = plain["seconds"], ours["seconds"]
-        cells.append(
-            [
-                str(ours["ranks"]),
-                f"{times[0]:.3f}",
-                f"{times[1]:.3f}",
-                f"{times[0] / times[1]:.2f}",
-                "identical",
-            ]
+    console = Console(highlight=False, soft_wrap=True)
+    cpus = len(os.sched_getaffinity(0))
+    crowd = [2, 4 * cpus] if not quick else [2]
+    rows: list[Row] = []
+    for program in programs:
+        rows += compare(
+            program.app,
+            crowd,
+            [HOST],
+            [program.points],
+            program.loops,
+            1 if quick else 3,
+            [program.form] if program.form else [],
         )
-        table.add_row(*cells[-1])
-    console.print(table)
-    # Plain MPICH needs tens of milliseconds a call when ranks outnumber CPUs: 2 ranks show the operations best.
-    rows = run_bench(OPERATIONS.split(","), [2], parse_sizes("8:4M", quick=True), ["mpich"], ["used"], 0.15)
-    show_summary(rows)
-    from nearfield.plots import write_report
-
-    lines = "".join("<tr>" + "".join(f"<td>{cell}" for cell in row) + "</tr>" for row in cells)
-    write_report(
-        rows,
-        out,
-        f"<h2>3-D FFT, {size} points a side, {loops} loops</h2><table><tr><th>ranks<th>plain s<th>Nearfield s"
-        f"<th>speed-up<th>results to the last bit</tr>{lines}</table>",
+    console.print(f"\nWhat would my program gain? Plain {HOST} and Nearfield, {cpus} CPUs", style="bold")
+    show_programs(rows, programs)
+    operations = run_bench(list(OPERATIONS), [2], list(SIZES), [HOST], ["used"], 0.03 if quick else 0.1)
+    if not quick:
+        collectives = list(OPERATIONS[1:])
+        operations += run_bench(collectives, [crowd[1]], list(CROWDED_SIZES), [HOST], ["used"], 0.1)
+    console.print("\nWhen? Times as fast as the plain host, buffers that are used", style="bold")
+    show_operations(operations)
+    carried = {program.app: carried_calls(program, 2) for program in programs}
+    console.print("\nWhy? What Nearfield carried, of the first of 2 ranks", style="bold")
+    print_table(
+        ["program", "collectives", "messages", "by", "passed on"],
+        [
+            [program.title, str(one.collectives), str(one.messages), one.ways, str(one.to_host)]
+            for program, one in ((program, carried[program.app]) for program in programs)
+        ],
     )
-    console.print(f"Report: {out}")
+    console.print("\nIs it safe? All results were the same:", style="bold")
+    console.print(f"  {safe_words(programs)}")
+    out.with_suffix(".json").write_text(
+        json.dumps({"machine": describe_machine(), "programs": rows, "operations": operations}, indent=1)
+    )
+    write_demo(out, rows, operations, programs, carried)
+    console.print(f"\nReport: {out}, figures: {out.with_suffix('.json')}")
 
 
-def _pairs(rows: list[dict[str, Any]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Plain and Nearfield rows of the same number of ranks."""
-    return list(zip(rows[::2], rows[1::2], strict=True))
+def pairs_of(rows: list[Row], programs: tuple[Program, ...]) -> list[tuple[Program, Row, Row]]:
+    """Each program's cells, plain and under Nearfield."""
+    by_name = {program.app: program for program in programs}
+    return [(by_name[one["app"]], one, other) for one, other in zip(rows[::2], rows[1::2], strict=True)]
+
+
+def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
+    """A row for each program and number of ranks."""
+    words = []
+    for program, plain, ours in pairs_of(rows, programs):
+        words.append([program.title, str(ours["ranks"])])
+        words[-1] += [f"{row['seconds'] * 1000:.2f}" for row in (plain, ours)]
+        words[-1].append(f"{plain['seconds'] / ours['seconds']:.2f}")
+        words[-1].append(f"{ours['cpu'] / plain['cpu'] - 1:+.0%}")
+        words[-1] += [f"{row['share']:.0%}" for row in (plain, ours)]
+    print_table(
+        [
+            "program",
+            "ranks",
+            "plain ms",
+            "Nearfield ms",
+            "times faster",
+            "CPU time",
+            "in MPI, plain",
+            "Nearfield",
+        ],
+        words,
+    )
+
+
+def ratios_of(rows: list[Row], ranks: int) -> dict[str, dict[int, float]]:
+    """Nearfield's time by the host's of each operation by size; where the machine was in two states, their geometric mean."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for operation, state in {(row["op"], row["state"]) for row in rows}:
+        of_state = [
+            row for row in rows if (row["op"], row["state"], row["ranks"]) == (operation, state, ranks)
+        ]
+        for cell in cells_of(of_state):
+            if cell["ratio"]:
+                found.setdefault(operation, {}).setdefault(cell["bytes"], []).append(cell["ratio"])
+    return {
+        operation: {size: geometric_mean(ratios) for size, ratios in sorted(sizes.items())}
+        for operation, sizes in ((name, found[name]) for name in OPERATIONS if name in found)
+    }
+
+
+def speed_word(ratio: float) -> str:
+    """Times as fast, out of a ratio of times: 0.95, 1.3, 12, 250."""
+    speed = 1 / ratio
+    return f"{speed:.2f}" if speed < 1.05 else f"{speed:.1f}" if speed < 10 else f"{speed:.0f}"
+
+
+def size_word(size: int) -> str:
+    """8, 16K, 1M."""
+    for unit, word in ((1 << 20, "M"), (1 << 10, "K")):
+        if size >= unit:
+            return f"{size // unit}{word}"
+    return str(size)
+
+
+def show_operations(rows: list[Row]) -> None:
+    """A table for each number of ranks, a row for each operation, a column for each size in bytes."""
+    for ranks in sorted({row["ranks"] for row in rows}):
+        ratios = ratios_of(rows, ranks)
+        sizes = sorted({size for one in ratios.values() for size in one})
+        print_table(
+            [f"{ranks} ranks", *map(size_word, sizes)],
+            [
+                [name, *(speed_word(one[size]) if size in one else "-" for size in sizes)]
+                for name, one in ratios.items()
+            ],
+        )
+
+
+def safe_words(programs: tuple[Program, ...]) -> str:
+    """Which results were compared how; `compare` has raised where they differ."""
+    exact = [program.title for program in programs if not APPS[program.app].rounding]
+    rounded = [program.title for program in programs if APPS[program.app].rounding]
+    words = [f"to the last bit: {', '.join(exact)}"] * bool(exact)
+    words += [f"to rounding, as MPI promises: {', '.join(rounded)}"] * bool(rounded)
+    return "; ".join(words)
+
+
+def carried_calls(program: Program, ranks: int) -> Carried:
+    """Runs the program once more, with statistics. Raises ValueError where it fails."""
+    host = find_hosts()[HOST]
+    command = [*APPS[program.app].command(host), "--size", str(program.points), "--loops", str(program.loops)]
+    command += ["--form", program.form] if program.form else []
+    env = launcher_environment(host, True, DEFAULT_HEAP) | {"NEARFIELD_STATS": "1"}
+    done = subprocess.run(
+        launch_command(host, ranks, command),
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    if done.returncode:
+        raise ValueError(f"{program.app} failed:\n{done.stderr}")
+    return read_statistics(done.stderr)
+
+
+def read_statistics(text: str) -> Carried:
+    """Out of what NEARFIELD_STATS=1 prints of the first rank."""
+    table = re.findall(r"^  ([a-z_]+) +(\d+) +\d+ +[\d.]+ +(\d+)\b", text, re.MULTILINE)
+
+    def count(pattern: str) -> int:
+        found = re.search(pattern, text)
+        return int(found[1]) if found else 0
+
+    ways = {
+        "fastboxes": count(r"(\d+) by fastboxes"),
+        "the queue": count(r"(\d+) by the queue"),
+        "copies without a buffer": count(r"(\d+) received directly"),
+        "copy buffers": count(r"(\d+) by copy buffers"),
+    }
+    return Carried(
+        sum(int(calls) - int(passed) for _, calls, passed in table),
+        count(r"messages +(\d+) sent"),
+        ", ".join(f"{way} {number}" for way, number in ways.items() if number),
+        sum(int(passed) for _, _, passed in table) + count(r"calls for messages +(\d+) to the host"),
+        text.strip(),
+    )

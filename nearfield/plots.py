@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file with the plots as SVG."""
+"""Plots as SVG, and the report of a benchmark."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield import __version__  # noqa: E402
 from nearfield.machine import describe_machine  # noqa: E402
+from nearfield.page import folded, table, write_page  # noqa: E402
 from nearfield.summary import name_of, pairs  # noqa: E402
 
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2em auto; padding: 0 1em;
-  background: #fff; color: #1b1f24 }
-figure { margin: 1em 0; background: #fff; border-radius: 6px; overflow-x: auto }
-figure svg { max-width: 100%; height: auto }
-table { border-collapse: collapse; font-size: 14px } td, th { padding: 2px 10px; text-align: right }
-.worse { color: #c62828; font-weight: 600 }
-@media (prefers-color-scheme: dark) { body { background: #14171b; color: #e4e7eb } .worse { color: #ff8a80 } }
-"""
+
+def write_report(rows: list[dict[str, Any]], path: Path) -> None:
+    """Writes the report of what `nearfield bench` has measured."""
+    machine = f"<p class=faint>{html.escape(describe_machine())}</p>"
+    write_page(path, "Nearfield", [f"<h1>Nearfield {__version__}</h1>", machine, figures_of(rows)])
 
 
-def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "") -> None:
-    """Writes the report. `introduction` is HTML that stands before the plots."""
-    body = [f"<h1>Nearfield {__version__}</h1>", f"<p>{html.escape(describe_machine())}</p>", introduction]
+def figures_of(rows: list[dict[str, Any]]) -> str:
+    """Plots and tables of all cells, as HTML."""
+    body = []
     cells = pairs(rows)
     for ranks in sorted({row["ranks"] for row in rows}):
         for host in sorted({row["host"] for row in rows}):
@@ -45,10 +42,7 @@ def write_report(rows: list[dict[str, Any]], path: Path, introduction: str = "")
                         f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2><p>{version}</p>"
                         f"<figure>{plot(chosen)}</figure>{_table(chosen)}"
                     )
-    text = f"<!doctype html><meta charset=utf-8><title>Nearfield</title><style>{STYLE}</style>" + "\n".join(
-        body
-    )
-    path.write_text(text)
+    return "\n".join(body)
 
 
 def plot(cells: list) -> str:
@@ -131,16 +125,20 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
 
 
 def _table(cells: list) -> str:
-    head = (
-        "<tr><th>operation<th>bytes<th>state<th>host us<th>Nearfield us<th>ratio<th>spread<th>algorithm</tr>"
-    )
-    lines = [head]
+    titles = ["operation", "bytes", "state", "host us", "Nearfield us", "ratio", "spread", "algorithm"]
+    lines = []
     for plain, ours in cells:
-        ratio = ours["median"] / plain["median"]
-        mark = " class=worse" if ratio > 1.05 else ""
+        ratio = f"{ours['median'] / plain['median']:.2f}"
         lines.append(
-            f"<tr><td>{name_of(ours)}<td>{ours['bytes']}<td>{ours['state']}<td>{plain['median']:.2f}"
-            f"<td>{ours['median']:.2f}<td{mark}>{ratio:.2f}"
-            f"<td>{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}<td>{ours['algorithm']}</tr>"
+            [
+                name_of(ours),
+                str(ours["bytes"]),
+                ours["state"],
+                f"{plain['median']:.2f}",
+                f"{ours['median']:.2f}",
+            ]
         )
-    return f"<details><summary>All figures</summary><table>{''.join(lines)}</table></details>"
+        lines[-1].append(f"<span class=worse>{ratio}</span>" if float(ratio) > 1.05 else ratio)
+        lines[-1].append(f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}")
+        lines[-1].append(ours["algorithm"])
+    return folded("All figures", table(titles, lines))

@@ -1,0 +1,128 @@
+"""`nearfield demo`: one program for real, and pages of figures that were made up."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nearfield.apps import APPS
+from nearfield.demo import PROGRAMS, Program, ratios_of, read_statistics, run_demo, speed_word
+from nearfield.demo_page import write_demo
+
+
+class Page(HTMLParser):
+    """Whether every element is closed, where it has to be, and what the page refers to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("div", "table", "details", "pre", "figure", "span", "b", "svg", "style"):
+            self.open.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href", "xlink:href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self.open:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def check(page: Page) -> None:
+    """One file is the whole page."""
+    assert not page.open
+    assert all(link.startswith("#") for link in page.links)
+
+
+STATISTICS = """nearfield: rank 0 of 2
+  operation                     calls          bytes      seconds  to the host  why
+  barrier                           3              0     0.002386            1  no algorithm 1
+  allreduce                        10             80     0.008958            0
+  MPI_Cart_sub                      2              -     0.011637            2  always
+  messages                       4601 sent (4597 by fastboxes, 4 by the queue), 275 received before
+  large messages                    0 received directly, 0 by CMA, 1970 by copy buffers, 9187328 bytes
+  calls for messages                5 to the host
+"""
+
+
+def test_statistics_are_read() -> None:
+    read = read_statistics(STATISTICS)
+    assert (read.collectives, read.messages, read.to_host) == (12, 4601, 6)
+    assert read.ways == "fastboxes 4597, the queue 4, copy buffers 1970"
+
+
+@pytest.mark.parametrize(("ratio", "word"), [(2.0, "0.50"), (1.0, "1.00"), (0.5, "2.0"), (0.04, "25")])
+def test_speeds_are_told_with_the_digits_that_matter(ratio: float, word: str) -> None:
+    assert speed_word(ratio) == word
+
+
+def rows_of(program: Program, ranks: int, ratio: float) -> list[dict]:
+    about = {"app": program.app, "ranks": ranks, "host": "mpich", "version": "5 <beta>", "pinned": ranks == 2}
+    about |= {"calls": 7.0, "bytes": 4096.0}
+    rows = []
+    for mode, factor in (("plain", 1.0), ("nearfield", ratio)):
+        row: dict = about | {"mode": mode}
+        for key in ("seconds", "cpu", "mpi", "share"):
+            row |= {f"{key}{end}": 0.25 * factor for end in ("", "_lower", "_upper")}
+        rows.append(row)
+    return rows
+
+
+def cell(operation: str, ranks: int, size: int, ratio: float) -> list[dict]:
+    about = {
+        "op": operation,
+        "ranks": ranks,
+        "bytes": size,
+        "host": "mpich",
+        "version": "5",
+        "buffers": "used",
+    }
+    about |= {"state": "near", "algorithm": "slots"}
+    return [
+        about | {"mode": mode, "median": time, "lower": time, "upper": time}
+        for mode, time in (("plain", 8.0), ("nearfield", 8.0 * ratio))
+    ]
+
+
+def test_the_page_shows_gains_and_losses(tmp_path: Path) -> None:
+    rows = [row for n, program in enumerate(PROGRAMS) for row in rows_of(program, 2, 1.25 if n == 1 else 0.5)]
+    rows += [row for program in PROGRAMS for row in rows_of(program, 8, 0.1)]
+    operations = cell("bcast", 2, 8, 0.04) + cell("bcast", 2, 1 << 20, 1.5) + cell("bcast", 8, 8, 0.5)
+    assert ratios_of(operations, 2) == {"bcast": pytest.approx({8: 0.04, 1 << 20: 1.5})}
+    out = tmp_path / "report.html"
+    carried = {program.app: read_statistics(STATISTICS) for program in PROGRAMS}
+    write_demo(out, rows, operations, PROGRAMS, carried)
+    page = Page(out.read_text())
+    check(page)
+    for title in (*(one.title for one in PROGRAMS), "5 <beta>", "2 ranks with a CPU each", "8 ranks"):
+        assert title in page.text
+    for word in ("10.0 times as fast on 8 ranks", "2.00 times as fast", "0.80 times as fast", "25", "0.67"):
+        assert word in page.text.replace("<b>", ""), word
+    assert len(re.findall("class=worse style", out.read_text())) == 1
+
+
+def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "report.html"
+    run_demo(out, True, (Program("mesh", "adaptive mesh", 4, 2),))
+    told = capsys.readouterr().out
+    for question in (
+        "What would my program gain?",
+        "When?",
+        "Why?",
+        "Is it safe?",
+        "to the last bit: adaptive mesh",
+    ):
+        assert question in told
+    page = Page(out.read_text())
+    check(page)
+    assert "adaptive mesh" in page.text
+    stored = json.loads(out.with_suffix(".json").read_text())
+    assert {row["mode"] for row in stored["programs"]} == {"plain", "nearfield"} and stored["operations"]
+    assert set(APPS) == {program.app for program in PROGRAMS}
