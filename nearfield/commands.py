@@ -34,6 +34,33 @@ def run() -> None:
 
 
 @app.command()
+def check(
+    programs: Annotated[
+        list[str], typer.Argument(help="Programs or scripts, as a launcher would be given them.")
+    ],
+    host: Annotated[
+        str, typer.Option(help="As of `nearfield run`: an installed host whose library comes first.")
+    ] = "",
+) -> None:
+    """Whether programs would be served by `nearfield run`, by which MPI and build of Nearfield, and why not.
+
+    The exit status is 0 where all of them are, or may be: a program that opens its MPI while it runs tells only then.
+    """
+    from nearfield.check import check as judge
+    from nearfield.hosts import environment_of
+
+    def work() -> None:
+        env = dict(os.environ) | (environment_of(host_names(host)[0]) if host else {})
+        verdicts = [judge(program, env) for program in programs]
+        for verdict in verdicts:
+            typer.echo(verdict)
+        if not all(verdict.served for verdict in verdicts):
+            raise typer.Exit(1)
+
+    _guard(work)
+
+
+@app.command()
 def version() -> None:
     """Print the version."""
     print(__version__)

@@ -99,6 +99,14 @@ def host_environment(host: Host) -> dict[str, str]:
     return env
 
 
+def environment_of(name: str) -> dict[str, str]:
+    """What the installed host of that name needs on top of the present environment. Raises ValueError."""
+    hosts = find_hosts()
+    if name not in hosts:
+        raise ValueError(f"there is no host {name}; found: {', '.join(hosts) or 'none'}")
+    return host_environment(hosts[name])
+
+
 def launcher_environment(host: Host, nearfield: bool, heap: str = DEFAULT_HEAP) -> dict[str, str]:
     """The whole environment of a job of `host`, with or without Nearfield."""
     env = dict(os.environ) | host_environment(host)

@@ -36,6 +36,20 @@ def preloaded(heap: str) -> list[str]:
     return [str(library_directory() / name) for name in (names if heap == "shared" else names[:1])]
 
 
+def with_nearfield(env: dict[str, str]) -> dict[str, str]:
+    """The environment with Nearfield preloaded; NEARFIELD_HEAP in it counts. Raises ValueError, NotBuilt."""
+    ours = preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+    changed = {
+        "LD_PRELOAD": " ".join([*ours, *env.get("LD_PRELOAD", "").split()]),
+        "NEARFIELD_LIBDIR": str(library_directory()),
+    }
+    # Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
+    sanitizer = env.get("ASAN_OPTIONS", "")
+    if "verify_asan_link_order" not in sanitizer:
+        changed["ASAN_OPTIONS"] = ":".join(filter(None, [sanitizer, "verify_asan_link_order=0"]))
+    return env | changed
+
+
 def program(name: str) -> Path:
     """A program of Nearfield's, e.g. nearfield-probe. Raises NotBuilt."""
     path = library_directory().parent / "bin" / name

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from pathlib import Path
 
 USAGE = """\
 Usage: nearfield run [OPTIONS] LAUNCHER ARGUMENTS...
 
-Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its MPI programs.
+Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its MPI programs. Where none of
+them was served it says why when the launcher has ended, unless --log is error or off.
 
   --stats           print calls, bytes and time of every operation at the end
   --check           compare the calls of all ranks; report which differ instead of hanging
   --log LEVEL       off, error, warn, info or debug
+  --log-file FILE   where the log goes; %h: host, %p: process, %r: rank
   --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
   --heap WHICH      shared: large allocations of the program lie where peers
                     reach them (the default); off: the C library's own heap
@@ -23,7 +27,12 @@ Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its M
 def main(arguments: list[str]) -> int:
     """Replaces this process by the launcher; returns an exit status only when that fails."""
     env = dict(os.environ)
-    settings = {"--log": "NEARFIELD_LOG", "--algorithm": "NEARFIELD_ALGORITHM", "--heap": "NEARFIELD_HEAP"}
+    settings = {
+        "--log": "NEARFIELD_LOG",
+        "--log-file": "NEARFIELD_LOG_FILE",
+        "--algorithm": "NEARFIELD_ALGORITHM",
+        "--heap": "NEARFIELD_HEAP",
+    }
     switches = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
@@ -44,34 +53,74 @@ def main(arguments: list[str]) -> int:
                 return _fail(f"{option} needs a value")
             value = rest.pop(0)
         if option == "--host":
-            from nearfield.hosts import find_hosts, host_environment
+            from nearfield.hosts import environment_of
 
-            hosts = find_hosts()
-            if value not in hosts:
-                return _fail(f"there is no host {value}; found: {', '.join(hosts) or 'none'}")
-            env |= host_environment(hosts[value])
+            try:
+                env |= environment_of(value)
+            except ValueError as error:
+                return _fail(str(error))
         else:
             env[settings[option]] = value
     if not rest:
         return _fail(USAGE)
 
-    from nearfield.libraries import DEFAULT_HEAP, NotBuilt, library_directory, preloaded
+    from nearfield.libraries import NotBuilt, with_nearfield
 
+    given = env
     try:
-        libraries = library_directory()
-        ours = preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+        env = with_nearfield(given)
     except (NotBuilt, ValueError) as error:
         return _fail(str(error))
-    env["LD_PRELOAD"] = " ".join([*ours, *env.get("LD_PRELOAD", "").split()])
-    env["NEARFIELD_LIBDIR"] = str(libraries)
-    # Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
-    sanitizer = env.get("ASAN_OPTIONS", "")
-    if "verify_asan_link_order" not in sanitizer:
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [sanitizer, "verify_asan_link_order=0"]))
+    if file := env.get("NEARFIELD_LOG_FILE"):
+        env["NEARFIELD_LOG_FILE"] = os.path.abspath(file)  # programs change their directory
+    outcome = None
+    if env.get("NEARFIELD_LOG") not in ("off", "error") and (outcome := _report_afterwards(rest, given)):
+        env["NEARFIELD_OUTCOME"] = outcome
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
     try:
         os.execvpe(rest[0], rest, env)
     except OSError as error:
+        if outcome:
+            os.unlink(outcome)  # there is nothing to say
         return _fail(f"cannot start {rest[0]}: {error.strerror}")
+
+
+def _report_afterwards(command: list[str], env: dict[str, str]) -> str | None:
+    """Has it said when the launcher has ended that nothing was served, and why; the file for what processes say."""
+    import tempfile
+
+    from nearfield.afterwards import call_afterwards
+
+    try:
+        descriptor, file = tempfile.mkstemp(prefix="nearfield-run-")
+        os.close(descriptor)
+    except OSError:
+        return None
+
+    def report() -> None:
+        from nearfield.outcome import describe, read_outcome
+
+        words = Path(file)
+        if not words.exists():
+            return
+        outcome = read_outcome(words)
+        words.unlink()
+        lines = describe(outcome)
+        _say(lines)
+        if lines and not outcome.reasons:
+            from nearfield.check import explain_absence
+
+            _say(explain_absence(command, env))
+
+    if call_afterwards(report):
+        return file
+    os.unlink(file)
+    return None
+
+
+def _say(lines: list[str]) -> None:
+    for line in lines:
+        print(f"nearfield run: {line}", file=sys.stderr, flush=True)
 
 
 def _fail(text: str) -> int:

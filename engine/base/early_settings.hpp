@@ -35,6 +35,17 @@ inline int log_level(const char* text) {
   return -1;
 }
 
+inline constexpr SettingText log_file{
+    "NEARFIELD_LOG_FILE", "", Decides::each_rank,
+    "files that the log is written to instead of standard error: a path in which `%h` stands for the host, `%p` for "
+    "the "
+    "process and `%r` for the rank in MPI_COMM_WORLD (`unknown` until MPI_Init is through). Where a file cannot be "
+    "opened the log stays on standard error, which is told why"};
+
+inline constexpr SettingText outcome{"NEARFIELD_OUTCOME", "", Decides::each_rank,
+                                     "set by `nearfield run`: the file in which each process of this node leaves "
+                                     "whether it is served, and why not"};
+
 inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
                                        "where the libraries are; default: beside libnearfield.so"};
 

@@ -1,32 +1,46 @@
 #include "engine/base/log.hpp"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "engine/base/log_line.hpp"
 
 namespace nearfield {
 namespace {
 
 std::atomic<LogLevel> log_level{LogLevel::warn};
+std::atomic<int> log_rank{-1};
+bool complained;
+
+const char* file_pattern() {
+  static const std::string pattern = [] {
+    const char* const text = std::getenv(early::log_file.variable);
+    return std::string(text ? text : "");
+  }();
+  return pattern.c_str();
+}
 
 }  // namespace
 
 void set_log_level(LogLevel level) { log_level.store(level, std::memory_order_relaxed); }
+void set_log_rank(int rank) { log_rank.store(rank, std::memory_order_relaxed); }
 
 void log_line(LogLevel level, const char* format, ...) {
   if (level > log_level.load(std::memory_order_relaxed)) return;
   char line[2048];
-  int used = std::snprintf(line, sizeof line, "nearfield: ");
+  const early::Speaker who = early::speaker(log_rank.load(std::memory_order_relaxed));
+  std::size_t used = early::begin_line(line, who);
   va_list arguments;
   va_start(arguments, format);
-  used += std::vsnprintf(line + used, sizeof line - used - 1, format, arguments);
+  const int length = std::vsnprintf(line + used, sizeof line - used - 1, format, arguments);
   va_end(arguments);
-  if (used > int(sizeof line) - 2) used = sizeof line - 2;
+  used = std::min(used + std::size_t(std::max(length, 0)), sizeof line - 2);
   line[used++] = '\n';
-  // One write, so that lines of several ranks do not mix.
-  if (write(STDERR_FILENO, line, used) < 0) return;
+  early::write_line(line, used, who, file_pattern(), complained);
 }
 
 }  // namespace nearfield

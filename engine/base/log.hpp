@@ -1,4 +1,4 @@
-// Lines on standard error.
+// Lines on standard error, or in the files of NEARFIELD_LOG_FILE (log_line.hpp).
 #pragma once
 #include <cstdint>
 
@@ -10,5 +10,6 @@ enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 // One line, when `level` is at or above what NEARFIELD_LOG asks for.
 void log_line(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void set_log_level(LogLevel level);
+void set_log_rank(int rank);  // of this process in the world, from when on it is known
 
 }  // namespace nearfield

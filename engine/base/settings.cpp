@@ -149,6 +149,7 @@ constexpr SettingRow rows[] = {
       "`off` passes every call to the host; off in one rank of a communicator is off in all"},
      into<&Settings::enabled>},
     {early::log, {log_level, level_in_force}},
+    {early::log_file, {anything}},
     {{"NEARFIELD_STATS", "0", each_rank,
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
       "why, and what its memory is taken by (`nearfield plan --job` reads that); `all`: every rank does"},
@@ -221,6 +222,7 @@ constexpr SettingRow rows[] = {
       "pretend that the process lives on a node of this name; for tests of multi-node behaviour"},
      into<&Settings::node>},
     {early::libraries, {anything}},
+    {early::outcome, {anything}},
 };
 
 const char* given(const char* variable) {

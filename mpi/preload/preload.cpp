@@ -22,6 +22,8 @@
 #include <iterator>
 
 #include "engine/base/early_settings.hpp"
+#include "engine/base/log_line.hpp"
+#include "engine/base/outcome.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
 
@@ -60,6 +62,7 @@ constexpr Slot slots[] = {
 };
 
 const char* (*last_algorithm)() = [] { return "host"; };
+const char* variant;  // the ABI whose shim is attached
 
 enum class Level { error = 1, warn, info };
 
@@ -72,15 +75,17 @@ bool says(Level level) {
 
 __attribute__((format(printf, 2, 3))) void say(Level level, const char* format, ...) {
   if (!says(level)) return;
-  char line[2048] = "nearfield: ";
-  const std::size_t prefix = std::strlen(line);
+  static bool complained;
+  char line[2048];
+  const early::Speaker who = early::speaker(-1);
+  const std::size_t prefix = early::begin_line(line, who);
   va_list arguments;
   va_start(arguments, format);
   const int length = std::vsnprintf(line + prefix, sizeof line - prefix - 1, format, arguments);
   va_end(arguments);
   std::size_t end = prefix + std::min<std::size_t>(std::size_t(std::max(length, 0)), sizeof line - prefix - 2);
   line[end++] = '\n';
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, line, end);
+  early::write_line(line, end, who, std::getenv(early::log_file.variable), complained);
 }
 
 const Object& ourselves() {
@@ -195,12 +200,16 @@ Function* attach_shim(const char* abi, void* host) {
   void* const shim = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!shim) {
     const char* const why = dlerror();
-    say(Level::info, "%s cannot be loaded (%s); the host MPI serves every call", file, why ? why : "no reason given");
+    char reason[4096 + 512];
+    std::snprintf(reason, sizeof reason, "%s cannot be loaded (%s)", file, why ? why : "no reason given");
+    say(Level::info, "%s; the host MPI serves every call", reason);
+    early::leave_word(reason);
     return nullptr;
   }
   const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host)) return nullptr;
   last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
+  variant = abi;
   return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
 }
 
@@ -281,7 +290,12 @@ void bind(const Scope& of_caller) {
   }
   const char* reason = nullptr;
   const char* const abi = known_abi(mpi, handle, reason);
-  if (!abi) say(Level::warn, "%s serves every call itself, without Nearfield: %s", mpi.path, reason);
+  if (!abi) {
+    say(Level::warn, "%s serves every call itself, without Nearfield: %s", mpi.path, reason);
+    char word[1024];
+    std::snprintf(word, sizeof word, "%.600s is not known: %.300s", mpi.path, reason);
+    early::leave_word(word);
+  }
   Function* const function = abi ? attach_shim(abi, handle) : nullptr;
   for (const Slot& slot : slots) {
     void* const own_mpi = mpi.address_of(slot.mpi_name());
@@ -370,6 +384,16 @@ __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const 
 
 // Version of the library, e.g. "0.1.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }
+
+// Whose ABI the MPI of this process has that Nearfield serves: "mpich", "ompi" or "abi"; nullptr where there is no MPI,
+// or it serves every call itself. Binds it, as the first call of an MPI function does.
+__attribute__((visibility("default"))) const char* nearfield_variant() {
+  using namespace nearfield::preload;
+  const void* const caller = __builtin_return_address(0);
+  if (!bind_once(caller, false)) return nullptr;
+  bind_once(caller, true);
+  return variant;
+}
 
 // What served this thread's last intercepted collective: an algorithm's name, or "host".
 __attribute__((visibility("default"))) const char* nearfield_last_algorithm() {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "engine/base/outcome.hpp"
 #include "engine/base/settings.hpp"
 
 namespace nearfield::mpi {
@@ -76,6 +77,7 @@ bool bind_host(void* library) {
   host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
   if (lacking) {
     log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
+    early::leave_word((std::string("the host MPI lacks MPI_") + lacking).c_str());
     return false;
   }
   host.world = MPI_COMM_WORLD;

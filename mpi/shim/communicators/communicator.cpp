@@ -19,6 +19,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/outcome.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "engine/processor/processor.h"
@@ -29,6 +30,7 @@
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/outcome.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/stats.hpp"
 
@@ -48,6 +50,8 @@ std::mutex start_mutex;
 std::recursive_mutex first_use;  // of a communicator, by several threads; an error handler may call us again
 team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
 team::Team* base_team;           // of the world, or of what it has on this node
+Near near_ranks;                 // of the world, as it was when MPI_Init was through
+std::string why_no_team;         // the last communicator that could have none
 MPI_Group members_group;         // of the messenger's members
 bool several_nodes;              // whether the world has no team of all its ranks
 int keyval;
@@ -245,6 +249,7 @@ void make_team(Communicator& state) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
+      why_no_team = team.error().text;
     }
   } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
@@ -306,6 +311,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
     return team::Team::decline(size, bootstrap);
   }
   make_team(*state);
+  near_ranks.note(state->team.get());
   if (state->team) make_messenger(*state, threaded);
   if (the_messenger) state.release();  // its team is the messenger's, for good
 }
@@ -314,6 +320,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
 void start_messages(bool threaded) {
   auto state = describe(host.world);
   make_team(*state);
+  near_ranks.note(state->team.get());
   if (state->team) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
@@ -398,7 +405,11 @@ void start_node(int thread_level, bool collectively) {
   int rank = 0, size = 1;
   host.Comm_rank(host.world, &rank);
   host.Comm_size(host.world, &size);
-  if (collectively && ranks_are_absent(rank, size)) return phase.store(Phase::unavailable, std::memory_order_release);
+  set_log_rank(rank);
+  if (collectively && ranks_are_absent(rank, size)) {
+    early::leave_word("some ranks run without Nearfield");
+    return phase.store(Phase::unavailable, std::memory_order_release);
+  }
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
   if (settings.enabled) try {
       auto created = team::Node::create(
@@ -413,6 +424,7 @@ void start_node(int thread_level, bool collectively) {
         };
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
+        why_no_team = "no shared memory: " + created.error().text;
       }
     } catch (const std::bad_alloc&) {
       log_line(LogLevel::info, "out of memory, the host serves every call");
@@ -440,6 +452,7 @@ void start_node(int thread_level, bool collectively) {
     if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
+  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks, why_no_team});
 }
 
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice

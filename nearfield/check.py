@@ -1,0 +1,127 @@
+"""`nearfield check`: whether programs would be served, found out before they run, by asking those who decide then.
+
+A program's own loader lists what it would map, with Nearfield preloaded; then a process with Nearfield preloaded opens
+the MPI among it, and Nearfield says whether it knows that MPI.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
+from nearfield.elf import find_program as find
+from nearfield.libraries import library_directory, with_nearfield
+from nearfield.outcome import read_outcome
+
+# Run with Nearfield and a library: what serves it, and what it is.
+PROBE = """
+import ctypes, json, sys
+mpi = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)
+variant = ctypes.CDLL(None).nearfield_variant
+variant.restype = ctypes.c_char_p
+text, length, served = ctypes.create_string_buffer(8193), ctypes.c_int(), variant()
+if hasattr(mpi, "MPI_Get_library_version"):
+    mpi.MPI_Get_library_version(text, ctypes.byref(length))
+print(json.dumps([served and served.decode(), text.value.decode(errors="replace")]))
+"""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a program would be served, and why."""
+
+    program: str
+    served: bool  # or may be: only when it runs will it tell
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.program}: {self.why if self.served else f'not served: {self.why}'}"
+
+
+def check(name: str, env: dict[str, str]) -> Verdict:
+    """Judges a program that would be started with `env` by `nearfield run`. Raises NotBuilt, ValueError."""
+    try:
+        chain = through_scripts(find(name))
+        title = " by ".join([name, *map(str, chain[1:])])
+    except NoProgram as error:
+        return Verdict(name, False, str(error))
+    try:
+        return Verdict(title, True, _judge(chain, with_nearfield(env)))
+    except NoProgram as error:
+        return Verdict(title, False, str(error))
+
+
+def _judge(chain: list[Path], env: dict[str, str]) -> str:
+    """How the program is served. Raises NoProgram with the reason where it is not."""
+    if env.get("NEARFIELD", "on") in ("off", "0"):
+        raise NoProgram("NEARFIELD=off")
+    program, ours = read_object(chain[-1]), read_object(library_directory() / "libnearfield.so")
+    if not program.runs_beside(ours):
+        raise NoProgram(
+            f"it is built for {program.machine} of {program.bits} bits, Nearfield for {ours.machine} of {ours.bits}"
+        )
+    if not program.loader:
+        raise NoProgram("it is statically linked, so that nothing can be preloaded; link it dynamically")
+    if privilege := privileged(program.path):
+        raise NoProgram(f"it is {privilege}, so that the loader ignores LD_PRELOAD")
+    if "ld-musl" in program.loader:
+        raise NoProgram("its C library is musl, under which Nearfield does nothing")
+    files, complaints = ask_loader(program, env)
+    others = [file for file in files if file.parent.resolve() != library_directory().resolve()]
+    fatal = [line for line in complaints if not line.endswith("ignored.")]
+    if fatal or len(others) == len(files):
+        raise NoProgram("; ".join(fatal or complaints) or "its loader leaves libnearfield.so out")
+    if program.has_mpi_inside:
+        raise NoProgram("an MPI is linked into it statically; link it with the shared library")
+    objects = [program, *(read_object(file) for file in others)]
+    if mpi := _mpi_of(objects):
+        return _ask_nearfield(mpi.path, env)
+    # The C library has dlopen and does not want it.
+    opens = [one for one in objects if "dlopen" in one.wanted and "dlopen" not in one.defined]
+    if len(chain) == 1 and not opens:
+        raise NoProgram("it is linked with no MPI, and opens no libraries while it runs")
+    return "perhaps: it is linked with no MPI; what it opens while it runs, as Python does, or starts is judged then"
+
+
+def _mpi_of(objects: list[Object]) -> Object | None:
+    """As libnearfield.so finds it: who has PMPI_Init, else who has MPI_Init (profiling tools have that, too)."""
+    for name in ("PMPI_Init", "MPI_Init"):
+        for one in objects:
+            if name in one.defined:
+                return one
+    return None
+
+
+def _ask_nearfield(mpi: Path, env: dict[str, str]) -> str:
+    """Which MPI a library is, and which build of ours serves it. Raises NoProgram where none does."""
+    with tempfile.NamedTemporaryFile("r") as word:
+        env = env | {"NEARFIELD_OUTCOME": word.name, "NEARFIELD_LOG": "off"}
+        env["LD_PRELOAD"] = str(library_directory() / "libnearfield.so")
+        try:
+            told = subprocess.run(
+                [sys.executable, "-c", PROBE, str(mpi)], env=env, capture_output=True, text=True, timeout=60
+            )
+        except subprocess.TimeoutExpired:
+            raise NoProgram(f"its MPI {mpi} does not say which it is") from None
+        outcome = read_outcome(Path(word.name))
+    if told.returncode:
+        last = (told.stderr.strip().splitlines() or [f"exit status {told.returncode}"])[-1]
+        raise NoProgram(f"its MPI {mpi} cannot be opened: {last}")
+    variant, version = json.loads(told.stdout.splitlines()[-1])
+    if not variant:
+        raise NoProgram("; ".join(outcome.reasons) or f"its MPI {mpi} is not known")
+    version = " ".join(version.partition("\n")[0].partition(",")[0].replace("Version:", "").split())
+    return f"served, {version} ({mpi}), by libnearfield-{variant}.so"
+
+
+def explain_absence(command: list[str], env: dict[str, str]) -> list[str]:
+    """What is wrong with the programs that a launcher's command line names, for who has heard of none of them."""
+    named = [command[0]] + [word for word in command[1:] if os.access(word, os.X_OK) and Path(word).is_file()]
+    verdicts = [check(word, env) for word in dict.fromkeys(named[:4])]
+    return [str(verdict) for verdict in verdicts if not verdict.served]

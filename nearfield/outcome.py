@@ -1,0 +1,37 @@
+"""What processes under Nearfield have said of themselves when they came to their MPI (engine/base/outcome.hpp)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many processes are served, and how many are not for which reason."""
+
+    served: int
+    reasons: Counter[str]
+
+
+def read_outcome(file: Path) -> Outcome:
+    """Reads the words that have been left in a file."""
+    lines = file.read_text(errors="replace").splitlines()
+    reasons = Counter(line.removeprefix("host ") for line in lines if line.startswith("host "))
+    return Outcome(lines.count("served"), reasons)
+
+
+def describe(outcome: Outcome) -> list[str]:
+    """What there is to say about a job in which no communication was served; nothing where some was."""
+    if outcome.served:
+        return []
+    if not outcome.reasons:
+        return [
+            "no process of this node has called MPI_Init with Nearfield loaded; what ranks of other nodes did is not"
+            " known here"
+        ]
+    return [
+        f"in {count} process{'es' * (count > 1)} nothing was served: {reason}"
+        for reason, count in outcome.reasons.most_common()
+    ]
