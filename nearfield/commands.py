@@ -403,6 +403,29 @@ def tune(
 
 
 @app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="What `nearfield run --report` has stored beside its page.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; by default beside it, of the same name.")
+    ] = None,
+) -> None:
+    """The page of a run again, from its JSON."""
+    from nearfield import recording
+    from nearfield import report as pages
+
+    def work() -> None:
+        page = out or run.with_suffix(".html")
+        found = recording.load(run)
+        try:
+            pages.write_page(found, page)
+        except OSError as error:
+            raise ValueError(f"cannot write {page}: {error.strerror}") from None
+        typer.echo(f"report: {page}")
+
+    _guard(work)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The report.")] = Path("report.html"),
     quick: Annotated[bool, typer.Option(help="Two ranks only, one run each way.")] = False,

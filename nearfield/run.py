@@ -20,12 +20,16 @@ them was served it says why when the launcher has ended, unless --log is error o
   --algorithm TEXT  force or exclude algorithms, e.g. "allreduce:partitioned;alltoall:^rounds"
   --heap WHICH      shared: large allocations of the program lie where peers
                     reach them (the default); off: the C library's own heap
+  --report FILE     at the end, write what the program's calls of MPI did: a page,
+                    FILE.html, and beside it the same as JSON
+  --trace FILE      at the end, write its last calls one by one, as JSON for
+                    Perfetto and Chrome; the page then says who waited for whom
   --host NAME       put an installed host's launcher and library first; `nearfield info` lists them
 """
 
 
 def main(arguments: list[str]) -> int:
-    """Replaces this process by the launcher; returns an exit status only when that fails."""
+    """Replaces this process by the launcher; returns an exit status only when that fails, or a report is made."""
     env = dict(os.environ)
     settings = {
         "--log": "NEARFIELD_LOG",
@@ -34,6 +38,7 @@ def main(arguments: list[str]) -> int:
         "--heap": "NEARFIELD_HEAP",
     }
     switches = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
+    files: dict[str, str] = {}  # what is made at the end
     rest = list(arguments)
     while rest and rest[0].startswith("-"):
         option = rest.pop(0)
@@ -46,7 +51,7 @@ def main(arguments: list[str]) -> int:
         if option in switches:
             env[switches[option]] = "1"
             continue
-        if option not in settings and option != "--host":
+        if option not in settings and option not in ("--host", "--report", "--trace"):
             return _fail(f"unknown option {option}\n\n{USAGE}")
         if not has_value:
             if not rest:
@@ -59,8 +64,10 @@ def main(arguments: list[str]) -> int:
                 env |= environment_of(value)
             except ValueError as error:
                 return _fail(str(error))
-        else:
+        elif option in settings:
             env[settings[option]] = value
+        else:
+            files[option] = value
     if not rest:
         return _fail(USAGE)
 
@@ -76,8 +83,10 @@ def main(arguments: list[str]) -> int:
     outcome = None
     if env.get("NEARFIELD_LOG") not in ("off", "error") and (outcome := _report_afterwards(rest, given)):
         env["NEARFIELD_OUTCOME"] = outcome
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
     try:
+        if files:
+            return _report(rest, env, files)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
         os.execvpe(rest[0], rest, env)
     except OSError as error:
         if outcome:
@@ -121,6 +130,20 @@ def _report_afterwards(command: list[str], env: dict[str, str]) -> str | None:
 def _say(lines: list[str]) -> None:
     for line in lines:
         print(f"nearfield run: {line}", file=sys.stderr, flush=True)
+
+
+def _report(command: list[str], env: dict[str, str], files: dict[str, str]) -> int:
+    from pathlib import Path
+
+    from nearfield.reporting import run_and_report
+
+    report, trace = (Path(files[name]) if name in files else None for name in ("--report", "--trace"))
+    if report and report.suffix not in (".html", ".htm"):
+        return _fail(f"--report writes a page, so its name ends in .html, not {report.name}")
+    for path in filter(None, (report, trace)):
+        if path.is_dir() or not os.access(path.resolve().parent, os.W_OK | os.X_OK):
+            return _fail(f"cannot write {path}")
+    return run_and_report(command, env, report, trace)
 
 
 def _fail(text: str) -> int:

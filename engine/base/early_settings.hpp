@@ -49,6 +49,16 @@ inline constexpr SettingText outcome{"NEARFIELD_OUTCOME", "", Decides::each_rank
 inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
                                        "where the libraries are; default: beside libnearfield.so"};
 
+// Both are asked for before the first call of MPI, when its functions are bound.
+inline constexpr SettingText record{
+    "NEARFIELD_RECORD", "", Decides::each_rank,
+    "a directory, in which each rank writes what its calls of MPI did, by place, communicator and length "
+    "(`nearfield run --report` sets it, and makes a page of the files)"};
+inline constexpr SettingText trace{
+    "NEARFIELD_TRACE", "", Decides::each_rank,
+    "a file, in which each rank writes its last calls one by one, as Chrome and Perfetto read them, at most 65536 of a "
+    "thread; `%r` is the rank, `%p` the process, `%h` the host, and one of the first two has to be there"};
+
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,

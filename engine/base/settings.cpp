@@ -138,6 +138,15 @@ std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
   return read_into(text, bytes);
 }
+std::string trace(const char* text, Settings& settings) {
+  bool apart = false;
+  for (const char* at = text; (at = std::strchr(at, '%')); at += 2) {
+    if (!at[1] || !std::strchr("rph%", at[1])) return ": behind % is r, p, h or %";
+    apart |= at[1] == 'r' || at[1] == 'p';
+  }
+  settings.trace = text;
+  return apart ? "" : ": neither %r nor %p is there, so all ranks would write one file";
+}
 std::string anything(const char*, Settings&) { return {}; }
 
 // ---------------------------------------------------------------- the table
@@ -154,6 +163,8 @@ constexpr SettingRow rows[] = {
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
       "why, and what its memory is taken by (`nearfield plan --job` reads that); `all`: every rank does"},
      into<&Settings::stats>},
+    {early::record, into<&Settings::record>},
+    {early::trace, {trace}},
     {{"NEARFIELD_CHECK", "0", first_rank,
       "`1`: ranks compare collective, root, operator, type and length before every call; a difference is an error that "
       "names two ranks and their calls"},

@@ -49,6 +49,8 @@ struct Settings {
   std::uint64_t eager_bytes{};
   Machine machine;         // its figures, for the choice of algorithms
   bool calibrate = false;  // measure and store those that are not known
+  std::string record;      // directory of what calls did
+  std::string trace;       // pattern of a file's name
   std::string node;        // pretend to live on a node of this name
 };
 

@@ -76,10 +76,30 @@ struct Waiter {
   Atomic<std::uint32_t> unrung{0};
 };
 
+// Where the nanoseconds of this thread's slow waits are added up; nullptr: nobody asks (mpi/shim/recording).
+inline thread_local std::uint64_t* waited = nullptr;
+
+// From `start` to its end; waits inside of it count once.
+class Waited {
+ public:
+  explicit Waited(std::uint64_t start) : start_(start), sum_(waited), before_(sum_ ? *sum_ : 0) {}
+  ~Waited() {
+    if (sum_) [[unlikely]]
+      *sum_ = before_ + nanoseconds() - start_;
+  }
+  Waited(const Waited&) = delete;
+
+ private:
+  const std::uint64_t start_;
+  std::uint64_t* const sum_;
+  const std::uint64_t before_;
+};
+
 template <class Flag, class AnyWaiter>
 [[gnu::noinline]] void wait_slowly(const Policy& policy, Flag flag, AnyWaiter&& waiter) {
   const Progress::Attending attending(waiter.others);
   const std::uint64_t start = nanoseconds();
+  const Waited counted(start);
   std::uint64_t next_inspection = start + 20'000'000;
   auto inspect = [&] {
     const std::uint64_t now = nanoseconds();

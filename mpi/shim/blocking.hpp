@@ -11,7 +11,9 @@ namespace nearfield::mpi {
 // Around one call.
 class HostCall {
  public:
-  explicit HostCall(HostCalls& calls) : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0) {}
+  explicit HostCall(HostCalls& calls) : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0) {
+    went_to_host = true;
+  }
   ~HostCall() {
     if (!start_) [[likely]]
       return;

@@ -18,11 +18,13 @@
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
 #include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/recording/recording.hpp"
 #include "mpi/shim/stand_in.hpp"
 
 namespace nearfield::mpi {
 
-thread_local const char* last_algorithm = by_host;
+constinit thread_local const char* last_algorithm = by_host;
+constinit thread_local bool went_to_host = false;
 
 int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
@@ -55,6 +57,7 @@ namespace {
 void started(int thread_level) {
   leave_host_init();
   start_node(threads_in_sessions.load(std::memory_order_relaxed) ? MPI_THREAD_MULTIPLE : thread_level, true);
+  recording::begin();
 }
 
 // Whether a session may be used by several threads at once.
@@ -135,6 +138,7 @@ void* entry(const char* name) {
 }
 
 void end_of_program() {
+  recording::end();
   team::Node* const n = node();
   if (!n) return;
   if (n->settings().stats != Reporting::none) {
@@ -221,6 +225,16 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return host.Comm_set_info(comm, info);
 }
 
+// What serves MPI_`name`, or MPI`name` of an extension; nullptr where the host's own does.
+void* serving(const char* name) {
+#define NAME(function) \
+  if (!std::strcmp(name, #function)) return entry<&function>(#function);
+#include "mpi/each_function.def"
+  if (!std::strcmp(name, "X_Request_is_complete")) return reinterpret_cast<void*>(&X_Request_is_complete);
+  if (!std::strcmp(name, "X_Comm_revoke") && host.Comm_revoke) return reinterpret_cast<void*>(&Comm_revoke);
+  return blocking_function(name);
+}
+
 }  // namespace nearfield::mpi
 
 extern "C" {
@@ -236,16 +250,9 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
 
 // The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.
 __attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
-#define NAME(function) \
-  if (!std::strcmp(name, #function)) return nearfield::mpi::entry<&nearfield::mpi::function>(#function);
-#include "mpi/each_function.def"
-  if (!std::strcmp(name, "X_Request_is_complete"))
-    return reinterpret_cast<void*>(&nearfield::mpi::X_Request_is_complete);
-  if (!std::strcmp(name, "X_Comm_revoke") && nearfield::mpi::host.Comm_revoke)
-    return reinterpret_cast<void*>(&nearfield::mpi::Comm_revoke);
-  return nearfield::mpi::blocking_function(name);
+  void* const function = nearfield::mpi::serving(name);
+  return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(name, function) : function;
 }
-
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
   return nearfield::mpi::last_algorithm;
 }

@@ -20,7 +20,7 @@ int class_and_text(const char* function, const team::Broken& broken);
 // Fills type, operator and length of a reduction; the reason why not otherwise.
 std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
 
-extern thread_local const char* last_algorithm;
+extern constinit thread_local const char* last_algorithm;
 
 // Who carries a call; communicator is null when the host has to take it.
 struct Admission {
@@ -59,6 +59,7 @@ inline bool broken_off(const Communicator& c) {
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   last_algorithm = by_host;
+  went_to_host = true;
   const StandIn stand_in;
   if (!counting()) [[likely]]
     return call();

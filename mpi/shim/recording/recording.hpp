@@ -1,0 +1,85 @@
+// What a program's own calls did, for `nearfield run --report`: NEARFIELD_RECORD counts them by place, communicator,
+// length and algorithm, NEARFIELD_TRACE keeps the last of them one by one.
+//
+// Whether calls are recorded is known before the first one: only then do slots of libnearfield.so lead to an Around of
+// each function, so nothing is paid where they are not. An Around's return address is the place of the call.
+//
+//   MPI_Init       begin(): from here on calls are recorded
+//   a call         Around, Observation: counted in a row of the thread's own table (table.hpp)
+//   now and then   save(): the file as it is so far, for programs that are killed
+//   MPI_Finalize   end(), or exit(): the file for good, and the trace (writing.cpp)
+//
+// Each thread writes its own table, in memory of its own; who saves reads those of all, whose numbers need not fit
+// together before the end.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "engine/processor/processor.h"
+#include "engine/waiting/wait.hpp"
+#include "mpi/shim/recording/arguments.hpp"
+#include "mpi/shim/stats.hpp"
+
+namespace nearfield::mpi::recording {
+
+enum class Kind : std::uint8_t { collective, neighbors, message, completion, window, communicator, file, other, count };
+const char* name(Kind kind);
+
+struct Row;
+
+struct Function {
+  const char* name;  // as the program calls it
+  Kind kind;
+};
+
+// Whether the environment asks for it. The same at all times.
+bool wanted();
+// What takes the place of `function`, which serves MPI_`name`; itself where such calls are not recorded.
+void* around(const char* name, void* function);
+
+extern std::atomic<bool> active;  // between begin() and end()
+void begin();
+void end();
+
+// This thread is in a call that is recorded: what a host or a callback calls meanwhile is part of it.
+extern constinit thread_local bool inside;
+
+// A call of this thread, from its beginning on. pre: active, not inside.
+class Observation {
+ public:
+  Observation(const Function& function, const void* site, MPI_Comm communicator, std::uint64_t bytes, int partner);
+  void end();
+
+ private:
+  const Function& function_;
+  const void* const site_;
+  const std::uint64_t bytes_;
+  const int partner_;
+  MPI_Comm communicator_;
+  bool agreed_ = false;                // all of its ranks have the same context
+  std::uint64_t context_, start_ = 0;  // 0: not timed
+  Row** place_ = nullptr;
+  const char* before_;  // what served the last collective
+};
+
+template <RowText row, class Signature>
+struct Around;
+template <RowText row, class... Arguments>
+struct Around<row, int(Arguments...)> {
+  static inline int (*inner)(Arguments...) = nullptr;
+  static inline Function function{};
+  static constexpr Places places = places_in(row.parameters());
+
+  [[gnu::noinline]] static int call(Arguments... arguments) {
+    if (!active.load(std::memory_order_relaxed) || inside) return inner(arguments...);
+    using Read = Reader<row, Arguments...>;
+    const typename Read::All all(arguments...);
+    Observation seen(function, __builtin_return_address(0), Read::communicator(all), Read::bytes(all),
+                     Read::partner(all));
+    const int code = inner(arguments...);
+    seen.end();
+    return code;
+  }
+};
+
+}  // namespace nearfield::mpi::recording

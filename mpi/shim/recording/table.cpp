@@ -1,0 +1,197 @@
+#include "mpi/shim/recording/table.hpp"
+
+#include <sys/mman.h>
+
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/handles/types.hpp"
+
+namespace nearfield::mpi::recording {
+
+std::atomic<bool> active{false};
+std::atomic<Thread*> threads{nullptr};
+std::atomic<Known*> known{nullptr};
+std::atomic<std::uint64_t> next_save{0};
+constinit thread_local bool inside = false;
+bool tracing = false;
+
+std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
+  if (count <= 0 || type == host.type_null) return 0;
+  if (const TypeInfo* const info = find_type(type)) return std::uint64_t(count) * info->bytes;
+  MPI_Count bytes = 0;
+  if (host.Type_size_x(type, &bytes) != MPI_SUCCESS || bytes < 0) return 0;
+  return std::uint64_t(count) * std::uint64_t(bytes);
+}
+
+Extent extent_of(MPI_Comm communicator) {
+  if (communicator == host.comm_null) return {};
+  const Communicator* const state = communicator_of(communicator);
+  return state ? Extent{state->rank, state->size} : Extent{};
+}
+
+namespace {
+
+// What is known of this thread; `table` is nullptr before its first call, and where there is no memory.
+struct Own {
+  Thread* table;
+  bool refused;
+  std::uint64_t waited;
+};
+constinit thread_local Own own{};
+std::mutex adding;
+
+[[gnu::noinline]] Thread* table_of_thread() {
+  if (own.refused) return nullptr;
+  void* const memory =
+      mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    own.refused = true;
+    return nullptr;
+  }
+  auto* const table = static_cast<Thread*>(memory);  // all zero, as its members begin
+  const std::lock_guard lock(adding);
+  Thread* const before = threads.load(std::memory_order_relaxed);
+  table->next = before;
+  table->number = before ? before->number + 1 : 0;
+  threads.store(table, std::memory_order_release);  // pairs with the loads in writing.cpp
+  own.table = table;
+  return table;
+}
+
+Known* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
+  const std::lock_guard lock(adding);
+  for (Known* one = known.load(std::memory_order_relaxed); one; one = one->next)
+    if (one->context == context) return one;
+  auto* const one = new Known{};  // never destroyed
+  one->context = context;
+  one->agreed = agreed;
+  one->first = -1;
+  one->next = known.load(std::memory_order_relaxed);
+  char text[MPI_MAX_OBJECT_NAME + 1] = {};
+  int length = 0;
+  if (host.Comm_get_name(communicator, text, &length) == MPI_SUCCESS) one->name = text;
+  host.Comm_rank(communicator, &one->rank);
+  host.Comm_size(communicator, &one->size);
+  MPI_Group group;
+  if (host.Comm_group(communicator, &group) == MPI_SUCCESS) {
+    std::vector<int> members = ranks_in_world(group);
+    if (!members.empty()) one->first = members.front();
+    if (one->rank == 0) one->members = std::move(members);
+    host.Group_free(&group);
+  }
+  known.store(one, std::memory_order_release);  // pairs with the loads in writing.cpp
+  return one;
+}
+
+// The row of a place, by whatever algorithm its first call went; nullptr: it has none yet.
+Row** find_place(Thread& table, const Function& function, const void* site, std::uint64_t context, std::uint32_t size) {
+  std::uint64_t hash =
+      (std::uint64_t(site) ^ std::uint64_t(size) << 52 ^ context) * 0x9e3779b97f4a7c15u ^ std::uint64_t(&function);
+  hash ^= hash >> 32;
+  for (std::size_t i = hash;; ++i) {
+    Row*& row = table.places[i % places_of_a_thread];
+    if (!row || (row->function.load(std::memory_order_relaxed) == &function && row->site == site &&
+                 row->context == context && row->size_class == size)) [[likely]]
+      return &row;
+  }
+}
+
+// pre: fewer than rows_of_a_thread.
+Row& add_row(Thread& table, const Function& function, const void* site, MPI_Comm communicator, std::uint64_t context,
+             bool agreed, std::uint32_t size, const char* algorithm) {
+  Row& row = table.rows[table.used++];
+  row.site = site;
+  row.context = context;
+  row.algorithm = algorithm;
+  row.size_class = size;
+  row.communicator = context ? know(communicator, context, agreed) : nullptr;
+  row.function.store(&function, std::memory_order_release);  // pairs with the loads in writing.cpp
+  return row;
+}
+
+// A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
+// timed and then one in sixteen. Waits are always known: they look at the clock anyway.
+bool is_timed(const Function& function, const Row* row, std::uint64_t bytes) {
+  constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
+  if (!row || tracing || bytes > short_bytes || function.kind > Kind::completion) return true;
+  const std::uint64_t calls = row->place_calls.value();
+  return calls < first || calls % one_in == 0;
+}
+
+// In the place of a context: a communicator of the host's, by its handle.
+constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
+
+}  // namespace
+
+Observation::Observation(const Function& function, const void* site, MPI_Comm communicator, std::uint64_t bytes,
+                         int partner)
+    : function_(function),
+      site_(site),
+      bytes_(bytes),
+      partner_(partner),
+      communicator_(communicator),
+      context_(0),
+      before_(last_algorithm) {
+  if (communicator != host.comm_null) {
+    const Communicator* const state = communicator_of(communicator);
+    agreed_ = state && state->context;
+    if (state) context_ = agreed_ ? state->context : of_host ^ std::uint64_t(communicator);
+  }
+  inside = true;
+  own.waited = 0;
+  waiting::waited = &own.waited;
+  last_algorithm = nullptr;
+  went_to_host = false;
+  Thread* const table = own.table ? own.table : table_of_thread();
+  if (table) place_ = find_place(*table, function, site, context_, size_class(bytes));
+  if (is_timed(function, place_ ? *place_ : nullptr, bytes)) start_ = processor::ticks();
+}
+
+void Observation::end() {
+  const std::uint64_t now = start_ ? processor::ticks() : 0;
+  const char* algorithm = nullptr;
+  if (went_to_host) algorithm = by_host;
+  else if (function_.kind == Kind::collective || function_.kind == Kind::neighbors) algorithm = last_algorithm;
+  if (!last_algorithm) last_algorithm = before_;
+  waiting::waited = nullptr;
+  inside = false;
+  if (!active.load(std::memory_order_relaxed)) return;
+  if (!place_) return;
+  Thread* const table = own.table;
+  Row* row = *place_;
+  if (row) row->place_calls.add(1);
+  while (row && row->algorithm != algorithm) row = row->further;
+  if (!row) [[unlikely]] {
+    if (table->used == rows_of_a_thread) return table->rows_lost.add(1);
+    row = &add_row(*table, function_, site_, communicator_, context_, agreed_, size_class(bytes_), algorithm);
+    if (*place_) row->further = std::exchange((*place_)->further, row);
+    else *place_ = row;
+  }
+  row->calls.add(1);
+  row->bytes.add(bytes_);
+  if (own.waited) row->waited.add(own.waited);
+  if (!start_) return;
+  row->timed.add(1);
+  row->ticks.add(now - start_);
+  row->waited_timed.add(own.waited);
+  row->longest.raise(now - start_);
+  if (tracing) [[unlikely]] {
+    Event& event = table->ring[table->events.value() % events_of_a_thread];
+    const bool counts = function_.kind == Kind::collective && row->communicator;
+    event = {.start = start_,
+             .end = now,
+             .bytes = bytes_,
+             .waited = own.waited,
+             .row = std::uint32_t(row - table->rows),
+             .number = counts ? row->communicator->collectives.fetch_add(1, std::memory_order_relaxed) : 0,
+             .partner = partner_};
+    table->events.add(1);
+  }
+  if (now > next_save.load(std::memory_order_relaxed)) [[unlikely]]
+    save_so_far(now);
+}
+
+}  // namespace nearfield::mpi::recording

@@ -1,0 +1,342 @@
+// What has been recorded, as files: a JSON of this rank's rows in NEARFIELD_RECORD (nearfield/recording.py joins
+// those of all ranks), and its trace for Chrome and Perfetto. Both appear under their names when they are whole.
+//
+// Clocks: calls are timed in ticks of the processor, which two looks at CLOCK_MONOTONIC, at the beginning and now, make
+// nanoseconds; so times of ranks on one node are of one clock.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "engine/base/settings.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/recording/table.hpp"
+
+namespace nearfield::mpi::recording {
+namespace {
+
+// Of the process, from begin() on.
+struct Run {
+  Settings settings;
+  int rank = 0, size = 1;
+  pid_t pid = 0;
+  char host[256] = {};
+  std::string library, program;
+  std::uint64_t ticks = 0, nanoseconds = 0;  // when it began
+  std::uint64_t saved = 0, pause = 0;        // nanoseconds: the last save, and until the next
+};
+Run* run;  // never destroyed: exit() writes
+std::mutex saving;
+
+class Clock {
+ public:
+  Clock() : ticks_(processor::ticks()), now_(waiting::nanoseconds()) {
+    rate_ = ticks_ > run->ticks ? double(now_ - run->nanoseconds) / double(ticks_ - run->ticks) : 1;
+  }
+  std::uint64_t span(std::uint64_t ticks) const { return std::uint64_t(double(ticks) * rate_); }
+  std::uint64_t at(std::uint64_t ticks) const { return now_ - span(ticks_ - ticks); }
+  std::uint64_t ticks_in(std::uint64_t nanoseconds) const { return std::uint64_t(double(nanoseconds) / rate_); }
+  std::uint64_t now() const { return now_; }
+
+ private:
+  std::uint64_t ticks_, now_;
+  double rate_;
+};
+
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) {
+      char code[8];  // a byte that is no ASCII as Python's surrogateescape has it
+      const unsigned byte = static_cast<unsigned char>(c);
+      std::snprintf(code, sizeof code, "\\u%04x", byte < 0x80 ? byte : 0xdc00 + byte);
+      out += code;
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string number(std::uint64_t n) { return std::to_string(n); }
+
+// An address in the program: the object that holds it, where in its file, and the nearest symbol.
+std::string site_text(const void* site) {
+  struct Found {
+    ElfW(Addr) address, bias;
+    bool there;
+  } found{ElfW(Addr)(site), 0, false};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* data) {
+        auto& wanted = *static_cast<Found*>(data);
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const auto& part = object->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD || wanted.address - object->dlpi_addr - part.p_vaddr >= part.p_memsz) continue;
+          wanted.bias = object->dlpi_addr;
+          wanted.there = true;
+          return 1;
+        }
+        return 0;
+      },
+      &found);
+  Dl_info info{};
+  const bool named = dladdr(site, &info) != 0;
+  char path[4096] = {};
+  // The program itself may be named as the shell has called it.
+  const char* object = named && info.dli_fname && realpath(info.dli_fname, path) ? path : "";
+  if (!*object && readlink("/proc/self/exe", path, sizeof path - 1) > 0) object = path;
+  return "{\"object\":" + quoted(object) + ",\"offset\":" + number(found.address - found.bias) +
+         ",\"symbol\":" + quoted(named && info.dli_sname ? info.dli_sname : "") + "}";
+}
+
+// Numbers for what is written once and referred to.
+template <class T>
+struct Numbered {
+  std::map<T, std::size_t> numbers;
+  std::vector<T> all;
+  std::size_t of(T one) {
+    const auto [at, fresh] = numbers.try_emplace(one, all.size());
+    if (fresh) all.push_back(one);
+    return at->second;
+  }
+};
+
+template <class Each>
+void each_thread(Each each) {
+  // Pairs with table_of_thread.
+  for (Thread* one = threads.load(std::memory_order_acquire); one; one = one->next) each(*one);
+}
+
+std::string how_served(const Row& row) { return row.algorithm ? row.algorithm : ""; }
+
+// All waits, and what calls take besides, by those that were timed.
+std::uint64_t time_of(const Row& row, const Clock& clock) {
+  const std::uint64_t timed = row.timed.value(), all = clock.span(row.ticks.value());
+  if (!timed) return row.waited.value();
+  const std::uint64_t besides = all - std::min(all, row.waited_timed.value());
+  return row.waited.value() + std::uint64_t(double(besides) * double(row.calls.value()) / double(timed));
+}
+
+std::string context_text(const Known& one) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%s%llx.%d", one.agreed ? "" : "host:", (unsigned long long)one.context, one.first);
+  return text;
+}
+
+std::string record_text(const char* ending, const Clock& clock, const std::string& trace) {
+  Numbered<const void*> sites;
+  Numbered<const Known*> communicators;
+  std::uint64_t rows_lost = 0, events_lost = 0;
+  std::string rows;
+  each_thread([&](Thread& thread) {
+    rows_lost += thread.rows_lost.value();
+    const std::uint64_t events = thread.events.value();
+    events_lost += events > events_of_a_thread ? events - events_of_a_thread : 0;
+    for (Row& row : thread.rows) {
+      const Function* const function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+      if (!function) continue;
+      rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(function->name) +
+              ",\"kind\":" + quoted(name(function->kind)) + ",\"site\":" + number(sites.of(row.site)) +
+              ",\"communicator\":" + (row.communicator ? number(communicators.of(row.communicator)) : "null") +
+              ",\"bytes_from\":" + number(row.size_class ? std::uint64_t{1} << (row.size_class - 1) : 0) +
+              ",\"by\":" + quoted(how_served(row)) + ",\"thread\":" + number(thread.number) +
+              ",\"calls\":" + number(row.calls.value()) + ",\"bytes\":" + number(row.bytes.value()) +
+              ",\"ns\":" + number(time_of(row, clock)) + ",\"waiting_ns\":" + number(row.waited.value()) +
+              ",\"timed\":" + number(row.timed.value()) + ",\"longest_ns\":" + number(clock.span(row.longest.value())) +
+              "}";
+    }
+  });
+  std::string text = "{\"format\":1,\"rank\":" + std::to_string(run->rank) + ",\"size\":" + std::to_string(run->size) +
+                     ",\"host\":" + quoted(run->host) + ",\"pid\":" + std::to_string(run->pid) +
+                     ",\"mpi\":" + quoted(run->library) + ",\"program\":" + quoted(run->program) +
+                     ",\"ending\":" + quoted(ending) + ",\"began_ns\":" + number(run->nanoseconds) +
+                     ",\"ns\":" + number(clock.now() - run->nanoseconds);
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  const auto nanoseconds = [](const timeval& t) {
+    return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_usec) * 1000u;
+  };
+  text += ",\"cpu_ns\":" + number(nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime)) +
+          ",\"rows_lost\":" + number(rows_lost) + ",\"events_lost\":" + number(events_lost) +
+          ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) + ",\n\"sites\":[";
+  for (std::size_t i = 0; i < sites.all.size(); ++i) text += std::string(i ? ",\n" : "\n") + site_text(sites.all[i]);
+  text += "],\n\"communicators\":[";
+  for (std::size_t i = 0; i < communicators.all.size(); ++i) {
+    const Known& one = *communicators.all[i];
+    text += std::string(i ? ",\n" : "\n") + "{\"context\":" + quoted(context_text(one)) +
+            ",\"name\":" + quoted(one.name) + ",\"rank\":" + std::to_string(one.rank) +
+            ",\"size\":" + std::to_string(one.size) + ",\"members\":[";
+    for (std::size_t m = 0; m < one.members.size(); ++m)
+      text.append(m ? "," : "").append(std::to_string(one.members[m]));
+    text += "]}";
+  }
+  return text + "],\n\"rows\":[" + rows + "]}\n";
+}
+
+std::string microseconds(std::uint64_t nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%llu.%03llu", (unsigned long long)(nanoseconds / 1000),
+                (unsigned long long)(nanoseconds % 1000));
+  return text;
+}
+
+// The events of all threads, in the order of their beginnings.
+std::string trace_text(const Clock& clock) {
+  struct One {
+    std::uint64_t start;
+    const Event* event;
+    const Thread* thread;
+  };
+  std::vector<One> all;
+  std::uint64_t lost = 0;
+  std::map<const void*, std::string> sites;
+  each_thread([&](Thread& thread) {
+    const std::uint64_t events = thread.events.value(), kept = std::min<std::uint64_t>(events, events_of_a_thread);
+    lost += events - kept;
+    for (std::uint64_t i = 0; i < kept; ++i) all.push_back({thread.ring[i].start, &thread.ring[i], &thread});
+  });
+  std::sort(all.begin(), all.end(), [](const One& a, const One& b) { return a.start < b.start; });
+  const std::string pid = ",\"pid\":" + std::to_string(run->rank);
+  std::string text = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"rank\":" + std::to_string(run->rank) +
+                     ",\"host\":" + quoted(run->host) + ",\"events_lost\":" + number(lost) +
+                     "},\n\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\"" + pid +
+                     ",\"args\":{\"name\":" + quoted("rank " + std::to_string(run->rank) + " on " + run->host) + "}}";
+  for (const One& one : all) {
+    const Event& event = *one.event;
+    const Row& row = one.thread->rows[event.row];
+    const Function& function = *row.function.load(std::memory_order_acquire);  // pairs with add_row
+    const auto [site, fresh] = sites.try_emplace(row.site);
+    if (fresh) {
+      Dl_info info{};
+      if (dladdr(row.site, &info) && info.dli_sname) site->second = info.dli_sname;
+    }
+    text += std::string(",\n{\"ph\":\"X\",\"name\":") + quoted(function.name) +
+            ",\"cat\":" + quoted(name(function.kind)) + pid + ",\"tid\":" + number(one.thread->number) +
+            ",\"ts\":" + microseconds(clock.at(event.start)) +
+            ",\"dur\":" + microseconds(clock.span(event.end - event.start)) +
+            ",\"args\":{\"bytes\":" + number(event.bytes) + ",\"waiting\":" + microseconds(event.waited) +
+            ",\"by\":" + quoted(how_served(row));
+    if (row.communicator)
+      text += ",\"communicator\":" + quoted(context_text(*row.communicator)) +
+              ",\"name\":" + quoted(row.communicator->name);
+    if (function.kind == Kind::collective) text += ",\"number\":" + number(event.number);
+    if (event.partner >= 0) text += ",\"partner\":" + std::to_string(event.partner);
+    if (!site->second.empty()) text += ",\"in\":" + quoted(site->second);
+    text += "}}";
+  }
+  return text + "\n]}\n";
+}
+
+// False, with a line in the log, where it cannot be written.
+bool write_whole(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".part";
+  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  bool good = file >= 0;
+  for (std::size_t done = 0; good && done < text.size();) {
+    const ssize_t written = write(file, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    good = written > 0;
+    if (good) done += std::size_t(written);
+  }
+  if (file >= 0) good = close(file) == 0 && good;
+  if (good && rename(unfinished.c_str(), path.c_str()) == 0) return true;
+  log_line(LogLevel::warn, "what was recorded cannot be written to %s: %s", path.c_str(), std::strerror(errno));
+  if (file >= 0) unlink(unfinished.c_str());
+  return false;
+}
+
+std::string trace_path() {
+  std::string path;
+  const std::string& pattern = run->settings.trace;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') path += pattern[i];
+    else if (const char what = pattern[++i]; what == 'r') path += std::to_string(run->rank);
+    else if (what == 'p') path += std::to_string(run->pid);
+    else if (what == 'h') path += run->host;
+    else path += '%';
+  }
+  return path;
+}
+
+void save_locked(const char* ending, bool last) {
+  try {
+    const Clock clock;
+    std::string trace;
+    if (last && !run->settings.trace.empty()) {
+      trace = trace_path();
+      if (!write_whole(trace, trace_text(clock))) trace.clear();
+    }
+    const std::string& directory = run->settings.record;
+    if (!directory.empty())
+      write_whole(directory + "/" + run->host + "." + std::to_string(run->pid) + ".json",
+                  record_text(ending, clock, trace));
+    // What is saved on the way takes a thousandth of the time at most.
+    const std::uint64_t took = waiting::nanoseconds() - clock.now();
+    run->pause = std::max(std::min<std::uint64_t>(2 * run->pause, 60'000'000'000), took * 1000);
+    next_save.store(last ? ~std::uint64_t{0} : processor::ticks() + clock.ticks_in(run->pause),
+                    std::memory_order_relaxed);
+  } catch (const std::bad_alloc&) {
+    log_line(LogLevel::warn, "what was recorded cannot be written: out of memory");
+  }
+}
+
+void finish(const char* ending) {
+  if (!run || getpid() != run->pid) return;  // a child inherits what is not its own
+  const std::lock_guard lock(saving);
+  if (active.exchange(false, std::memory_order_relaxed)) save_locked(ending, true);
+}
+
+}  // namespace
+
+void save_so_far(std::uint64_t /*now*/) {
+  if (getpid() != run->pid) return;
+  const std::unique_lock lock(saving, std::try_to_lock);
+  if (lock && active.load(std::memory_order_relaxed)) save_locked("", false);
+}
+
+void begin() {
+  if (!wanted() || run) return;
+  run = new Run;
+  std::string complaints;
+  run->settings = read_settings(complaints);
+  run->pid = getpid();
+  gethostname(run->host, sizeof run->host - 1);
+  host.Comm_rank(host.world, &run->rank);
+  host.Comm_size(host.world, &run->size);
+  char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = {};
+  int length = 0;
+  if (host.Get_library_version(text, &length) == MPI_SUCCESS) run->library.assign(text, std::strcspn(text, "\n"));
+  if (const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC); file >= 0) {
+    char line[1024];
+    const ssize_t read_bytes = read(file, line, sizeof line);
+    for (ssize_t i = 0; i + 1 < read_bytes; ++i) run->program += line[i] ? line[i] : ' ';
+    close(file);
+  }
+  const std::string& directory = run->settings.record;
+  if (!directory.empty() && mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
+    log_line(LogLevel::warn, "cannot make the directory %s: %s", directory.c_str(), std::strerror(errno));
+  tracing = !run->settings.trace.empty();
+  run->ticks = processor::ticks();
+  run->nanoseconds = waiting::nanoseconds();
+  run->pause = 1'000'000'000;
+  next_save.store(run->settings.record.empty() ? ~std::uint64_t{0} : run->ticks + processor::ticks_in(run->pause),
+                  std::memory_order_relaxed);
+  std::atexit([] { finish("exit"); });
+  active.store(true, std::memory_order_relaxed);
+}
+
+void end() { finish("MPI_Finalize"); }
+
+}  // namespace nearfield::mpi::recording

@@ -1,0 +1,223 @@
+"""What the ranks of a run have recorded (mpi/shim/recording), joined to one description that is stored as JSON.
+
+    {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank], "communicators": [...],
+      "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "rows_lost", "events_lost"}],
+      "rows": [{"function", "kind", "site", "communicator", "bytes_from", "by", "ranks": {rank: {...}}}],
+      "waited_for": [{"rank", "for", "seconds", "calls"}] or null}]}
+
+A row is what calls from one place, of one function, communicator, power of two of lengths and algorithm did on each rank:
+calls, bytes, seconds, waiting (of these), longest. `by` is an algorithm, "host", or "" for what has none.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+FORMAT = 1
+Record = dict[str, Any]
+
+
+def load(path: Path) -> Record:
+    """A stored description. Raises ValueError where it is none."""
+    try:
+        found = json.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT or "worlds" not in found:
+        raise ValueError(f"{path} was not written by `nearfield run --report` of this version")
+    return found
+
+
+def join(directory: Path) -> Record:
+    """The description of all worlds whose ranks have written to a directory; none where nobody has."""
+    ranks = [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
+    resolved = _resolve(ranks)
+    return {"format": FORMAT, "worlds": [_world(found, resolved) for found in _worlds(ranks)]}
+
+
+def join_traces(directory: Path) -> Record:
+    """One trace of all ranks, in the order of time from its first call on; each world's processes are apart."""
+    ranks = [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
+    names: list[Record] = []
+    events: list[Record] = []
+    for number, world in enumerate(_worlds(ranks)):
+        for rank in world:
+            for event in _events(rank):
+                event["pid"] = number * 1_000_000 + rank["rank"]
+                (names if event["ph"] == "M" else events).append(event)
+    events.sort(key=lambda event: event["ts"])
+    first = events[0]["ts"] if events else 0
+    for event in events:
+        event["ts"] = round(event["ts"] - first, 3)
+    lost = sum(rank["events_lost"] for rank in ranks)
+    return {"displayTimeUnit": "ns", "otherData": {"events_lost": lost}, "traceEvents": names + events}
+
+
+def _worlds(ranks: list[Record]) -> list[list[Record]]:
+    """Ranks by their MPI_COMM_WORLD: those of one size that began together, each rank once."""
+    open_worlds: dict[int, list[Record]] = {}
+    found = []
+    for rank in sorted(ranks, key=lambda rank: rank["began_ns"]):
+        world = open_worlds.get(rank["size"])
+        if world is None or any(other["rank"] == rank["rank"] for other in world):
+            world = open_worlds[rank["size"]] = []
+            found.append(world)
+        world.append(rank)
+    return [sorted(world, key=lambda rank: rank["rank"]) for world in found]
+
+
+def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
+    size = ranks[0]["size"]
+    present = {rank["rank"] for rank in ranks}
+    communicators: dict[str, Record] = {}
+    rows: dict[tuple, Record] = {}
+    for rank in ranks:
+        for each in rank["communicators"]:
+            key = _communicator(each)
+            one = communicators.setdefault(key, {"id": key, "size": each["size"], "name": "", "members": []})
+            one["name"] = one["name"] or each["name"]
+            one["members"] = one["members"] or each["members"]
+        sites = [resolved[site["object"], site["offset"]] or _place(site) for site in rank["sites"]]
+        for row in rank["rows"]:
+            which = row["communicator"]
+            communicator = None if which is None else _communicator(rank["communicators"][which])
+            about = {
+                **{key: row[key] for key in ("function", "kind", "bytes_from", "by")},
+                "site": sites[row["site"]],
+                "communicator": communicator,
+            }
+            one = rows.setdefault(tuple(about.values()), {**about, "ranks": {}})
+            sums = one["ranks"].setdefault(str(rank["rank"]), defaultdict(int))
+            for key in ("calls", "bytes"):
+                sums[key] += row[key]
+            sums["seconds"] += row["ns"] / 1e9
+            sums["waiting"] += row["waiting_ns"] / 1e9
+            sums["longest"] = max(sums["longest"], row["longest_ns"] / 1e9)
+    return {
+        "program": ranks[0]["program"],
+        "mpi": ranks[0]["mpi"],
+        "size": size,
+        "seconds": max(rank["ns"] for rank in ranks) / 1e9,
+        "missing": [rank for rank in range(size) if rank not in present],
+        "ranks": [
+            {key: rank[key] for key in ("rank", "host", "pid", "ending", "rows_lost", "events_lost")}
+            | {"seconds": rank["ns"] / 1e9, "cpu": rank["cpu_ns"] / 1e9}
+            for rank in ranks
+        ],
+        "communicators": list(communicators.values()),
+        "rows": sorted(rows.values(), key=lambda row: -sum(of["seconds"] for of in row["ranks"].values())),
+        "waited_for": _waited_for(ranks, communicators),
+    }
+
+
+def _communicator(one: Record) -> str:
+    """What names a communicator on all ranks; one that only the host knows has a number that differs from rank to rank."""
+    context = one["context"]
+    first = context.rpartition(".")[2]
+    return f"host:{one['name']}:{one['size']}:{first}" if context.startswith("host:") else context
+
+
+def _place(site: Record) -> str:
+    return site["symbol"] or f"{Path(site['object']).name}+{site['offset']:#x}"
+
+
+def _resolve(ranks: list[Record]) -> dict[tuple[str, int], str]:
+    """Function, file and line of every address, where addr2line is installed and finds them; else ""."""
+    offsets: dict[str, set[int]] = defaultdict(set)
+    for rank in ranks:
+        for site in rank["sites"]:
+            offsets[site["object"]].add(site["offset"])
+    found: dict[tuple[str, int], str] = {}
+    tool = shutil.which("addr2line")
+    for path, wanted in offsets.items():
+        ordered = sorted(wanted)
+        lines = _lines_of(tool, path, ordered) if tool and Path(path).exists() else []
+        for index, offset in enumerate(ordered):
+            function, line = lines[2 * index : 2 * index + 2] or ("??", "??:0")
+            place = Path(line.split(" (disc")[0]).name
+            known = not place.startswith("??")
+            text = "" if function == "??" else function
+            found[path, offset] = f"{text} ({place})" if text and known else text or (place if known else "")
+    return found
+
+
+def _lines_of(tool: str, path: str, offsets: list[int]) -> list[str]:
+    # A call ends before the address that it returns to.
+    addresses = "\n".join(f"{offset - 1:#x}" for offset in offsets)
+    try:
+        done = subprocess.run(
+            [tool, "-C", "-f", "-e", path], input=addresses, capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    lines = done.stdout.splitlines()
+    return lines if len(lines) == 2 * len(offsets) else []
+
+
+def _events(rank: Record) -> list[Record]:
+    """What a rank has traced; none where it did not, or the file is out of reach."""
+    try:
+        return json.loads(Path(rank["trace"]).read_text())["traceEvents"] if rank["trace"] else []
+    except (OSError, ValueError):
+        return []
+
+
+def _waited_for(ranks: list[Record], communicators: dict[str, Record]) -> list[Record] | None:
+    """Who waited how long for whom, out of the traces; None where there are none, or clocks differ.
+
+    In a blocking collective everybody waits for who comes last, at most as long as the call takes (operations with a
+    root let others go earlier); in a blocking receive for its partner, as long as it was seen to wait.
+    """
+    if not any(rank["trace"] for rank in ranks) or len({rank["host"] for rank in ranks}) > 1:
+        return None
+    sums: dict[tuple[int, int], list[float]] = defaultdict(lambda: [0, 0])
+    meetings: dict[tuple[str, int], dict[int, Record]] = defaultdict(dict)
+    for rank in ranks:
+        for event in _events(rank):
+            about = event.get("args", {})
+            members = communicators.get(about.get("communicator"), {}).get("members", [])
+            if event.get("cat") == "collective" and _blocks(event["name"]):
+                meetings[about.get("communicator"), about["number"]][rank["rank"]] = event
+            elif event.get("cat") == "message" and event["name"] in ("MPI_Recv", "MPI_Probe", "MPI_Recv_c"):
+                partner = about.get("partner", -1)
+                if 0 <= partner < len(members) and about["waiting"]:
+                    _add(sums, rank["rank"], members[partner], about["waiting"])
+    for (communicator, _), events in meetings.items():
+        size = communicators.get(communicator, {}).get("size", 0)  # 0: ranks have no name for it in common
+        if not size or len(events) < size or len({event["name"] for event in events.values()}) > 1:
+            continue  # the others' have been overwritten
+        last = max(events, key=lambda rank: events[rank]["ts"])
+        for rank, event in events.items():
+            waited = min(events[last]["ts"] - event["ts"], event["dur"])
+            if rank != last and waited > 0:
+                _add(sums, rank, last, waited)
+    found = [
+        {"rank": rank, "for": other, "seconds": seconds / 1e6, "calls": int(calls)}
+        for (rank, other), (seconds, calls) in sums.items()
+    ]
+    return sorted(found, key=lambda one: -one["seconds"])
+
+
+def _add(sums: dict[tuple[int, int], list[float]], rank: int, other: int, microseconds: float) -> None:
+    one = sums[rank, other]
+    one[0] += microseconds
+    one[1] += 1
+
+
+def _blocks(function: str) -> bool:
+    return not function.startswith("MPI_I") and "_init" not in function
+
+
+def total(rows: Iterable[Record], what: str, rank: int | None = None) -> float:
+    """A sum over rows: of one rank, or of all."""
+    return sum(
+        of[what] for row in rows for number, of in row["ranks"].items() if rank is None or number == str(rank)
+    )

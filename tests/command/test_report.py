@@ -1,0 +1,177 @@
+"""`nearfield run --report`, `--trace` and `nearfield report`: the page, its JSON, and what is said where there is none."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nearfield.recording import total
+from nearfield.report import parts_of
+from tests.command.test_command import COMMAND, nearfield
+from tests.mpi.jobs import HOSTS, compile_c, hosts, python_of
+
+VOID = {"meta", "br", "link", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Elements that are left open, what the page takes from outside, and its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.words: list[str] = []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag in ("script", "link", "img", "iframe"):
+            self.outside.append(tag)
+        self.outside += [f"{name}={value}" for name, value in attributes if name in ("src", "href")]
+        self.outside += [value for name, value in attributes if name == "style" and "url(" in (value or "")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] == ["style"]:
+            self.outside += [word for word in ("url(", "@import") if word in data]
+        else:
+            self.words.append(data)
+
+
+def check_page(path: Path, *words: str) -> None:
+    """The page is whole and alone, and has these words."""
+    page = Page(path)
+    text = " ".join(page.words)
+    assert not page.open and not page.outside
+    for word in words:
+        assert word in text, text[:3000]
+
+
+def launcher(host: str, ranks: int) -> list[str]:
+    """The launcher's part of a command line."""
+    return [*(str(HOSTS[host].mpiexec), *HOSTS[host].options), "-n", str(ranks)]
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_run_is_reported(host: str, tmp_path: Path) -> None:
+    page, trace = tmp_path / "page.html", tmp_path / "trace.json"
+    program = compile_c(host, "recorded.c")
+    done = nearfield(
+        *("run", "--report", str(page), f"--trace={trace}", "--host", host),
+        *launcher(host, 2),
+        *(program, "all", "20000"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "page.json", "trace.json"]
+    (world,) = json.loads((tmp_path / "page.json").read_text())["worlds"]
+    sums = [row for row in world["rows"] if row["site"].startswith("sums (recorded.c:")]
+    assert total(sums, "calls") == 20 and total(sums, "bytes") == 20 * 1024
+    for rank in world["ranks"]:
+        assert sum(parts_of(world, rank).values()) == pytest.approx(rank["seconds"], rel=0.01)
+    check_page(
+        page, "recorded.c", "MPI_Allreduce", "sums", "MPI_File_open", "waited longest for rank 1", "pairs"
+    )
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {event["ph"] for event in events} == {"M", "X"}
+    assert sum(event["name"] == "MPI_Allreduce" for event in events) == 20
+    page.unlink()
+    again = nearfield("report", str(tmp_path / "page.json"))
+    assert again.returncode == 0, again.stderr
+    check_page(page, "recorded.c", "MPI_Allreduce")
+
+
+def test_names_are_only_text(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    script = "from mpi4py import MPI; c = MPI.COMM_WORLD.Dup(); c.Set_name('<b>&\"\\u00fc</b>'); c.Barrier()"
+    done = nearfield(
+        "run",
+        "--report",
+        str(page),
+        "--host",
+        "mpich",
+        *launcher("mpich", 2),
+        python_of("mpich"),
+        "-c",
+        script,
+    )
+    assert done.returncode == 0, done.stderr
+    check_page(page, '<b>&"\u00fc</b>')
+
+
+def test_each_job_of_a_script_has_its_part(tmp_path: Path) -> None:
+    page, program = tmp_path / "page.html", compile_c("mpich", "recorded.c")
+    jobs = "; ".join(" ".join([*launcher("mpich", ranks), program, "all", "0"]) for ranks in (2, 2, 4))
+    done = nearfield("run", "--report", str(page), "--host", "mpich", "sh", "-c", f"{jobs}; exit 5")
+    assert done.returncode == 5, done.stderr
+    worlds = json.loads(page.with_suffix(".json").read_text())["worlds"]
+    assert [world["size"] for world in worlds] == [2, 2, 4]
+    assert not any(world["missing"] for world in worlds)
+    check_page(page, "1 of 3", "3 of 3")
+
+
+def test_a_program_without_mpi_has_no_report(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = nearfield("run", "--report", str(page), "sh", "-c", "echo out; exit 7")
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert "no report" in done.stderr and not list(tmp_path.iterdir())
+
+
+def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    job = subprocess.Popen(
+        [
+            COMMAND,
+            "run",
+            "--report",
+            str(page),
+            "--host",
+            "mpich",
+            *launcher("mpich", 2),
+            compile_c("mpich", "recorded.c"),
+            "killed",
+        ],
+        env=dict(os.environ),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        lines = [job.stdout.readline() for _ in range(2)]
+        assert all("goes on" in line for line in lines), lines
+        time.sleep(0.5)
+        job.send_signal(signal.SIGTERM)
+        _, errors = job.communicate(timeout=60)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode != 0
+    (world,) = json.loads(page.with_suffix(".json").read_text())["worlds"]
+    assert total([row for row in world["rows"] if row["site"].startswith("sums")], "calls") > 20, errors
+    check_page(page, "did not end by itself")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--report", "page.pdf", "true"], "ends in .html"),
+        (["run", "--report", "/nowhere/page.html", "true"], "cannot write"),
+        (["run", "--report", "page.html", "/nonexistent/launcher"], "cannot start"),
+        (["run", "--report"], "needs a value"),
+        (["report", "/nonexistent.json"], "cannot read"),
+        (["report", "README.md"], "is no JSON"),
+        (["report", "CMakePresets.json"], "was not written by"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: list[str], said: str) -> None:
+    done = nearfield(*arguments)
+    assert done.returncode == 2 and said in done.stderr
+    assert not Path("page.html").exists()
