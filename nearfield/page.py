@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 STYLE = """
@@ -30,16 +30,16 @@ pre { overflow-x: auto; font-size: 13px; line-height: 1.35 } summary { cursor: p
 """
 
 
-def write_page(path: Path, title: str, body: Iterable[str]) -> None:
-    """Writes the page to `path`; `title` is text, `body` HTML."""
+def write_page(path: Path, title: str, body: Iterable[str], style: str = "") -> None:
+    """Writes the page to `path`; `title` is text, `body` HTML, `style` what its own parts need beside STYLE."""
     head = (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
+        f"<title>{html.escape(title)}</title><style>{STYLE}{style}</style>"
     )
     path.write_text(head + "\n".join(body) + "\n")
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+def table(titles: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)) -> str:
     """A table of HTML cells; columns whose numbers are in `words` are aligned to the left."""
 
     def line(cells: Sequence[str], kind: str) -> str:

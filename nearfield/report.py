@@ -8,29 +8,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nearfield import __version__
+from nearfield import __version__, page
 from nearfield.recording import total
 
 Record = dict[str, Any]
 MOST = 40  # rows of a table
 STYLE = """
-:root { --page: #fff; --ink: #1b1f24; --soft: #5b6470; --line: #d8dde3; --program: #c9d1d9; --waiting: #d95f02;
-  --calls: #1b6ca8; --host: #7b3fa0 }
-@media (prefers-color-scheme: dark) { :root { --page: #14171b; --ink: #e4e7eb; --soft: #9aa4b0; --line: #333a42;
-  --program: #4a525c; --waiting: #ff9d4d; --calls: #5aa9e6; --host: #c08be0 } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2em auto; padding: 0 1em;
-  background: var(--page); color: var(--ink) }
-h1 { font-size: 1.5em; overflow-wrap: anywhere } h2 { font-size: 1.15em; margin-top: 2em }
-.soft, caption { color: var(--soft); text-align: left }
-.big { font-size: 1.3em }
-.bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: 4px 10px; align-items: center }
-.bar { display: flex; height: 18px; border-radius: 3px; overflow: hidden; border: 1px solid var(--line) }
+:root { --program: #c9d1d9; --waiting: #d95f02; --calls: #1b6ca8; --passed: #7b3fa0 }
+@media (prefers-color-scheme: dark) { :root { --program: #4a525c; --waiting: #ff9d4d; --calls: #5aa9e6; --passed: #c08be0 } }
+h1 { overflow-wrap: anywhere }
+.bars .bar { display: flex; height: 18px; overflow: hidden; background: none }
 .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 5px } .key span { margin-right: 14px }
 .program { background: var(--program) } .waiting { background: var(--waiting) } .calls { background: var(--calls) }
-.host { background: var(--host) }
-.wide { overflow-x: auto } table { border-collapse: collapse; font-size: 14px; min-width: 50% }
-td, th { padding: 2px 8px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
-td.text, th.text { text-align: left }
+.host { background: var(--passed) }
 """
 PARTS = (
     ("program", "the program itself"),
@@ -45,10 +35,8 @@ def write_page(run: Record, path: Path) -> None:
     body = "".join(_world(world, number, len(run["worlds"])) for number, world in enumerate(run["worlds"]))
     if not run["worlds"]:
         body = "<h1>No program of MPI has run</h1>"
-    path.write_text(
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Nearfield: what a program did</title>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>"
-        f"<style>{STYLE}</style><body>{body}<p class=soft>Nearfield {__version__}</p></body></html>\n"
+    page.write_page(
+        path, "Nearfield: what a program did", [body, f"<p class=faint>Nearfield {__version__}</p>"], STYLE
     )
 
 
@@ -58,7 +46,7 @@ def _world(world: Record, number: int, worlds: int) -> str:
     nodes = where[0] if len(where) == 1 else f"{len(where)} nodes"
     about = f"{world['size']} ranks on {nodes}, {_time(world['seconds'])}, {world['mpi']}"
     parts = [
-        f"<h1>{_text(title)}</h1><p class=soft>{_text(about)}</p>",
+        f"<h1>{_text(title)}</h1><p class=faint>{_text(about)}</p>",
         _summary(world),
         _remarks(world),
         _bars(world),
@@ -91,7 +79,7 @@ def _summary(world: Record) -> str:
     share = {name: sum(parts[name] for parts in all_parts) / time for name, _ in PARTS}
     in_mpi = 1 - share["program"]
     lines = [
-        f"<p class=big><b>{in_mpi:.0%} of the time was in MPI</b>: {share['waiting']:.0%} waiting for other ranks, "
+        f"<p class=lead><b>{in_mpi:.0%} of the time was in MPI</b>: {share['waiting']:.0%} waiting for other ranks, "
         f"{share['calls']:.0%} in calls otherwise, {share['host']:.0%} in the host MPI."
     ]
     if world["rows"] and in_mpi > 0:
@@ -141,7 +129,7 @@ def _bars(world: Record) -> str:
             f"<span>{_time(rank['seconds'])}</span>"
         )
     more = (
-        f"<p class=soft>and {len(world['ranks']) - 64} further ranks</p>" if len(world["ranks"]) > 64 else ""
+        f"<p class=faint>and {len(world['ranks']) - 64} further ranks</p>" if len(world["ranks"]) > 64 else ""
     )
     return f"<p class=key>{key}</p><div class=bars>{''.join(lines)}</div>{more}"
 
@@ -218,7 +206,7 @@ def _waited_for(world: Record) -> str:
     waits = world["waited_for"]
     if waits is None:
         return (
-            "<h2>Who waited for whom</h2><p class=soft>Known where calls are traced, on one node: "
+            "<h2>Who waited for whom</h2><p class=faint>Known where calls are traced, on one node: "
             "nearfield run --trace.</p>"
         )
     lines = [
@@ -263,19 +251,9 @@ def _grouped(rows: Iterable[Record], key: Callable[[Record], Any]) -> list[tuple
 def _table(title: str, titles: str, lines: list[list[str]], words: int) -> str:
     """`words`: how many of the first columns are text."""
 
-    def line(cells: list[str], tag: str) -> str:
-        return (
-            "<tr>"
-            + "".join(
-                f"<{tag}{' class=text' if i < words else ''}>{_text(cell)}</{tag}>"
-                for i, cell in enumerate(cells)
-            )
-            + "</tr>"
-        )
-
-    rows = "".join(line(cells, "td") for cells in lines[:MOST])
-    more = f"<p class=soft>and {len(lines) - MOST} further rows</p>" if len(lines) > MOST else ""
-    return f"<h2>{title}</h2><div class=wide><table>{line(titles.split(','), 'th')}{rows}</table></div>{more}"
+    rows = [[_text(cell) for cell in line] for line in lines[:MOST]]
+    more = f"<p class=faint>and {len(lines) - MOST} further rows</p>" if len(lines) > MOST else ""
+    return f"<h2>{title}</h2>{page.table(titles.split(','), rows, range(words))}{more}"
 
 
 def _text(text: str) -> str:
