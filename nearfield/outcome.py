@@ -28,7 +28,7 @@ def describe(outcome: Outcome) -> list[str]:
         return []
     if not outcome.reasons:
         return [
-            "no process of this node has called MPI_Init with Nearfield loaded (sessions alone are the host's); what"
+            "no process of this node came through MPI_Init with Nearfield loaded (sessions alone are the host's); what"
             " ranks of other nodes did is not known here"
         ]
     return [
