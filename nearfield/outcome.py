@@ -28,8 +28,8 @@ def describe(outcome: Outcome) -> list[str]:
         return []
     if not outcome.reasons:
         return [
-            "no process of this node has called MPI_Init with Nearfield loaded; what ranks of other nodes did is not"
-            " known here"
+            "no process of this node came through MPI_Init with Nearfield loaded (sessions alone are the host's); what"
+            " ranks of other nodes did is not known here"
         ]
     return [
         f"in {count} process{'es' * (count > 1)} nothing was served: {reason}"

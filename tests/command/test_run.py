@@ -14,7 +14,7 @@ from tests.command.test_command import COMMAND, nearfield
 from tests.mpi.jobs import HOSTS, Completed, compile_c, hosts, kill_tree
 
 SAYS = "nearfield run: "
-NOBODY = "no process of this node has called MPI_Init"
+NOBODY = "no process of this node came through MPI_Init"
 
 
 def speaking(command: list[str], **env: str) -> Completed:

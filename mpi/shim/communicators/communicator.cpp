@@ -51,7 +51,7 @@ std::recursive_mutex first_use;  // of a communicator, by several threads; an er
 team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
 team::Team* base_team;           // of the world, or of what it has on this node
 Near near_ranks;                 // of the world, as it was when MPI_Init was through
-std::string why_no_team;         // the last communicator that could have none
+std::string why_no_team;         // in MPI_Init: of the last communicator that could have none
 MPI_Group members_group;         // of the messenger's members
 bool several_nodes;              // whether the world has no team of all its ranks
 int keyval;
@@ -249,7 +249,7 @@ void make_team(Communicator& state) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
-      why_no_team = team.error().text;
+      if (!running()) why_no_team = team.error().text;
     }
   } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
