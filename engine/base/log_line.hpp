@@ -36,9 +36,10 @@ inline std::size_t begin_line(char* line, const Speaker& who) {
                                    known ? who.rank : who.process));
 }
 
-// The path that a pattern of NEARFIELD_LOG_FILE means: %h is the host, %p the process, %r the rank in the world
+// The path that a pattern means (NEARFIELD_LOG_FILE, NEARFIELD_TRACE): %h is the host, %p the process, %r the rank in
+// the world
 // ("unknown" until MPI_Init is through), %% a percent sign. nullptr, or what is wrong with it.
-inline const char* expand_log_file(const char* pattern, const Speaker& who, char* path, std::size_t room) {
+inline const char* expand_pattern(const char* pattern, const Speaker& who, char* path, std::size_t room) {
   std::size_t used = 0;
   for (const char* at = pattern; *at; ++at) {
     char piece[sizeof who.host] = {*at};
@@ -67,7 +68,7 @@ inline const char* expand_log_file(const char* pattern, const Speaker& who, char
 inline void write_line(const char* line, std::size_t bytes, const Speaker& who, const char* pattern, bool& complained) {
   if (pattern && *pattern) {
     char path[4096];
-    const char* wrong = expand_log_file(pattern, who, path, sizeof path);
+    const char* wrong = expand_pattern(pattern, who, path, sizeof path);
     const int file = wrong ? -1 : open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (!wrong && file < 0) wrong = std::strerror(errno);
     const bool written = file >= 0 && write(file, line, bytes) == ssize_t(bytes);

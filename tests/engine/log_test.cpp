@@ -24,7 +24,7 @@ Speaker someone(int rank = 3) {
 // The path, or the complaint behind a "!".
 std::string expanded(const char* pattern, const Speaker& who = someone(), std::size_t room = 4096) {
   std::string path(room, '\0');
-  const char* const wrong = expand_log_file(pattern, who, path.data(), room);
+  const char* const wrong = expand_pattern(pattern, who, path.data(), room);
   return wrong ? std::string("!") + wrong : path.c_str();
 }
 
@@ -46,7 +46,7 @@ TEST(LogFile, NeverExceedsItsRoom) {
   const std::string pattern = "/some/" + std::string(40, 'x') + "/%h.%p";
   for (std::size_t room = 1; room < 80; ++room) {
     std::string path(room + 8, '#');
-    const char* const wrong = expand_log_file(pattern.c_str(), someone(), path.data(), room);
+    const char* const wrong = expand_pattern(pattern.c_str(), someone(), path.data(), room);
     EXPECT_EQ(wrong == nullptr, longest.size() < room);
     EXPECT_EQ(path.substr(room), "########");
     EXPECT_EQ(wrong ? longest : std::string(path.c_str()), longest);

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/log_line.hpp"
 #include "engine/base/settings.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/recording/table.hpp"
@@ -257,17 +258,13 @@ bool write_whole(const std::string& path, const std::string& text) {
   return false;
 }
 
+// Settings are refused where their pattern is none, so what can be wrong is its length.
 std::string trace_path() {
-  std::string path;
-  const std::string& pattern = run->settings.trace;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%') path += pattern[i];
-    else if (const char what = pattern[++i]; what == 'r') path += std::to_string(run->rank);
-    else if (what == 'p') path += std::to_string(run->pid);
-    else if (what == 'h') path += run->host;
-    else path += '%';
-  }
-  return path;
+  char path[4096];
+  const char* const wrong =
+      early::expand_pattern(run->settings.trace.c_str(), early::speaker(run->rank), path, sizeof path);
+  if (wrong) log_line(LogLevel::warn, "NEARFIELD_TRACE=%s: %s", run->settings.trace.c_str(), wrong);
+  return wrong ? "" : path;
 }
 
 void save_locked(const char* ending, bool last) {
@@ -276,7 +273,7 @@ void save_locked(const char* ending, bool last) {
     std::string trace;
     if (last && !run->settings.trace.empty()) {
       trace = trace_path();
-      if (!write_whole(trace, trace_text(clock))) trace.clear();
+      if (!trace.empty() && !write_whole(trace, trace_text(clock))) trace.clear();
     }
     const std::string& directory = run->settings.record;
     if (!directory.empty())
