@@ -185,8 +185,15 @@ constexpr SettingRow rows[] = {
       "`1`: reductions of floating-point numbers over several nodes combine operands in rank order whatever the "
       "placement, with the same bits as on one node; as many times the bytes cross as a node has ranks"},
      into<&Settings::reproducible>},
-    {{"NEARFIELD_STALL_SECONDS", "60", each_rank, "a wait that lasts longer is reported once; `0`: never"},
+    {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
+      "a wait that lasts longer calls the roll: one report of where all ranks of the node are, and what seems to keep "
+      "them (docs/rollcall.md); `0`: never"},
      into<&Settings::stall_seconds>},
+    {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
+      "a signal that calls the roll at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the program's "
+      "is "
+      "never replaced"},
+     into<&Settings::stall_signal>},
     {{"NEARFIELD_REACH", "", each_rank,
       "ways of reaching a peer's memory to leave out: `^mapped` (segment and shared heap), `^heap`, `^xpmem`, `^cma`"},
      {ways}},

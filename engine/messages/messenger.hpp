@@ -7,6 +7,7 @@
 // taken at all as long as the program has promised that only one thread calls (Guard).
 #pragma once
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -72,6 +73,13 @@ class Messenger final : public waiting::Source {
   };
   // The oldest message that would match; `take`: takes it out of matching.
   bool probe(const Envelope& wanted, bool take, Found& found);
+
+  // The oldest message that has come and that nothing receives; none also where another thread is at work.
+  struct Lost {
+    int member;
+    Envelope envelope;
+  };
+  std::optional<Lost> oldest_unexpected();
 
   // Receives that are not matched yet complete as cancelled; sends when the receiver agrees.
   void cancel(Request& request);

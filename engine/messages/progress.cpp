@@ -5,6 +5,7 @@
 
 #include "engine/messages/guard.hpp"
 #include "engine/messages/queue.hpp"
+#include "engine/roll/roll.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -211,6 +212,14 @@ bool Messenger::busy() {
   return !guard.owns() || busy_locked();
 }
 
+std::optional<Messenger::Lost> Messenger::oldest_unexpected() {
+  Guard guard(*this, std::try_to_lock);
+  if (!guard.owns()) return std::nullopt;
+  const UnexpectedEntry* const oldest = unexpected_.find_if([](const UnexpectedEntry&) { return true; });
+  if (!oldest) return std::nullopt;
+  return Lost{static_cast<const Early*>(oldest)->member, oldest->envelope};
+}
+
 bool Messenger::sends_pending() {
   Guard guard(*this);
   auto waits = [this](const List& list) {
@@ -240,7 +249,6 @@ struct Messenger::SleepHost : waiting::Waiter {
   FunctionRef<bool(int)> awaited;
   FunctionRef<void()> also;
   const char* doing;
-  bool reported = false;
 
   std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
   bool turn() {
@@ -257,14 +265,11 @@ struct Messenger::SleepHost : waiting::Waiter {
       throw team::Died("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
                        " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
     }
-    const double limit = messenger.node_.settings().stall_seconds;
-    if (limit <= 0 || reported || double(elapsed) < limit * 1e9) return;
-    reported = true;
-    std::string whom;
-    for (int r = 0; r < messenger.members_ && whom.size() < 60; ++r)
-      if (r != messenger.me_ && awaited(r)) whom += (whom.empty() ? "" : ", ") + std::to_string(r);
-    log_line(LogLevel::error, "rank %d of the %d on this node has waited %.0f s, %s; it waits for rank %s",
-             messenger.me_, messenger.members_, double(elapsed) * 1e-9, doing, whom.c_str());
+    if (!messenger.node_.roll) return;
+    roll::Awaited whom;
+    for (int r = 0; r < messenger.members_; ++r)
+      if (r != messenger.me_ && awaited(r)) whom.add(r);
+    messenger.node_.roll->waits(elapsed, whom);
   }
 };
 

@@ -19,6 +19,7 @@
 #include "engine/reach/mailbox.hpp"
 #include "engine/reach/noticeboard.hpp"
 #include "engine/reach/ways.hpp"
+#include "engine/roll/post.hpp"
 
 namespace nearfield::reach {
 
@@ -35,8 +36,11 @@ struct ProcessHeader {
   alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next; pairs with Messenger::look_for_closed
   std::uint64_t closed_context[most_closed];       // owner, published by `closed`
   std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
+
+  // The calls that it is in.
+  alignas(128) roll::Board board;
 };
-static_assert(sizeof(ProcessHeader) <= 4096);
+static_assert(sizeof(ProcessHeader) <= 8192);
 
 // What a process tells those who are to reach it.
 struct Card {

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "engine/collectives/table.hpp"
+#include "engine/roll/roll.hpp"
 
 namespace nearfield::spread {
 
@@ -142,9 +143,13 @@ void Spread::wait(unsigned slot) {
   struct Waiter : waiting::Waiter {
     bool turn() { return others.poll(); }
     bool eager() const { return true; }
+    void inspect(std::uint64_t elapsed) {
+      if (roll) roll->waits(elapsed, {});
+    }
+    roll::Roll* const roll;
   };
   auto done = [&] { return carrier_->done(slot); };
-  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}});
+  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}, home_.roll});
   --under_way_;
 }
 

@@ -20,6 +20,10 @@
 #include "engine/track/runner.hpp"
 #include "engine/waiting/wait.hpp"
 
+namespace nearfield::roll {
+class Roll;
+}
+
 namespace nearfield::team {
 
 class Track;
@@ -34,7 +38,7 @@ class Node {
   static Result<std::unique_ptr<Node>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
   ~Node();
 
-  static constexpr std::size_t header_bytes = 4096;  // at offset 0 of the segment
+  static constexpr std::size_t header_bytes = 8192;  // at offset 0 of the segment
 
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
@@ -54,6 +58,9 @@ class Node {
   void leave();
   ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
+
+  // Whom waits tell what they wait for; nullptr: nobody. Never destroyed.
+  roll::Roll* roll = nullptr;
 
   // What every wait keeps going.
   waiting::Progress progress;

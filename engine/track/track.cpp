@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/roll/roll.hpp"
+
 namespace nearfield::team {
 
 // Adapts a wait to waiting::wait_slowly.
@@ -354,19 +356,12 @@ std::string Track::doing() const { return node_.describe(mine_->doing.load(std::
 
 void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
   team_.inspect(*this, lacking, context);
-  const double limit = node_.settings().stall_seconds;
-  if (limit <= 0 || stall_reported_ || double(elapsed) < limit * 1e9) return;
-  stall_reported_ = true;
-  std::string whom;
-  int named = 0;
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_ || !lacking(context, r)) continue;
-    if (++named > 4) break;
-    whom += (named > 1 ? "; rank " : "rank ") + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) +
-            "), " + node_.describe(words_[r]->doing.load(std::memory_order_relaxed));
-  }
-  log_line(LogLevel::error, "rank %d of %d has waited %.0f s %s for %s%s", rank_, size_, double(elapsed) * 1e-9,
-           doing().c_str(), whom.c_str(), named > 4 ? " and others" : "");
+  if (!node_.roll) return;
+  roll::Awaited awaited;
+  for (int r = 0; r < size_; ++r)
+    if (r != rank_ && lacking(context, r)) awaited.add(node_.roll->member_of(peer_[r]));
+  if (fiber_) node_.roll->body_waits(awaited);
+  else node_.roll->waits(elapsed, awaited);
 }
 
 void Track::report_lengths(int member, std::size_t theirs, std::size_t ours) const {

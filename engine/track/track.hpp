@@ -150,7 +150,7 @@ class Track {
 
   // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
-  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, reports a stall.
+  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, tells the roll.
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
  private:
@@ -208,7 +208,6 @@ class Track {
   const unsigned number_;
   Fiber* fiber_ = nullptr;
   Awaited awaited_{};  // by the body that is suspended
-  bool stall_reported_ = false;
   TrackWords* mine_ = nullptr;
   TrackGate* gate_ = nullptr;
   MemberWords* const own_;

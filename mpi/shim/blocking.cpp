@@ -6,6 +6,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/narrowing.hpp"
 
@@ -18,7 +19,11 @@ template <auto member, class... Arguments>
 struct Blocking<member, int (*)(Arguments...)> {
   static inline HostCalls record;
 
+  static inline Function number{};
+
   static int call(Arguments... arguments) {
+    const calls::Words words(arguments...);
+    const calls::Calling calling(number, __builtin_return_address(0), words.all);
     const HostCall blocks(record);
     return (host.*member)(arguments...);
   }
@@ -34,6 +39,8 @@ template <auto member, auto plain, class... Arguments, class... Narrow>
 struct LargeForm<member, plain, int (*)(Arguments...), int (*)(Narrow...)> {
   using Record = Blocking<member, int (*)(Arguments...)>;
   static int call(Arguments... arguments) {
+    const calls::Words words(arguments...);
+    const calls::Calling calling(Record::number, __builtin_return_address(0), words.all);
     const std::tuple<Arguments...> all(arguments...);
     constexpr bool of_file = std::is_same_v<std::tuple_element_t<0, decltype(all)>, const MPI_File>;
     Lengths lengths;
@@ -54,14 +61,16 @@ template <auto member>
 using Of = Blocking<member, std::remove_reference_t<decltype(host.*member)>>;
 
 template <auto member>
-void* bound(const char* name) {
+void* bound(const char* name, Function number) {
+  Of<member>::number = number;
   enter(Of<member>::record, name);
   return reinterpret_cast<void*>(host.*member ? &Of<member>::call : &Of<member>::lack);
 }
 
 template <auto member, auto plain>
-void* bound_large(const char* name) {
-  if (host.*member || !(host.*plain)) return bound<member>(name);
+void* bound_large(const char* name, Function number) {
+  if (host.*member || !(host.*plain)) return bound<member>(name, number);
+  Of<member>::number = number;
   enter(Of<member>::record, name);
   using Form = LargeForm<member, plain, std::remove_reference_t<decltype(host.*member)>,
                          std::remove_reference_t<decltype(host.*plain)>>;
@@ -71,11 +80,12 @@ void* bound_large(const char* name) {
 }  // namespace
 
 void* blocking_function(const char* name) {
-#define F(function, types) \
-  if (!std::strcmp(name, #function)) return bound<&Host::function>(*name == 'X' ? "MPI" #function : "MPI_" #function);
+#define F(function, types)           \
+  if (!std::strcmp(name, #function)) \
+    return bound<&Host::function>(*name == 'X' ? "MPI" #function : "MPI_" #function, Function::Blocking_##function);
 #define L(function, types)                \
   if (!std::strcmp(name, #function "_c")) \
-    return bound_large<&Host::function##_c, &Host::function>("MPI_" #function "_c");
+    return bound_large<&Host::function##_c, &Host::function>("MPI_" #function "_c", Function::Blocking_##function##_c);
 #include "mpi/shim/signatures.def"
 #undef F
 #undef L

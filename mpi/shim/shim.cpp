@@ -14,6 +14,7 @@
 
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/blocking.hpp"
+#include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
@@ -94,27 +95,7 @@ void finish_messages() {
 
 bool lent_at_the_end = false;
 
-// What the program calls: no exception may leave it, since the frames above are C's. Those of messages that are called
-// most end what they throw by themselves (never_throws).
-template <auto function, class Type = decltype(function)>
-struct Entry;
-template <auto function, class Result, class... Arguments>
-struct Entry<function, Result (*)(Arguments...)> {
-  static inline const char* name = nullptr;
-  static Result call(Arguments... arguments) {
-    if constexpr (std::is_same_v<Result, int>) {
-      try {
-        return function(arguments...);
-      } catch (const std::bad_alloc&) {
-        return raise(host.world, name, "out of memory", MPI_ERR_NO_MEM);
-      } catch (const team::Broken& broken) {
-        return raise(host.world, name, broken);
-      }
-    } else {
-      return function(arguments...);
-    }
-  }
-};
+// Those of messages that are called most end what they throw by themselves.
 template <auto function>
 constexpr bool never_throws = false;
 template <>
@@ -128,13 +109,36 @@ constexpr bool never_throws<&Irecv> = true;
 template <>
 constexpr bool never_throws<&Sendrecv> = true;
 
+// What the program calls: no exception may leave it, since the frames above are C's; and
+// what waits is known to others while it does.
+template <auto function, Function number, class Type = decltype(function)>
+struct Entry;
+template <auto function, Function number, class Result, class... Arguments>
+struct Entry<function, number, Result (*)(Arguments...)> {
+  static inline const char* name = nullptr;
+  static Result call(Arguments... arguments) {
+    if constexpr (std::is_same_v<Result, int>) {
+      const calls::Words words(arguments...);
+      const calls::Calling calling(number, __builtin_return_address(0), words.all);
+      if constexpr (never_throws<function>) return function(arguments...);
+      try {
+        return function(arguments...);
+      } catch (const std::bad_alloc&) {
+        return raise(host.world, name, "out of memory", MPI_ERR_NO_MEM);
+      } catch (const team::Broken& broken) {
+        return raise(host.world, name, broken);
+      }
+    } else {
+      return function(arguments...);
+    }
+  }
+};
 }  // namespace
 
-template <auto function>
+template <auto function, Function number>
 void* entry(const char* name) {
-  if constexpr (never_throws<function>) return reinterpret_cast<void*>(function);
-  Entry<function>::name = name;
-  return reinterpret_cast<void*>(&Entry<function>::call);
+  Entry<function, number>::name = name;
+  return reinterpret_cast<void*>(&Entry<function, number>::call);
 }
 
 void end_of_program() {
@@ -228,7 +232,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
 // What serves MPI_`name`, or MPI`name` of an extension; nullptr where the host's own does.
 void* serving(const char* name) {
 #define NAME(function) \
-  if (!std::strcmp(name, #function)) return entry<&function>(#function);
+  if (!std::strcmp(name, #function)) return entry<&function, Function::function>(#function);
 #include "mpi/each_function.def"
   if (!std::strcmp(name, "X_Request_is_complete")) return reinterpret_cast<void*>(&X_Request_is_complete);
   if (!std::strcmp(name, "X_Comm_revoke") && host.Comm_revoke) return reinterpret_cast<void*>(&Comm_revoke);

@@ -5,6 +5,7 @@
 #pragma once
 #include "engine/messages/helper.hpp"
 #include "engine/messages/stand_in.hpp"
+#include "mpi/shim/calls/called.hpp"
 
 namespace nearfield::mpi {
 
@@ -22,7 +23,7 @@ bool look_for_crossings();  // whether the host has been asked for anything, and
 
 class StandIn {
  public:
-  StandIn() : lent_(lend()) {}
+  StandIn() : lent_(lend()) { calls::note_host(); }
   ~StandIn() {
     if (lent_) take_back();
   }

@@ -60,6 +60,7 @@ class Overlapping final : public Activity {
     return MPI_SUCCESS;
   }
   bool completed() override { return exchange_->complete(); }
+  bool finished() const override { return settled_; }
   int outcome() override {
     if (!exchange_->complete()) return MPI_ERR_OTHER;  // given up by who waited for it
     if (!std::exchange(settled_, true)) code_ = exchange_->outcome();

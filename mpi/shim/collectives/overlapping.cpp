@@ -50,6 +50,7 @@ class Issued : public Activity {
     }
   }
   bool completed() override { return pending_->complete() || (the_runner->poll(), pending_->complete()); }
+  bool finished() const override { return pending_->complete(); }
   int outcome() override {
     if (!pending_->complete()) return MPI_ERR_OTHER;  // given up by who waited for it
     if (!std::exchange(settled_, true)) code_ = settle();

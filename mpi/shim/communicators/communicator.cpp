@@ -189,6 +189,10 @@ bool ProgressOfHost::needs_us() {
 
 waiting::Progress& HostWaiter::progress() { return the_node ? the_node->progress : nothing_of_ours; }
 
+void HostWaiter::tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited) {
+  if (the_node && the_node->roll) the_node->roll->waits(elapsed, awaited);
+}
+
 const waiting::Policy& wait_policy() {
   static const waiting::Policy before_any{};
   return the_node ? the_node->policy() : before_any;
@@ -212,6 +216,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
       if (also) also();
       return others.turn();
     }
+    void inspect(std::uint64_t elapsed) { HostWaiter::tell_roll(elapsed, {}); }
   };
   waiting::wait_slowly(wait_policy(), done, Waiter(the_node->progress, also));
 }
@@ -342,6 +347,17 @@ void start_messages(bool threaded) {
   if (host.Comm_set_attr(host.self, keyval, self.get()) == MPI_SUCCESS) self.release();
 }
 
+void start_roll() try {
+  calls::begin_roll(base_team);
+  const std::string& signal = the_node->settings().stall_signal;
+  if (signal.empty()) return;
+  if (auto listening = the_node->roll->listen(signal); !listening)
+    log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no roll: %s", signal.c_str(),
+             listening.error().text.c_str());
+} catch (const std::bad_alloc&) {
+  log_line(LogLevel::info, "out of memory, stalls are not reported");
+}
+
 // NEARFIELD_PROGRESS=thread. Without it everything goes on by the program's calls.
 void start_helper() try {
   std::vector<pid_t> ranks{getpid()};
@@ -449,6 +465,7 @@ void start_node(int thread_level, bool collectively) {
     const bool helped = the_node && settings.progress == Progressing::thread;
     start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
     creating = false;
+    if (the_node) start_roll();
     if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
@@ -502,6 +519,10 @@ std::vector<int> members_of(MPI_Comm comm, decltype(host.Comm_group) group_of) {
 }
 
 }  // namespace
+
+std::vector<int> members_near(MPI_Comm comm) {
+  return the_messenger ? members_of(comm, host.Comm_group) : std::vector<int>();
+}
 
 std::vector<int> ranks_in_world(MPI_Group group) {
   std::vector<int> ranks = translate(group, world_group());

@@ -21,6 +21,7 @@
 
 #include "engine/choosing/chooser.hpp"
 #include "engine/messages/messenger.hpp"
+#include "engine/roll/roll.hpp"
 #include "engine/spread/chooser.hpp"
 #include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
@@ -148,6 +149,8 @@ bool running();
 // Local. The ranks of a group's processes in our MPI_COMM_WORLD; none where one belongs to another world.
 std::vector<int> ranks_in_world(MPI_Group group);
 bool resolve_members(Communicator& state);
+// Its ranks as members of the messenger, -1 where they are none.
+std::vector<int> members_near(MPI_Comm comm);
 
 // The communicator whose messages we carry, those between ranks of this node where it spans several; nullptr: the host
 // does.
@@ -174,6 +177,8 @@ struct HostWaiter : waiting::Waiter {
     return others.poll();
   }
   bool eager() const { return true; }
+  void inspect(std::uint64_t elapsed) { tell_roll(elapsed, {}); }
+  static void tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited);
   static waiting::Progress& progress();
 };
 const waiting::Policy& wait_policy();

@@ -4,6 +4,7 @@
 //   begin()  ->  under way  ->  completed()  ->  outcome(), status()  ->  gone, or at rest if it is persistent
 //                           ->  abandon()         a wait has thrown
 #pragma once
+#include "engine/roll/post.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -27,6 +28,10 @@ class Activity {
   // tells whether one has arrived. An error class.
   virtual int ready(int /*low*/, int /*high*/) { return MPI_ERR_REQUEST; }
   virtual int arrived(int /*partition*/, bool& /*there*/) { return MPI_ERR_REQUEST; }
+  // Whether it is known to have completed; changes nothing.
+  virtual bool finished() const { return false; }
+  // The call that has made it, for reports.
+  roll::Item told;
   // Whether others may still wait for it when the program has freed its request.
   virtual bool owed() const { return true; }
 };

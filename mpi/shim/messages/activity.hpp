@@ -13,6 +13,7 @@ class Message final : public Activity {
   // A receive as begin() leaves it, but for its start.
   void prepare();
   bool completed() override { return request.complete() && (!other || other->complete()); }
+  bool finished() const override { return request.complete() && (!other || other->complete()); }
   int outcome() override;
   void status(MPI_Status* status) const override;
   void cancel() override;

@@ -1,0 +1,105 @@
+// What a process tells the others of its node of the MPI calls that it is in, for the roll call (roll.hpp). Posts lie
+// in the header of its segment (reach::ProcessHeader); a thread of the program has one.
+//
+//   a call begins     call = number << 16 | function << 1 | 1
+//   it ends           call = ... | 0
+//   it waits long, or
+//   goes to the host  tells what it waits for (Told), under `version`
+//
+// Only the owner writes, and while nobody calls the roll only the owner reads, so a call costs two stores into a line
+// that its core has.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+namespace nearfield::roll {
+
+inline constexpr unsigned posts = 4;  // threads of a process that are seen
+
+enum class Kind : std::uint8_t { none, send, receive, probe, collective };
+
+// One thing that a call waits for.
+struct Item {
+  Kind kind = Kind::none;
+  std::uint16_t function = 0;  // that has begun it
+  std::int32_t member = none;  // of the node's processes: whom it goes to or comes from
+  std::int32_t peer = none;    // the same as a rank of the communicator
+  std::int32_t tag = none, root = none;
+  std::int32_t size = 0;      // of the communicator, 0: not known
+  std::uint64_t context = 0;  // of the communicator, equal on all of its ranks, 0: not known
+  std::uint64_t bytes = unknown;
+  char communicator[24] = {};  // its name, "": none
+  static constexpr std::int32_t none = -1000;
+  static constexpr std::int32_t any = -1;
+  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
+};
+
+inline constexpr std::size_t most_items = 3, most_awaited = 16;
+
+struct Told {
+  std::uint64_t call = 0;     // Post::call that it is about
+  std::uint64_t since = 0;    // CLOCK_MONOTONIC, ns, 0: not known
+  std::uint32_t pending = 0;  // things that it waits for, of which so many are told:
+  std::uint16_t items = 0;
+  std::uint8_t in_host = 0;
+  std::uint8_t lost = 0;  // messages have come that nothing receives; the oldest:
+  std::int32_t lost_member = 0, lost_tag = 0;
+  std::uint64_t lost_context = 0;
+  std::uint16_t awaited = 0;  // members that it waits for, of which most_awaited at most are told
+  std::int16_t awaited_member[most_awaited] = {};
+  Item item[most_items];
+  char site[128] = {};   // object+offset and symbol of the call, "": not asked for yet
+  char script[96] = {};  // of an interpreter: file and line
+};
+static_assert(std::is_trivially_copyable_v<Told>);
+inline constexpr std::size_t told_words = (sizeof(Told) + 7) / 8;
+
+struct alignas(128) Post {
+  std::atomic<std::uint64_t> call;  // owner
+  // Owner: odd while it writes. Its stores (release) pair with the loads of read().
+  alignas(128) std::atomic<std::uint32_t> version;
+  std::atomic<std::uint64_t> words[told_words];
+
+  void tell(const Told& told) {
+    std::uint64_t raw[told_words] = {};
+    std::memcpy(raw, &told, sizeof told);
+    const std::uint32_t now = version.load(std::memory_order_relaxed);
+    version.store(now + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);  // pairs with the fence in read
+    for (std::size_t i = 0; i < told_words; ++i) words[i].store(raw[i], std::memory_order_relaxed);
+    version.store(now + 2, std::memory_order_release);  // pairs with the first load in read
+  }
+
+  // False: it is being written, or is about another call than `about`.
+  bool read(Told& told, std::uint64_t about) const {
+    std::uint64_t raw[told_words];
+    const std::uint32_t before = version.load(std::memory_order_acquire);  // pairs with tell
+    for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the fence in tell
+    if (before % 2 || version.load(std::memory_order_relaxed) != before) return false;
+    std::memcpy(static_cast<void*>(&told), raw, sizeof told);
+    return before && told.call == about;
+  }
+};
+
+constexpr bool inside(std::uint64_t call) { return call & 1; }
+constexpr unsigned function_of(std::uint64_t call) { return unsigned(call >> 1 & 0x7fff); }
+constexpr std::uint64_t next_call(std::uint64_t before, unsigned function) {
+  return ((before | 0xffff) + 1) | function << 1 | 1;
+}
+
+// In the header of every segment.
+struct Board {
+  Post post[posts];
+  std::atomic<std::int32_t> rank;  // owner: in MPI_COMM_WORLD, plus one
+  // In the first member's: when the roll was last called (CLOCK_MONOTONIC, ns). Who would call it takes it by
+  // compare-and-swap, so one calls for all.
+  alignas(128) std::atomic<std::uint64_t> called;
+  // In the first member's: when a signal last asked for it. Who waits then tells all it knows at once.
+  std::atomic<std::uint64_t> asked;
+};
+
+}  // namespace nearfield::roll

@@ -1,0 +1,283 @@
+#include "engine/roll/report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+namespace nearfield::roll {
+namespace {
+
+// Seconds: what has changed within these, while it was watched, goes on.
+constexpr double moving = 0.1;
+
+std::string number(std::int64_t n) { return std::to_string(n); }
+
+std::string seconds(double s) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", s);
+  return text;
+}
+
+// "rank 3", "ranks 0-2, 5"
+std::string ranks(std::vector<int> all) {
+  std::ranges::sort(all);
+  std::string text = all.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0, end; i < all.size(); i = end) {
+    for (end = i + 1; end < all.size() && all[end] == all[end - 1] + 1;) ++end;
+    if (end - i == 2) --end;
+    text += (i ? ", " : "") + number(all[i]) + (end - i > 1 ? "-" + number(all[end - 1]) : "");
+  }
+  return text;
+}
+
+class Reporter {
+ public:
+  Reporter(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned))
+      : all_(all), now_(now), name_(name) {}
+
+  std::vector<std::string> lines() {
+    attend();
+    diagnose();
+    find_circles();
+    return std::move(lines_);
+  }
+
+ private:
+  const Attendance* member(int m) const {
+    return m >= 0 && std::size_t(m) < all_.size() ? &all_[std::size_t(m)] : nullptr;
+  }
+
+  // ---- words
+  // Large-count forms are the same function to MPI.
+  std::string function(unsigned f) const {
+    std::string text = f ? name_(f) : "MPI";
+    if (text.ends_with("_c")) text.resize(text.size() - 2);
+    return text;
+  }
+  static std::string communicator(const Item& item) {
+    std::string text = item.communicator;
+    if (text == "MPI_COMM_WORLD" || text == "MPI_COMM_SELF") return text;
+    if (text.empty()) {
+      char id[16];
+      std::snprintf(id, sizeof id, "%04x", unsigned(item.context & 0xffff));
+      text = item.context ? std::string("communicator ") + id : "a communicator";
+    }
+    return item.size ? text + " of " + number(item.size) + " ranks" : text;
+  }
+  std::string partner(const Item& item) const {
+    if (item.member == Item::any || (item.member == Item::none && item.peer == Item::any)) return "any rank";
+    if (const Attendance* const a = member(item.member)) return "rank " + number(a->rank);
+    if (item.peer != Item::none) return "rank " + number(item.peer) + " of it";
+    return "";
+  }
+  std::string arguments(const Item& item) const {
+    std::string text;
+    if (item.bytes != Item::unknown) text += " of " + number(std::int64_t(item.bytes)) + " bytes";
+    if (const std::string whom = partner(item); !whom.empty())
+      text += (item.kind == Kind::send ? " to " : " from ") + whom;
+    if (item.tag != Item::none) text += item.tag == Item::any ? ", any tag" : ", tag " + number(item.tag);
+    if (item.root != Item::none) text += ", root " + number(item.root);
+    if (item.context || item.size || *item.communicator) text += (text.empty() ? " on " : ", on ") + communicator(item);
+    return text;
+  }
+  std::string call(const Found& f) const {
+    std::string text = function(function_of(f.call));
+    if (!f.told) return text;
+    const Told& w = f.what;
+    if (w.items && w.item[0].function == function_of(f.call)) {
+      text += arguments(w.item[0]);
+      for (unsigned i = 1; i < w.items; ++i)
+        text += std::string(w.item[i].kind == Kind::send ? " and a send" : " and a receive") + arguments(w.item[i]);
+      return text;
+    }
+    for (unsigned i = 0; i < w.items; ++i)
+      text += (i ? "; " : " for ") + function(w.item[i].function) + arguments(w.item[i]);
+    if (w.pending > w.items && w.items) text += "; and " + number(w.pending - w.items) + " more";
+    return text;
+  }
+  double since(const Found& f) const {
+    const double known = f.told && f.what.since ? double(now_ - f.what.since) * 1e-9 : 0;
+    return std::max(known, f.unchanged);
+  }
+  // What a process is in, without times. A thread that waits says more than one that does not.
+  static const Found* foremost(const Attendance& a) {
+    const Found* best = nullptr;
+    auto weight = [](const Found& f) { return inside(f.call) ? (f.told ? (f.what.in_host ? 2 : 3) : 1) : 0; };
+    for (const Found& f : a.threads)
+      if (!best || weight(f) > weight(*best)) best = &f;
+    return best;
+  }
+  static bool waits(const Found* f) { return f && inside(f->call) && f->told && !f->what.in_host; }
+  std::string state(const Attendance& a) const {
+    if (a.state == Attendance::State::dead) return "has died";
+    const Found* const f = foremost(a);
+    if (a.state == Attendance::State::left) return "has called MPI_Finalize";
+    if (!f) return "has not called MPI yet";
+    if (!f->told && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
+    if (!inside(f->call)) return "is outside of MPI, last in " + function(function_of(f->call));
+    if (f->what.in_host && f->told) return "is in the host's part of " + call(*f);
+    if (f->told) return "waits in " + call(*f);
+    return "is in " + call(*f);
+  }
+
+  // ---- who is where
+  void attend() {
+    struct Group {
+      std::vector<int> who;
+      double longest = 0;
+      std::string first;
+    };
+    std::vector<std::pair<std::string, Group>> groups;
+    for (const Attendance& a : all_) {
+      const Found* const f = foremost(a);
+      std::string key = state(a), where;
+      if (f && f->told && *f->what.site) where += std::string(", called at ") + f->what.site;
+      if (f && f->told && *f->what.script) where += std::string(", ") + f->what.script;
+      key += where;
+      auto at = std::ranges::find(groups, key, &std::pair<std::string, Group>::first);
+      if (at == groups.end()) at = groups.insert(at, {key, {}});
+      Group& group = at->second;
+      group.who.push_back(a.rank);
+      if (f && a.state == Attendance::State::here) group.longest = std::max(group.longest, since(*f));
+      if (group.who.size() == 1 && a.process) group.first = " (process " + number(a.process) + ")";
+    }
+    for (const auto& [text, group] : groups) {
+      std::string line = "  " + ranks(group.who) + (group.who.size() == 1 ? group.first : "") + " ";
+      // "waits in", "is in": of several "wait in", "are in".
+      std::string words = text;
+      if (group.who.size() > 1) {
+        for (const auto& [one, many] : {std::pair{"waits ", "wait "}, std::pair{"is ", "are "},
+                                        std::pair{"has ", "have "}, std::pair{"goes ", "go "}})
+          if (words.starts_with(one)) {
+            words = many + words.substr(std::string_view(one).size());
+            break;
+          }
+      }
+      line += words;
+      if (group.longest >= 0.05) line += " (" + seconds(group.longest) + ")";
+      lines_.push_back(line);
+    }
+  }
+
+  // ---- what seems to be wrong
+  void say(std::string text) {
+    if (said_.insert(text).second) lines_.push_back("  => " + std::move(text));
+  }
+
+  static const Item* collective_on(const Found& f, std::uint64_t context) {
+    for (unsigned i = 0; i < f.what.items; ++i)
+      if (f.what.item[i].kind == Kind::collective && f.what.item[i].context == context) return &f.what.item[i];
+    return nullptr;
+  }
+  static const Item* about(const Found& f, int whom) {
+    for (unsigned i = 0; i < f.what.items; ++i)
+      if (f.what.item[i].member == whom || f.what.item[i].member == Item::any) return &f.what.item[i];
+    return f.what.items ? &f.what.item[0] : nullptr;
+  }
+
+  // Two that wait in collectives of one communicator. Whether their calls differ.
+  bool compare(const Attendance& a, const Item& mine, const Attendance& b, const Item& theirs) {
+    const bool ordered = a.rank < b.rank;
+    const Attendance &low = ordered ? a : b, &high = ordered ? b : a;
+    const Item &first = ordered ? mine : theirs, &second = ordered ? theirs : mine;
+    const std::string on = " on " + communicator(first);
+    const auto each = [&](const std::string& one, const std::string& other) {
+      say("mismatch" + on + ": rank " + number(low.rank) + " calls " + one + ", rank " + number(high.rank) + " " +
+          other);
+      return true;
+    };
+    const std::string name = function(first.function);
+    if (const std::string other = function(second.function); name != other) return each(name, other);
+    if (first.root != second.root)
+      return each(name + " with root " + number(first.root), "with root " + number(second.root));
+    if (first.bytes != second.bytes && first.bytes != Item::unknown && second.bytes != Item::unknown)
+      return each(name + " of " + number(std::int64_t(first.bytes)) + " bytes",
+                  "of " + number(std::int64_t(second.bytes)));
+    return false;
+  }
+
+  // A message that has come to `f` from member `m`, and that nothing receives.
+  static std::string lost(const Found& f, int m, const Item& wanted) {
+    if (!f.told || !f.what.lost || f.what.lost_member != m) return "";
+    return "; a message with tag " + number(f.what.lost_tag) + " has come from it" +
+           (wanted.context && wanted.context != f.what.lost_context ? " on another communicator" : "") +
+           ", which nothing receives";
+  }
+
+  void diagnose() {
+    // What is waited for, and of whom, by those who wait for the same.
+    std::map<std::pair<std::string, std::string>, std::pair<std::set<int>, std::set<int>>> reasons;
+    for (std::size_t m = 0; m < all_.size(); ++m) {
+      const Attendance& a = all_[m];
+      const Found* const f = foremost(a);
+      if (a.state != Attendance::State::here || !waits(f)) continue;
+      for (unsigned i = 0; i < std::min<std::size_t>(f->what.awaited, most_awaited); ++i) {
+        const int w = f->what.awaited_member[i];
+        const Attendance* const b = member(w);
+        if (!b || b == &a) continue;
+        const Found* const g = foremost(*b);
+        const bool it_waits = b->state == Attendance::State::here && waits(g);
+        const Item* const item = about(*f, w);
+        std::string what = "in " + function(function_of(f->call)), more;
+        if (item && item->kind == Kind::collective) {
+          if (it_waits && item->context)
+            if (const Item* const other = collective_on(*g, item->context)) {
+              if (compare(a, *item, *b, *other)) continue;
+              if (!circular(int(m), w)) continue;  // in the same call, both wait for somebody else
+            }
+          what = "in " + function(item->function) + " on " + communicator(*item);
+        } else if (item && item->kind == Kind::send) {
+          what = "in " + function(function_of(f->call)) + " until its message" + arguments(*item) + " is received";
+          if (g) more = lost(*g, int(m), *item).empty() ? "" : ", and receives nothing of it";
+        } else if (item && item->kind != Kind::none) {
+          what = "in " + function(function_of(f->call)) + " for a message" + arguments(*item);
+          more = lost(*f, w, *item);
+        }
+        auto& [waiting, missing] = reasons[{what, state(*b) + more}];
+        waiting.insert(a.rank);
+        missing.insert(b->rank);
+      }
+    }
+    for (const auto& [reason, who] : reasons) {
+      const auto& [waiting, missing] = who;
+      say(ranks({waiting.begin(), waiting.end()}) + (waiting.size() == 1 ? " waits " : " wait ") + reason.first + "; " +
+          ranks({missing.begin(), missing.end()}) + (missing.size() == 1 ? " " : ", each, ") + reason.second);
+    }
+  }
+
+  int sole(int m) const {
+    const Attendance* const a = member(m);
+    const Found* const f = a && a->state == Attendance::State::here ? foremost(*a) : nullptr;
+    return waits(f) && f->what.awaited == 1 ? f->what.awaited_member[0] : -1;
+  }
+  bool circular(int m, int w) const { return sole(m) == w && sole(w) == m; }
+
+  // Ranks of which each waits for the next alone.
+  void find_circles() {
+    std::set<int> seen;
+    for (int start = 0; start < int(all_.size()); ++start) {
+      std::vector<int> path;
+      int m = start;
+      while (m >= 0 && std::ranges::find(path, m) == path.end()) path.push_back(m), m = sole(m);
+      if (m < 0 || m != start || path.size() < 2 || seen.contains(start)) continue;
+      std::vector<int> who;
+      for (const int p : path) seen.insert(p), who.push_back(member(p)->rank);
+      say("deadlock: " + ranks(who) + " wait for each other");
+    }
+  }
+
+  const std::vector<Attendance>& all_;
+  const std::uint64_t now_;
+  const char* (*const name_)(unsigned);
+  std::vector<std::string> lines_;
+  std::set<std::string> said_;
+};
+
+}  // namespace
+
+std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned)) {
+  return Reporter(all, now, name).lines();
+}
+
+}  // namespace nearfield::roll

@@ -1,0 +1,30 @@
+// What a roll call says: a line for each group of processes in the same state, and what seems to be wrong.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/roll/post.hpp"
+
+namespace nearfield::roll {
+
+// A thread of a process as it was found.
+struct Found {
+  std::uint64_t call = 0;  // Post::call
+  double unchanged = 0;    // seconds since when it has been that, at least
+  bool told = false;       // what is waited for is known:
+  Told what{};
+};
+
+// A process.
+struct Attendance {
+  enum class State : std::uint8_t { here, left, dead };
+  int rank = 0;  // in MPI_COMM_WORLD
+  long process = 0;
+  State state = State::here;
+  std::vector<Found> threads;  // that have called MPI
+};
+
+// `now`: CLOCK_MONOTONIC, ns. `name`: of a function.
+std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned));
+
+}  // namespace nearfield::roll

@@ -1,0 +1,178 @@
+#include "engine/roll/roll.hpp"
+
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "engine/base/log.hpp"
+#include "engine/roll/sites.hpp"
+#include "engine/waiting/wait.hpp"
+
+namespace nearfield::roll {
+namespace {
+
+constexpr std::uint64_t second = 1'000'000'000;
+constexpr std::uint64_t fresh = second / 2;  // what a suspended body has told lately
+
+}  // namespace
+
+Roll::Roll(reach::ProcessHeader& own, std::span<reach::Peer* const> members, double stall, Language language)
+    : own_(own),
+      members_(members.begin(), members.end()),
+      stall_(stall),
+      language_(language),
+      watched_(members.size() * posts) {}
+
+int Roll::member_of(const reach::Peer* peer) const {
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    if (members_[m] == peer) return int(m);
+  return -1;
+}
+
+void Roll::body_waits(const Awaited& awaited) {
+  const std::lock_guard lock(mutex_);
+  of_bodies_ = awaited;
+  bodies_told_ = waiting::nanoseconds();
+}
+
+void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
+  if (waiting::own_thread) return;
+  const std::uint64_t now = waiting::nanoseconds(), begun = now - elapsed;
+  Board& first = header(0).board;
+  const bool by_time = stall_ > 0 && double(elapsed) >= stall_ / 2 * double(second);
+  Told told;
+  Post* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
+  if (!post) return;
+  told.since = begun;
+  told.in_host = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const Awaited& whom = !awaited.count && bodies_told_ + fresh > now ? of_bodies_ : awaited;
+    told.awaited = whom.count;
+    std::memcpy(told.awaited_member, whom.member, sizeof told.awaited_member);
+  }
+  post->tell(told);
+  if (!by_time) return;
+  watch(now);
+  if (double(elapsed) < stall_ * double(second)) return;
+  std::uint64_t last = first.called.load(std::memory_order_relaxed);
+  if (last >= begun || !first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  char why[64];
+  std::snprintf(why, sizeof why, "a wait has lasted %.0f s", double(elapsed) * 1e-9);
+  call(why);
+}
+
+// Since when the others have been in what they are in.
+void Roll::watch(std::uint64_t now) {
+  const std::lock_guard lock(mutex_);
+  for (std::size_t m = 0; m < members_.size(); ++m)
+    for (unsigned p = 0; p < posts; ++p) {
+      const std::uint64_t seen = header(int(m)).board.post[p].call.load(std::memory_order_relaxed);
+      Watched& w = watched_[m * posts + p];
+      if (w.call != seen || !w.since) w = {seen, now};
+    }
+}
+
+std::vector<Attendance> Roll::attendance(std::uint64_t now) {
+  watch(now);
+  std::vector<Attendance> all(members_.size());
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    Attendance& a = all[m];
+    const reach::Peer* const peer = members_[m];
+    const Board& board = header(int(m)).board;
+    a.rank = board.rank.load(std::memory_order_relaxed) - 1;
+    a.process = peer ? peer->pid : getpid();
+    if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
+    else if (header(int(m)).left.load(std::memory_order_acquire)) a.state = Attendance::State::left;
+    for (unsigned p = 0; p < posts; ++p) {
+      Found f;
+      f.call = board.post[p].call.load(std::memory_order_relaxed);
+      if (!f.call) continue;
+      const std::lock_guard lock(mutex_);
+      const Watched& w = watched_[m * posts + p];
+      f.unchanged = w.call == f.call ? double(now - w.since) * 1e-9 : 0;
+      f.told = inside(f.call) && board.post[p].read(f.what, f.call);
+      a.threads.push_back(f);
+    }
+  }
+  return all;
+}
+
+void Roll::call(const char* why) try {
+  const std::uint64_t now = waiting::nanoseconds();
+  const std::vector<Attendance> all = attendance(now);
+  const int me = own_.board.rank.load(std::memory_order_relaxed) - 1;
+  log_line(LogLevel::error, "roll call of %zu ranks on this node, by rank %d: %s", all.size(), me, why);
+  for (const std::string& line : report(all, now, language_.name)) log_line(LogLevel::error, "%s", line.c_str());
+  for (const std::string& line : source_lines(all)) log_line(LogLevel::error, "%s", line.c_str());
+} catch (const std::bad_alloc&) {
+  log_line(LogLevel::error, "roll call: out of memory");
+}
+
+// ---------------------------------------------------------------- by a signal
+
+namespace {
+
+sem_t asked_for;
+void ask(int) {
+  const int before = errno;
+  sem_post(&asked_for);
+  errno = before;
+}
+
+int signal_named(const std::string& text) {
+  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  if (name == "USR1") return SIGUSR1;
+  if (name == "USR2") return SIGUSR2;
+  if (name == "QUIT") return SIGQUIT;
+  if (name == "WINCH") return SIGWINCH;
+  const int n = std::atoi(name.c_str());
+  return n > 0 && n < NSIG && n != SIGKILL && n != SIGSTOP ? n : 0;
+}
+
+}  // namespace
+
+Result<void> Roll::listen(const std::string& signal) {
+  const int number = signal_named(signal);
+  if (!number) return Error{"it names no signal: USR1, USR2, QUIT, WINCH or a number"};
+  struct sigaction present {};
+  if (sigaction(number, nullptr, &present)) return Error{std::strerror(errno)};
+  if ((present.sa_flags & SA_SIGINFO) || present.sa_handler != SIG_DFL)
+    return Error{"the program uses that signal itself"};
+  sem_init(&asked_for, 0, 0);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
+  try {
+    std::thread([this] {
+      for (;;) {
+        while (sem_wait(&asked_for)) {
+        }
+        const std::uint64_t begun = waiting::nanoseconds();
+        Board& first = header(0).board;
+        // Launchers pass a signal on to all ranks: one of them is enough.
+        std::uint64_t last = first.called.load(std::memory_order_relaxed);
+        if (last + 2 * second > begun || !first.called.compare_exchange_strong(last, begun, std::memory_order_relaxed))
+          continue;
+        first.asked.store(begun, std::memory_order_relaxed);
+        for (int i = 0; i < 5; ++i) usleep(50'000), watch(waiting::nanoseconds());
+        call("asked by a signal");
+      }
+    }).detach();
+  } catch (const std::system_error& error) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return Error{error.what()};
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  struct sigaction ours {};
+  ours.sa_handler = ask;
+  ours.sa_flags = SA_RESTART;
+  sigaction(number, &ours, nullptr);
+  return {};
+}
+
+}  // namespace nearfield::roll

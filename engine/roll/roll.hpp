@@ -1,0 +1,74 @@
+// The roll call: where all processes of the node are, and what seems to keep them.
+//
+//   a wait             tells what it waits for, and for whom, at its inspections (waits)
+//   one that lasts     takes Board::called and prints one report for all (report.hpp); waits that had begun by then
+//                      are in it, and print nothing
+//   a signal           does the same at once, from a thread of its own, whatever the rank is in (listen)
+//
+// Nobody can tell since when another one is outside of MPI, since a call that returns looks at no clock: whoever waits
+// watches the others from half of that time on.
+#pragma once
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "engine/base/result.hpp"
+#include "engine/reach/peers.hpp"
+#include "engine/roll/report.hpp"
+
+namespace nearfield::roll {
+
+// Members that somebody waits for.
+struct Awaited {
+  std::uint16_t count = 0;
+  std::int16_t member[most_awaited] = {};
+  void add(int m) {
+    if (count < most_awaited) member[count] = std::int16_t(m);
+    ++count;
+  }
+};
+
+class Roll {
+ public:
+  // What the engine cannot know of calls.
+  struct Language {
+    const char* (*name)(unsigned function);
+    // This thread's post, nullptr: it has none. Fills in what its call waits for; `fully`: with names and places.
+    Post* (*tell)(Told& told, bool fully);
+  };
+  // `members`: the node's processes, nullptr for ourselves. `stall`: seconds, 0: never by itself.
+  Roll(reach::ProcessHeader& own, std::span<reach::Peer* const> members, double stall, Language language);
+  Roll(const Roll&) = delete;
+
+  // At each inspection of a wait: `elapsed` ns after it has begun, for whom.
+  void waits(std::uint64_t elapsed, const Awaited& awaited);
+  // A body that is suspended waits for those.
+  void body_waits(const Awaited& awaited);
+  int member_of(const reach::Peer* peer) const;
+  // Prints it.
+  void call(const char* why);
+  // From now on that signal calls the roll, unless the program uses it. By its name ("USR1") or number.
+  Result<void> listen(const std::string& signal);
+
+ private:
+  reach::ProcessHeader& header(int m) const {
+    return members_[std::size_t(m)] ? *reinterpret_cast<reach::ProcessHeader*>(members_[std::size_t(m)]->segment.base())
+                                    : own_;
+  }
+  void watch(std::uint64_t now);
+  std::vector<Attendance> attendance(std::uint64_t now);
+
+  reach::ProcessHeader& own_;
+  const std::vector<reach::Peer*> members_;
+  const double stall_;
+  const Language language_;
+  struct Watched {
+    std::uint64_t call = 0, since = 0;
+  };
+  std::mutex mutex_;  // of what follows
+  std::vector<Watched> watched_;
+  Awaited of_bodies_;
+  std::uint64_t bodies_told_ = 0;
+};
+
+}  // namespace nearfield::roll

@@ -1,0 +1,368 @@
+#include "mpi/shim/calls/called.hpp"
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "engine/roll/roll.hpp"
+#include "engine/roll/sites.hpp"
+#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/calls/script.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/handles/requests.hpp"
+#include "mpi/shim/messages/point.hpp"
+
+namespace nearfield::mpi::calls {
+
+constinit thread_local const Call* innermost = nullptr;
+constinit thread_local std::atomic<std::uint64_t>* word = nullptr;
+
+namespace {
+
+thread_local roll::Post* post = nullptr;
+thread_local std::atomic<std::uint64_t> unseen{0};  // the word of a thread that has no post
+std::atomic<bool> rolling{false};
+
+// ---------------------------------------------------------------- what arguments mean
+
+// Types of arguments apart, where hosts have one type for several.
+namespace tag {
+struct Comm;
+struct Datatype;
+struct Request;
+struct Other;
+}  // namespace tag
+
+enum class Sort : std::uint8_t { other, from, into, number, type, comm, request };
+template <class T>
+constexpr Sort sort = std::is_integral_v<T> ? Sort::number : Sort::other;
+template <>
+constexpr Sort sort<const void*> = Sort::from;
+template <>
+constexpr Sort sort<void*> = Sort::into;
+template <>
+constexpr Sort sort<tag::Datatype> = Sort::type;
+template <>
+constexpr Sort sort<tag::Comm> = Sort::comm;
+template <>
+constexpr Sort sort<tag::Request*> = Sort::request;
+
+// Where in a function's arguments is what; -1: it has no such thing.
+struct Meaning {
+  roll::Kind kind = roll::Kind::none;
+  std::int8_t comm = -1, type = -1, peer = -1, tag = -1, root = -1, buffer = -1;
+  std::int8_t receive_type = -1, receive_peer = -1, receive_tag = -1;  // of a send and receive in one
+  std::int8_t requests = -1;                                           // completes those, as many as argument 0 says
+  bool one_request = false;
+};
+
+constexpr bool scatters(const char* name) {
+  const char* const begins[] = {"Scatter", "Iscatter"};
+  for (const char* begin : begins) {
+    const char* at = name;
+    while (*begin && *begin == *at) ++begin, ++at;
+    if (!*begin && (*at != 'v')) return true;
+  }
+  return false;
+}
+
+template <class... Types>
+constexpr Meaning meaning_of(const char* name, int (*)(Types...)) {
+  constexpr int n = sizeof...(Types);
+  const Sort sorts[n + 1] = {sort<Types>..., Sort::other};
+  Meaning m;
+  if (n > 0 && sorts[0] == Sort::request) {
+    m.requests = 0, m.one_request = true;
+    return m;
+  }
+  if (n > 1 && sorts[0] == Sort::number && sorts[1] == Sort::request) {
+    m.requests = 1;
+    return m;
+  }
+  int second_type = -1;
+  for (int i = 0; i < n && m.comm < 0; ++i) {
+    if (sorts[i] == Sort::comm) m.comm = std::int8_t(i);
+    if (sorts[i] == Sort::type && m.type >= 0 && second_type < 0) second_type = i;
+    if (sorts[i] == Sort::type && m.type < 0) m.type = std::int8_t(i);
+    if ((sorts[i] == Sort::from || sorts[i] == Sort::into) && m.buffer < 0) m.buffer = std::int8_t(i);
+  }
+  if (m.comm < 0) return m;
+  int numbers = 0;  // right before the communicator
+  while (m.comm - numbers > 0 && sorts[m.comm - numbers - 1] == Sort::number) ++numbers;
+  if (numbers == 2 && second_type >= 0) {  // Sendrecv
+    m.kind = roll::Kind::send;
+    m.peer = std::int8_t(m.type + 1), m.tag = std::int8_t(m.type + 2);
+    m.receive_type = std::int8_t(second_type);
+    m.receive_peer = std::int8_t(m.comm - 2), m.receive_tag = std::int8_t(m.comm - 1);
+  } else if (numbers == 4 && m.type >= 0) {  // Sendrecv_replace
+    m.kind = roll::Kind::send;
+    m.peer = std::int8_t(m.comm - 4), m.tag = std::int8_t(m.comm - 3);
+    m.receive_type = m.type;
+    m.receive_peer = std::int8_t(m.comm - 2), m.receive_tag = std::int8_t(m.comm - 1);
+  } else if (numbers == 2) {
+    m.kind = m.type < 0 ? roll::Kind::probe : sorts[m.buffer] == Sort::from ? roll::Kind::send : roll::Kind::receive;
+    if (name[0] == 'P' && name[1] == 'r' && name[2] == 'e') m.kind = roll::Kind::receive;  // Precv_init
+    m.peer = std::int8_t(m.comm - 2), m.tag = std::int8_t(m.comm - 1);
+  } else {
+    m.kind = roll::Kind::collective;
+    if (numbers == 1) m.root = std::int8_t(m.comm - 1);
+    // What a rank gives is equal on all ranks, where it is one count; of a scatter, what it gets.
+    if (scatters(name) && second_type >= 0) {
+      m.type = std::int8_t(second_type);
+      m.buffer = std::int8_t(second_type - 2);
+    }
+    if (m.type < 1 || sorts[m.type - 1] != Sort::number) m.type = -1;
+  }
+  return m;
+}
+
+#define MPI_Comm tag::Comm
+#define MPI_Datatype tag::Datatype
+#define MPI_Request tag::Request
+#define MPI_Op tag::Other
+#define MPI_Info tag::Other
+#define MPI_Group tag::Other
+#define MPI_Errhandler tag::Other
+#define MPI_Win tag::Other
+#define MPI_Message tag::Other
+constexpr Meaning meanings[] = {
+    {},
+#define FUNCTION(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
+#define OF_HANDLES(result, name, types) {},
+#include "mpi/each_function.def"
+    {},
+#define F(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
+#define L(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
+#include "mpi/shim/signatures.def"
+#undef F
+#undef L
+};
+#undef MPI_Comm
+#undef MPI_Datatype
+#undef MPI_Request
+#undef MPI_Op
+#undef MPI_Info
+#undef MPI_Group
+#undef MPI_Errhandler
+#undef MPI_Win
+#undef MPI_Message
+static_assert(std::size(meanings) == std::size_t(Function::count));
+
+constexpr const char* names[] = {
+    "MPI",
+#define NAME(name) "MPI_" #name,
+#include "mpi/each_function.def"
+    "MPI",
+#define F(name, types) "MPI_" #name,
+#define L(name, types) "MPI_" #name "_c",
+#include "mpi/shim/signatures.def"
+#undef F
+#undef L
+};
+static_assert(std::size(names) == std::size_t(Function::count));
+
+const Meaning& meaning(const Call& call) { return meanings[std::size_t(call.function)]; }
+
+template <class Handle>
+Handle handle(const Call& call, int at) {
+  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(call.argument[at]);
+  else return Handle(call.argument[at]);
+}
+
+// ---------------------------------------------------------------- what a call waits for
+
+// The communicator as far as this thread has met it: the host is not asked about one that may be wrong.
+const Communicator* known(MPI_Comm comm) {
+  for (const CachedCommunicator& cached : communicator_cache)
+    if (cached.comm == comm && cached.state && cached.epoch == communicator_epoch.load(std::memory_order_acquire))
+      return cached.state;
+  return nullptr;
+}
+
+void set_communicator(roll::Item& item, MPI_Comm comm, bool named) {
+  const Communicator* const c = known(comm);
+  if (c) item.context = c->context, item.size = c->size;
+  if (comm == host.world) std::strcpy(item.communicator, "MPI_COMM_WORLD");
+  else if (comm == host.self) std::strcpy(item.communicator, "MPI_COMM_SELF");
+  else if (named && c) {
+    char text[MPI_MAX_OBJECT_NAME + 1] = {};
+    int length = 0;
+    if (host.Comm_get_name(comm, text, &length) == MPI_SUCCESS)
+      std::snprintf(item.communicator, sizeof item.communicator, "%s", text);
+  }
+}
+
+void set_partner(roll::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint64_t tag) {
+  item.peer = wildcard_source(int(peer));
+  item.tag = wildcard_tag(int(tag));
+  if (item.peer == messages::any) item.peer = item.member = roll::Item::any;
+  if (item.tag == messages::any) item.tag = roll::Item::any;
+  const Communicator* const c = known(comm);
+  if (c && item.peer >= 0 && std::size_t(item.peer) < c->members.size())
+    item.member = c->members[std::size_t(item.peer)];
+  if (c && c->side.load(std::memory_order_relaxed) == Side::unknown && comm == host.world) item.member = item.peer;
+}
+
+// `sized`: the arguments are known to be good.
+roll::Item describe(const Call& call, bool sized, bool named, bool receiving = false) {
+  const Meaning& m = meaning(call);
+  roll::Item item;
+  item.function = std::uint16_t(call.function);
+  item.kind = receiving ? roll::Kind::receive : m.kind;
+  if (m.comm < 0) return item;
+  const auto comm = handle<MPI_Comm>(call, m.comm);
+  set_communicator(item, comm, named);
+  const int peer = receiving ? m.receive_peer : m.peer, tag = receiving ? m.receive_tag : m.tag,
+            type = receiving ? m.receive_type : m.type;
+  if (peer >= 0) set_partner(item, comm, call.argument[peer], call.argument[tag]);
+  if (m.root >= 0) item.root = int(call.argument[m.root]);
+  const bool in_place = m.buffer >= 0 && handle<const void*>(call, m.buffer) == MPI_IN_PLACE && m.type != 3;
+  if (sized && type >= 1 && !in_place) {
+    MPI_Count size = 0;
+    const auto of = handle<MPI_Datatype>(call, type);
+    if (of != host.type_null && host.Type_size_x(of, &size) == MPI_SUCCESS)
+      item.bytes = std::uint64_t(size) * call.argument[type - 1];
+  }
+  return item;
+}
+
+roll::Item describe(const messages::Request& request, MPI_Comm comm, bool named) {
+  roll::Item item;
+  item.kind = request.is_send ? roll::Kind::send : roll::Kind::receive;
+  item.function = std::uint16_t(request.is_send ? Function::Isend : Function::Irecv);
+  set_communicator(item, comm, named);
+  item.context = request.envelope.context;
+  item.member = request.member < 0 ? roll::Item::any : int(request.member);
+  item.tag = request.envelope.tag == messages::any ? roll::Item::any : request.envelope.tag;
+  item.bytes = request.data.bytes;
+  return item;
+}
+
+void add(roll::Told& told, const roll::Item& item) {
+  if (told.items < roll::most_items) told.item[told.items++] = item;
+  ++told.pending;
+}
+
+void describe_requests(roll::Told& told, const Call& call, bool named) {
+  const Meaning& m = meaning(call);
+  const auto* const requests = handle<const MPI_Request*>(call, m.requests);
+  const int count = m.one_request ? 1 : int(call.argument[0]);
+  for (int i = 0; requests && i < count; ++i) {
+    if (!is_own(requests[i])) continue;
+    const UserRequest& user = *own(requests[i]);
+    if (!user.active || user.common) continue;
+    if (!user.activity) {
+      if (!user.request.complete()) add(told, describe(user.request, user.comm, named));
+    } else if (!user.activity->finished()) {
+      roll::Item item = user.activity->told;
+      set_communicator(item, user.comm, named);
+      add(told, item);
+    }
+  }
+}
+
+// The end of what is too long says more.
+template <std::size_t room>
+void put(char (&into)[room], const std::string& text) {
+  const bool all = text.size() < room;
+  std::snprintf(into, room, "%s%s", all ? "" : "...", text.c_str() + (all ? 0 : text.size() - (room - 4)));
+}
+
+roll::Post* tell(roll::Told& told, bool fully) {
+  const Call* const call = innermost;
+  if (!call || !post) return nullptr;
+  told.call = post->call.load(std::memory_order_relaxed);
+  const Meaning& m = meaning(*call);
+  if (m.requests >= 0) {
+    describe_requests(told, *call, fully);
+  } else {
+    add(told, describe(*call, true, fully));
+    if (m.receive_type >= 0) add(told, describe(*call, true, fully, true));
+  }
+  if (the_messenger)
+    if (const auto lost = the_messenger->oldest_unexpected()) {
+      told.lost = 1;
+      told.lost_member = lost->member;
+      told.lost_tag = lost->envelope.tag;
+      told.lost_context = lost->envelope.context;
+    }
+  if (fully) {
+    const Call* outermost = call;
+    while (outermost->outer) outermost = outermost->outer;
+    put(told.site, roll::site_of(outermost->site));
+    put(told.script, script_line());
+  }
+  return post;
+}
+
+// A post of the process's, until the thread ends.
+class Place {
+ public:
+  void take() {
+    static std::atomic<unsigned> taken{0};
+    taken_ = &taken;
+    unsigned before = taken.load(std::memory_order_relaxed);
+    do {
+      number_ = unsigned(std::countr_one(before));
+      if (number_ >= roll::posts) return;
+    } while (!taken.compare_exchange_weak(before, before | 1u << number_, std::memory_order_relaxed));
+    post = &node_ever()->header().board.post[number_];
+    word = &post->call;
+  }
+  ~Place() {
+    if (!post) return;
+    word = &unseen;
+    std::exchange(post, nullptr)->call.store(0, std::memory_order_relaxed);
+    taken_->fetch_and(~(1u << number_), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<unsigned>* taken_ = nullptr;
+  unsigned number_ = 0;
+};
+
+}  // namespace
+
+void take_post() {
+  word = &unseen;
+  if (!rolling.load(std::memory_order_acquire)) return;  // pairs with begin_roll
+  thread_local Place place;
+  place.take();
+}
+
+roll::Item item_of_call() { return innermost ? describe(*innermost, false, false) : roll::Item{}; }
+
+void note_host() {
+  if (!post || !innermost) return;
+  roll::Told told;
+  told.call = post->call.load(std::memory_order_relaxed);
+  told.in_host = 1;
+  if (meaning(*innermost).comm >= 0) add(told, describe(*innermost, false, false));
+  post->tell(told);
+}
+
+// What blocks in the host calls others there, which tell of themselves.
+void go_on(std::uint64_t call) {
+  word->store(call, std::memory_order_relaxed);
+  if (innermost->function > Function::blocking_ones) note_host();
+}
+
+const char* name(unsigned function) {
+  return function < std::size(names) ? names[function] : "an MPI function that is not known here";
+}
+
+void begin_roll(team::Team* base) {
+  team::Node& node = *node_ever();
+  int rank = 0;
+  host.Comm_rank(host.world, &rank);
+  node.header().board.rank.store(rank + 1, std::memory_order_relaxed);
+  std::vector<reach::Peer*> alone(1);
+  const std::span<reach::Peer* const> members = base ? base->peers() : std::span<reach::Peer* const>(alone);
+  node.roll = new roll::Roll(node.header(), members, node.settings().stall_seconds, {name, tell});
+  rolling.store(true, std::memory_order_release);  // pairs with take_post
+  const Call* const call = innermost;              // MPI_Init
+  take_post();
+  if (call) word->store(roll::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
+}
+
+}  // namespace nearfield::mpi::calls
