@@ -34,9 +34,9 @@ def write_page(path: Path, title: str, body: Iterable[str], style: str = "") -> 
     """Writes the page to `path`; `title` is text, `body` HTML, `style` what its own parts need beside STYLE."""
     head = (
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-        f"<title>{html.escape(title)}</title><style>{STYLE}{style}</style>"
+        f"<title>{html.escape(title)}</title><style>{STYLE}{style}</style><body>"
     )
-    path.write_text(head + "\n".join(body) + "\n")
+    path.write_text(head + "\n".join(body) + "</body></html>\n")
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)) -> str:
@@ -44,7 +44,8 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], words: Collectio
 
     def line(cells: Sequence[str], kind: str) -> str:
         marks = (" class=words" if n in words else "" for n in range(len(cells)))
-        return "<tr>" + "".join(f"<{kind}{mark}>{cell}" for cell, mark in zip(cells, marks, strict=True))
+        found = (f"<{kind}{mark}>{cell}</{kind}>" for cell, mark in zip(cells, marks, strict=True))
+        return f"<tr>{''.join(found)}</tr>"
 
     lines = [line(titles, "th"), *(line(cells, "td") for cells in rows)]
     return f"<div class=scroll><table>{''.join(lines)}</table></div>"
