@@ -50,9 +50,9 @@ constexpr Sort sort<tag::Request*> = Sort::request;
 // Where in a function's arguments is what; -1: it has no such thing.
 struct Meaning {
   roll::Kind kind = roll::Kind::none;
-  std::int8_t comm = -1, type = -1, peer = -1, tag = -1, root = -1, buffer = -1;
-  std::int8_t receive_type = -1, receive_peer = -1, receive_tag = -1;  // of a send and receive in one
-  std::int8_t requests = -1;                                           // completes those, as many as argument 0 says
+  std::int16_t comm = -1, type = -1, peer = -1, tag = -1, root = -1, buffer = -1;
+  std::int16_t receive_type = -1, receive_peer = -1, receive_tag = -1;  // of a send and receive in one
+  std::int16_t requests = -1;                                           // completes those, as many as argument 0 says
   bool one_request = false;
 };
 
@@ -81,35 +81,35 @@ constexpr Meaning meaning_of(const char* name, int (*)(Types...)) {
   }
   int second_type = -1;
   for (int i = 0; i < n && m.comm < 0; ++i) {
-    if (sorts[i] == Sort::comm) m.comm = std::int8_t(i);
+    if (sorts[i] == Sort::comm) m.comm = std::int16_t(i);
     if (sorts[i] == Sort::type && m.type >= 0 && second_type < 0) second_type = i;
-    if (sorts[i] == Sort::type && m.type < 0) m.type = std::int8_t(i);
-    if ((sorts[i] == Sort::from || sorts[i] == Sort::into) && m.buffer < 0) m.buffer = std::int8_t(i);
+    if (sorts[i] == Sort::type && m.type < 0) m.type = std::int16_t(i);
+    if ((sorts[i] == Sort::from || sorts[i] == Sort::into) && m.buffer < 0) m.buffer = std::int16_t(i);
   }
   if (m.comm < 0) return m;
   int numbers = 0;  // right before the communicator
   while (m.comm - numbers > 0 && sorts[m.comm - numbers - 1] == Sort::number) ++numbers;
   if (numbers == 2 && second_type >= 0) {  // Sendrecv
     m.kind = roll::Kind::send;
-    m.peer = std::int8_t(m.type + 1), m.tag = std::int8_t(m.type + 2);
-    m.receive_type = std::int8_t(second_type);
-    m.receive_peer = std::int8_t(m.comm - 2), m.receive_tag = std::int8_t(m.comm - 1);
+    m.peer = std::int16_t(m.type + 1), m.tag = std::int16_t(m.type + 2);
+    m.receive_type = std::int16_t(second_type);
+    m.receive_peer = std::int16_t(m.comm - 2), m.receive_tag = std::int16_t(m.comm - 1);
   } else if (numbers == 4 && m.type >= 0) {  // Sendrecv_replace
     m.kind = roll::Kind::send;
-    m.peer = std::int8_t(m.comm - 4), m.tag = std::int8_t(m.comm - 3);
+    m.peer = std::int16_t(m.comm - 4), m.tag = std::int16_t(m.comm - 3);
     m.receive_type = m.type;
-    m.receive_peer = std::int8_t(m.comm - 2), m.receive_tag = std::int8_t(m.comm - 1);
+    m.receive_peer = std::int16_t(m.comm - 2), m.receive_tag = std::int16_t(m.comm - 1);
   } else if (numbers == 2) {
     m.kind = m.type < 0 ? roll::Kind::probe : sorts[m.buffer] == Sort::from ? roll::Kind::send : roll::Kind::receive;
     if (name[0] == 'P' && name[1] == 'r' && name[2] == 'e') m.kind = roll::Kind::receive;  // Precv_init
-    m.peer = std::int8_t(m.comm - 2), m.tag = std::int8_t(m.comm - 1);
+    m.peer = std::int16_t(m.comm - 2), m.tag = std::int16_t(m.comm - 1);
   } else {
     m.kind = roll::Kind::collective;
-    if (numbers == 1) m.root = std::int8_t(m.comm - 1);
+    if (numbers == 1) m.root = std::int16_t(m.comm - 1);
     // What a rank gives is equal on all ranks, where it is one count; of a scatter, what it gets.
     if (scatters(name) && second_type >= 0) {
-      m.type = std::int8_t(second_type);
-      m.buffer = std::int8_t(second_type - 2);
+      m.type = std::int16_t(second_type);
+      m.buffer = std::int16_t(second_type - 2);
     }
     if (m.type < 1 || sorts[m.type - 1] != Sort::number) m.type = -1;
   }
