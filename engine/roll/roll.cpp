@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t fresh = second / 2;  // what a suspended body has told lately
+constexpr double pauses = 10;                // that long ago, in stalls, the last report was
 
 }  // namespace
 
@@ -60,7 +61,9 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
   watch(now);
   if (double(elapsed) < stall_ * double(second)) return;
   std::uint64_t last = first.called.load(std::memory_order_relaxed);
-  if (last >= begun || !first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
+  // Programs that wait for long all the time are told so now and then.
+  if (last >= begun || (last && double(now - last) < stall_ * pauses * double(second))) return;
+  if (!first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   char why[64];
   std::snprintf(why, sizeof why, "a wait has lasted %.0f s", double(elapsed) * 1e-9);
   call(why);
