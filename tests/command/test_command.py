@@ -190,7 +190,7 @@ def test_bench_measures_windows(
             assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
             assert {(row["window"], row["target"]) for row in found} == {(window, target)}
         name = f"{op}, window {window}, target {target}"
-        assert f"\n{name}, 2 ranks" in shown and f">{name}<td>" in report.read_text()
+        assert f"\n{name}, 2 ranks" in shown and f">{name}</td>" in report.read_text()
         assert name in plot.read_text()
 
 
