@@ -1,9 +1,9 @@
 #include "engine/roll/roll.hpp"
 
-#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -120,10 +120,11 @@ void Roll::call(const char* why) try {
 
 namespace {
 
-sem_t asked_for;
+Atomic<std::uint32_t> asked_for;  // a futex word, which glibc 2.28 has as well: how often the signal came
 void ask(int) {
   const int before = errno;
-  sem_post(&asked_for);
+  asked_for.fetch_add(1, std::memory_order_release);  // pairs with the acquire in the thread of listen()
+  waiting::futex_wake(asked_for);
   errno = before;
 }
 
@@ -146,15 +147,16 @@ Result<void> Roll::listen(const std::string& signal) {
   if (sigaction(number, nullptr, &present)) return Error{std::strerror(errno)};
   if ((present.sa_flags & SA_SIGINFO) || present.sa_handler != SIG_DFL)
     return Error{"the program uses that signal itself"};
-  sem_init(&asked_for, 0, 0);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
   try {
     std::thread([this] {
-      for (;;) {
-        while (sem_wait(&asked_for)) {
-        }
+      for (std::uint32_t answered = 0;;) {
+        std::uint32_t asked;
+        while ((asked = asked_for.load(std::memory_order_acquire)) == answered)
+          waiting::futex_wait(asked_for, answered, 3600 * second);
+        answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
         Board& first = header(0).board;
         // Launchers pass a signal on to all ranks: one of them is enough.

@@ -122,7 +122,8 @@ def test_there_may_be_many_windows(host: str) -> None:
 
 @pytest.mark.parametrize("host", ALL)
 def test_windows_leave_nothing_behind(host: str) -> None:
-    good(host, 2, "lifetimes.c", "repeated", "2000" if host == "impi" else "200")
+    # Enough of them that 2 MiB more, where the kernel joins pages of the heap to a huge one, are no leak.
+    good(host, 2, "lifetimes.c", "repeated", "2000")
 
 
 @pytest.mark.parametrize("host", ALL)
