@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "engine/memory/collapsing.hpp"
 #include "heap/limits.hpp"
 
 namespace nearfield::heap {
@@ -140,10 +141,12 @@ void Blocks::make_huge(std::size_t begin, std::size_t end) {
     if ((statistics_.huge_extents - given_back_) * extent >= eager_limit()) return;
     if (!asked && end - begin >= sure && !plenty(end - begin)) return;
     asked = true;
-    huge_[e] = 1;
     // Collapsing needs a page that is there.
-    if (advise(base_ + from, page, MADV_POPULATE_WRITE) == 0 &&
-        advise(base_ + e * extent, extent, MADV_COLLAPSE) == 0) {
+    const bool there = advise(base_ + from, page, MADV_POPULATE_WRITE) == 0;
+    const auto collapsed = there ? memory::collapse(base_ + e * extent, extent) : memory::Collapsed::no;
+    if (collapsed == memory::Collapsed::not_now) return;
+    huge_[e] = 1;
+    if (collapsed == memory::Collapsed::yes) {
       ++statistics_.huge_extents;
     } else if (errno == EINVAL && statistics_.huge_extents == 0) {
       no_huge_ = true;  // a kernel before 6.1, or huge pages switched off

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <new>
 
-#include "engine/memory/madvise.hpp"
+#include "engine/memory/collapsing.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -19,7 +19,7 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 void make_huge(std::byte* at, std::size_t bytes) {
   for (std::size_t done = 0; done + huge_page <= bytes; done += huge_page) {
     at[done] = std::byte{0};  // collapsing needs a page that is mapped
-    madvise(at + done, huge_page, MADV_COLLAPSE);
+    if (collapse(at + done, huge_page) == Collapsed::not_now) return;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
 #include "engine/memory/arena.hpp"
+#include "engine/memory/collapsing.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "tests/engine/child.hpp"
@@ -320,6 +321,39 @@ TEST_F(FakeRoot, CachesAndPackagesAreSharedWhereAllOurCpusAreInThem) {
   EXPECT_EQ(shared_package(cpus, root_), 0);
   cpus.allowed.bits.set(64);
   EXPECT_EQ(shared_package(cpus, root_), -1);
+}
+
+// Of calls that follow each other for ten seconds: the share of the time that they took, and whether one was refused.
+struct Collapsing {
+  double share;
+  bool refused;
+};
+Collapsing collapse_for_ten_seconds(std::uint64_t each) {
+  Allowance allowance;
+  const std::uint64_t start = 77, end = start + 10'000'000'000;
+  std::uint64_t now = start, spent = 0;
+  bool refused = false;
+  while (now < end) {
+    if (!allowance.permits(now)) {
+      refused = true;
+      now += 100'000;
+      continue;
+    }
+    allowance.charge(now, now + each);
+    now += each;
+    spent += each;
+  }
+  return {double(spent) / double(now - start), refused};
+}
+
+TEST(Allowance, LetsQuickCallsBe) { EXPECT_FALSE(collapse_for_ten_seconds(250'000).refused); }
+TEST(Allowance, LeavesSlowCallsAShareOfTheTime) {
+  for (const std::uint64_t each : {4'000'000, 20'000'000, 84'000'000}) {
+    const Collapsing seen = collapse_for_ten_seconds(each);
+    EXPECT_TRUE(seen.refused);
+    EXPECT_LT(seen.share, 0.065) << each;  // a share, what is free at once, and what is expected of each
+    EXPECT_GT(seen.share, 0.03) << each;
+  }
 }
 
 TEST(CpuSet, IsWrittenAsAList) {

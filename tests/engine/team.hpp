@@ -76,7 +76,7 @@ inline int run_processes(int size, int seconds,
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     children.push_back(fork_child([&] {
-      alarm(unsigned(seconds * patience));
+      fail_after(unsigned(seconds * patience));
       PageBootstrap bootstrap(*page, rank, size);
       auto node = team::Node::create(settings);
       if (!node) throw std::runtime_error(node.error().text);
