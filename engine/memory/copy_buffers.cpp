@@ -1,12 +1,11 @@
 #include "engine/memory/copy_buffers.hpp"
 
-#include <sched.h>
-
 #include <bit>
 #include <exception>
 #include <utility>
 
 #include "engine/base/log.hpp"
+#include "engine/base/yield.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory {
@@ -25,7 +24,7 @@ constexpr std::uint64_t mask(std::size_t first, std::size_t count) {
 struct CopyBuffers::Lock {
   explicit Lock(CopyBuffers& buffers) noexcept : locked(buffers.locked_) {
     for (int i = 0; locked.test_and_set(std::memory_order_acquire);)  // pairs with the destructor
-      if (++i % 64 == 0) sched_yield();
+      if (++i % 64 == 0) yield();
   }
   ~Lock() { locked.clear(std::memory_order_release); }  // pairs with the constructor
   Lock(const Lock&) = delete;

@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "engine/base/yield.hpp"
 #include "engine/messages/own_thread.hpp"
 #include "engine/waiting/wait.hpp"
 
@@ -150,7 +151,7 @@ void Helper::run() {
     if (++vain <= how.awake) {
       if (needed && !attended) {
         for (unsigned i = 0; i < how.pauses; ++i) processor::pause();
-        if (how.yields) sched_yield();
+        if (how.yields) yield();
         continue;
       }
       vain = how.awake + 1;

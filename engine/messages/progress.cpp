@@ -249,12 +249,13 @@ struct Messenger::SleepHost : waiting::Waiter {
   FunctionRef<bool(int)> awaited;
   FunctionRef<void()> also;
   const char* doing;
+  bool moved_since = false;  // by looks at what we wait for
 
   std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
   bool turn() {
     const bool moved = others.turn();
     if (also) also();
-    return moved;
+    return std::exchange(moved_since, false) || moved;
   }
   Atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
   void before_sleep() { static_cast<void>(messenger.begin_nap()); }
@@ -276,12 +277,14 @@ struct Messenger::SleepHost : waiting::Waiter {
 void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
                            const char* doing) {
   const auto& policy = node_.policy();
+  SleepHost host(*this, awaited, also, doing);
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   auto flag = [&] {
     for (int i = 0; i < 64; ++i) {
       const bool moved = poll();
       if (done()) return true;
       if (!moved) break;
+      host.moved_since = true;
     }
     return false;
   };
@@ -289,7 +292,6 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
     if (flag()) return;
     if (!policy.crowded) processor::pause();
   }
-  SleepHost host(*this, awaited, also, doing);
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
   waiting::wait_slowly(ours, flag, host);

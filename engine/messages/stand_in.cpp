@@ -1,7 +1,6 @@
 #include "engine/messages/stand_in.hpp"
 
-#include <sched.h>
-
+#include "engine/base/yield.hpp"
 #include "engine/messages/helper.hpp"
 #include "engine/messages/own_thread.hpp"
 #include "engine/waiting/wait.hpp"
@@ -29,7 +28,7 @@ void StandIn::run() {
       else if (did == Did::nothing_to_do && runner.busy()) did = Did::waits;
       if (did == Did::nothing_to_do) break;
       if (did == Did::moved) idle = 0;
-      else if (idle < yields) sched_yield();
+      else if (idle < yields) yield();
       else waiting::futex_wait(word, rung, idle < until_long_naps ? short_nap : long_nap);
     }
     waiting::futex_wait(word, rung, between_rings);

@@ -1,9 +1,9 @@
 #include "engine/track/tracks.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include "engine/base/yield.hpp"
 
 namespace nearfield::team {
 namespace {
@@ -173,7 +173,7 @@ void Tracks::finish() {
   };
   // Without the host: this may be inside one of its calls.
   while (under_way()) {
-    if (!node.progress.poll()) sched_yield();
+    if (!node.progress.poll()) yield();
   }
 }
 

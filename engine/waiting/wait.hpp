@@ -21,13 +21,13 @@
 // store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
 // progresses the host MPI and looks for dead peers.
 #pragma once
-#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
+#include "engine/base/yield.hpp"
 #include "engine/processor/processor.h"
 #include "engine/waiting/progress.hpp"
 
@@ -35,6 +35,10 @@ namespace nearfield::waiting {
 
 // Nanoseconds that a rank sleeps at most while others may need it for something else.
 inline constexpr std::uint64_t short_nap = 100'000;
+// The same where they ring as a rule, after nothing has moved for so long: a part of that time.
+inline constexpr std::uint64_t nap_in_vain(std::uint64_t idle) {
+  return std::clamp<std::uint64_t>(idle / 64, short_nap, 2'000'000);
+}
 // Between two looks for dead peers and stalls: what a program that hangs may do without noticing.
 inline constexpr std::uint64_t between_inspections = 50'000'000;
 
@@ -117,7 +121,7 @@ template <class Flag, class AnyWaiter>
   }
   for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
     // With a CPU of its own a rank that the host needs waits as the host does.
-    if (policy.crowded || !eager || (i & 15) == 15) sched_yield();
+    if (policy.crowded || !eager || (i & 15) == 15) yield();
     if (flag()) return;
     if (eager || (i & 15) == 15) {
       waiter.turn();
@@ -133,7 +137,7 @@ template <class Flag, class AnyWaiter>
   // Whoever ends a wait for everybody does so by a read-modify-write, which is a fence: no wake is missed. (A short
   // sleep also programs a timer, which is a trap to the hypervisor on virtual machines.)
   const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
-  std::uint64_t nap = first_nap;
+  std::uint64_t nap = first_nap, moved_last = nanoseconds();
   for (;;) {
     const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);
     waiter.before_sleep();
@@ -141,14 +145,17 @@ template <class Flag, class AnyWaiter>
     bool moved = waiter.others.poll();  // the last look before the sleep
     bool there = flag();
     if (!moved && !there) {
-      const bool look_often = waiter.eager() || waiter.others.busy();
-      futex_wait(waiter.bell(), rung, std::min({nap, waiter.longest_nap(), look_often ? short_nap : nap}));
+      const std::uint64_t for_others = waiter.eager()         ? short_nap
+                                       : waiter.others.busy() ? nap_in_vain(nanoseconds() - moved_last)
+                                                              : nap;
+      futex_wait(waiter.bell(), rung, std::min({nap, waiter.longest_nap(), for_others}));
     }
     waiter.others.asleep_on(nullptr);
     waiter.after_sleep();
     if (there || flag()) return;
     moved |= waiter.turn();
     nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
+    if (moved) moved_last = nanoseconds();
     if (flag()) return;
     inspect();
   }

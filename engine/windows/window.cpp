@@ -2,11 +2,12 @@
 #include "engine/windows/window.hpp"
 
 #include <linux/membarrier.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
+
+#include "engine/base/yield.hpp"
 
 namespace nearfield::windows {
 namespace {
@@ -27,7 +28,7 @@ bool register_for_barriers() {
 
 void barrier_on_all_processors() {
   // Whoever has registered lacks at most the kernel's memory for it, for a moment.
-  while (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) sched_yield();
+  while (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) yield();
 }
 
 Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)

@@ -26,6 +26,7 @@
 #include "engine/base/outcome.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/preload/objects.hpp"
+#include "mpi/preload/yielding.hpp"
 
 #define NAME(name)                                                               \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
@@ -209,6 +210,7 @@ Function* attach_shim(const char* abi, void* host) {
   const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host)) return nullptr;
   last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
+  serve_yields(reinterpret_cast<bool (*)()>(loaders_dlsym()(shim, "nearfield_shim_give_way")));
   variant = abi;
   return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
 }

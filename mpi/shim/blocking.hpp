@@ -11,7 +11,8 @@ namespace nearfield::mpi {
 // Around one call.
 class HostCall {
  public:
-  explicit HostCall(HostCalls& calls) : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0) {
+  explicit HostCall(HostCalls& calls)
+      : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0), stand_in_(calls.moves_data) {
     went_to_host = true;
   }
   ~HostCall() {

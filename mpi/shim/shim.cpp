@@ -94,6 +94,7 @@ void finish_messages() {
 }
 
 bool lent_at_the_end = false;
+std::optional<InHost> in_host_at_the_end;
 
 // Those of messages that are called most end what they throw by themselves.
 template <auto function>
@@ -154,6 +155,7 @@ void end_of_program() {
   finish_messages();
   finalize_node();
   lent_at_the_end = StandIn::lend();  // the host waits for the others, who may still need what we have sent
+  in_host_at_the_end.emplace(false);
 }
 
 int Init(int* argc, char*** argv) {
@@ -174,6 +176,7 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
 
 int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
   if (!host.Session_init) return MPI_ERR_UNSUPPORTED_OPERATION;
+  enter_session();
   int code;
   {
     const HostCall blocks(host_calls("MPI_Session_init"));
@@ -191,6 +194,7 @@ int Finalize() {
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
+  in_host_at_the_end.reset();
   if (lent_at_the_end) StandIn::take_back();
   if (the_stand_in) the_stand_in->dismiss();
   keep_message_counts();
@@ -257,6 +261,8 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
   void* const function = nearfield::mpi::serving(name);
   return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(name, function) : function;
 }
+// What serves sched_yield; whether it has waited.
+__attribute__((visibility("default"))) bool nearfield_shim_give_way() { return nearfield::mpi::give_way(); }
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
   return nearfield::mpi::last_algorithm;
 }

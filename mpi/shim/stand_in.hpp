@@ -6,6 +6,7 @@
 #include "engine/messages/helper.hpp"
 #include "engine/messages/stand_in.hpp"
 #include "mpi/shim/calls/called.hpp"
+#include "mpi/shim/giving_way.hpp"
 
 namespace nearfield::mpi {
 
@@ -23,7 +24,7 @@ bool look_for_crossings();  // whether the host has been asked for anything, and
 
 class StandIn {
  public:
-  StandIn() : lent_(lend()) { calls::note_host(); }
+  explicit StandIn(bool moves_data = true) : lent_(lend()), in_host_(moves_data) { calls::note_host(); }
   ~StandIn() {
     if (lent_) take_back();
   }
@@ -38,7 +39,8 @@ class StandIn {
   static void take_back() { the_stand_in->take_back(); }
 
  private:
-  bool lent_;
+  const bool lent_;
+  const InHost in_host_;
 };
 
 }  // namespace nearfield::mpi

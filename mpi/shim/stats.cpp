@@ -28,6 +28,8 @@ std::mutex entering;
 void enter_locked(HostCalls& calls, const char* name) {
   if (calls.name) return;
   calls.name = name;
+  calls.moves_data = std::strstr(name, "read") || std::strstr(name, "write") || std::strstr(name, "_recv") ||
+                     std::strstr(name, "_send");
   calls.next = first_calls;
   first_calls = &calls;
 }

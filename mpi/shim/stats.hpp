@@ -35,6 +35,7 @@ extern constinit thread_local bool went_to_host;
 // Calls of a function that the host serves always.
 struct HostCalls {
   const char* name = nullptr;
+  bool moves_data = true;
   std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
   HostCalls* next = nullptr;
 };

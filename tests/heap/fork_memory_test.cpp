@@ -22,6 +22,16 @@ void allocate_something() {
   std::free(p);
 }
 
+// Goes on as an ordinary program does, up to 4 s; whether `condition` came to hold.
+template <class Condition>
+bool in_time(Condition condition) {
+  for (int i = 0; i < 200 && !condition(); ++i) {
+    usleep(20'000);
+    allocate_something();
+  }
+  return condition();
+}
+
 // The file of the current region, which a fork closes; a descriptor of the test's own tells what is in it.
 class RegionFile {
  public:
@@ -77,11 +87,7 @@ TEST(ForkMemory, IsNotHeldTwiceWhereNobodyWaits) {
   close(ended[0]);
   signal(SIGCHLD, SIG_DFL);
   std::memset(filled.at, 2, filled.bytes);
-  for (int i = 0; i < 200 && filled.occupied() > before + 20 * mib; ++i) {  // an ordinary program's calls
-    usleep(20'000);
-    allocate_something();
-  }
-  EXPECT_LT(filled.occupied(), before + 20 * mib);
+  EXPECT_TRUE(in_time([&] { return filled.occupied() < before + 20 * mib; })) << filled.occupied() - before;
   std::free(filled.at);
   EXPECT_LT(filled.file.bytes(), before - 190 * mib);
 }
@@ -92,11 +98,7 @@ TEST(ForkMemory, PagesFirstTouchedAfterTheForkAreHeldOnce) {
   RegionFile file;
   ASSERT_TRUE(child_succeeds([] { return true; }));
   std::memset(p, 3, bytes);
-  for (int i = 0; i < 100 && file.bytes() > 8 * mib; ++i) {
-    usleep(20'000);
-    allocate_something();
-  }
-  EXPECT_LT(file.bytes(), 8 * mib);
+  EXPECT_TRUE(in_time([&] { return file.bytes() < 8 * mib; })) << file.bytes();
   EXPECT_EQ(p[bytes - 1], 3);
   std::free(p);
 }

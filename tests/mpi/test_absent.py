@@ -43,3 +43,12 @@ def test_all_ranks_take_part_where_nobody_knows_places(host: str) -> None:
 def test_spawned_processes_may_lack_nearfield(host: str) -> None:
     job = launch(host, 1, [compile_c(host, "spawns.c")], timeout=30)
     assert not job.timed_out and "good" in job.stdout, job.text
+
+
+@pytest.mark.parametrize("first", ["world", "self"])
+def test_ranks_are_not_missed_where_sessions_have_begun_before(first: str) -> None:
+    job = launch("mpich", 3, [compile_c("mpich", "sessions_first.c"), first], env={"NEARFIELD_STATS": "1"}, timeout=30)
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text
+    assert "without Nearfield" not in job.stderr, job.stderr
+    served = next(line for line in job.stderr.splitlines() if line.split()[:1] == ["allreduce"])
+    assert served.split()[4] == "0", job.stderr

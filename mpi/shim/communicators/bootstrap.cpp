@@ -1,7 +1,6 @@
 #include "mpi/shim/communicators/bootstrap.hpp"
 
-#include <sched.h>
-
+#include "engine/base/yield.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 
 namespace nearfield::mpi {
@@ -22,12 +21,16 @@ std::uint32_t HostBootstrap::all_and(std::uint32_t bits) {
 
 void HostBootstrap::idle() {
   if (team::Node* const node = node_ever()) node->progress.turn();
-  sched_yield();
+  yield();
 }
 
 struct HostBootstrap::Joining : HostWaiter {
   explicit Joining(MPI_Comm comm) : comm(comm) {}
+  // A few bytes: after a while, who has a CPU of its own sleeps between its looks as well.
+  bool eager() const { return !late; }
+  std::uint64_t longest_nap() const { return 2'000'000; }
   void inspect(std::uint64_t elapsed) {
+    late = true;
     int rank = 0, size = 0;
     host.Comm_rank(comm, &rank);
     host.Comm_size(comm, &size);
@@ -47,7 +50,7 @@ struct HostBootstrap::Joining : HostWaiter {
              size, limit * 1e-9);
   }
   MPI_Comm comm;
-  bool reported = false;
+  bool late = false, reported = false;
 };
 
 bool HostBootstrap::finish(MPI_Request& request) {

@@ -381,6 +381,10 @@ void enter_host_init() {
   if (phase.compare_exchange_strong(expected, Phase::starting)) announce_presence();
 }
 
+void enter_session() {
+  if (phase.load(std::memory_order_acquire) == Phase::before) announce_before_session();
+}
+
 void leave_host_init() {
   auto expected = Phase::starting;
   phase.compare_exchange_strong(expected, Phase::before);

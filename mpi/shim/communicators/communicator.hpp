@@ -202,6 +202,7 @@ inline void note_host_request() {
 team::Node* node();
 team::Node* node_ever();  // also after MPI_Finalize
 void enter_host_init();
+void enter_session();  // before the host's MPI_Session_init
 void leave_host_init();
 // After MPI is up; complains and aborts on settings that cannot be honoured. Only where all ranks are known to call it
 // together can messages be carried.

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -59,7 +60,8 @@ Job find_job() {
 
 Job job;
 std::optional<team::Presence> presence;
-bool announced = false;  // our name, where the launcher tells enough of the job
+bool announced = false;   // our name, where the launcher tells enough of the job
+bool met_by_init = true;  // the host's MPI_Init waits until all have announced themselves
 
 // Whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {
@@ -140,6 +142,9 @@ std::vector<std::string> find_absentees() {
 
 // Without memory the rank would wait for others who stay out, since it is not there for them: it is asked for twice.
 void announce_presence() {
+  static std::mutex beginning;  // sessions of several threads
+  const std::lock_guard lock(beginning);
+  if (presence) return;
   for (int attempt = 0; attempt < 2; ++attempt) try {
       job = find_job();
       presence.emplace(job.identity, job.rank);
@@ -149,8 +154,13 @@ void announce_presence() {
     }
 }
 
+void announce_before_session() {
+  announce_presence();
+  met_by_init = false;
+}
+
 bool ranks_are_absent(int rank, int size) {
-  if (size == 1 || !announced || job.rank != rank || !on_one_node(size)) return false;
+  if (size == 1 || !announced || !met_by_init || job.rank != rank || !on_one_node(size)) return false;
   const std::vector<int> absent = presence->absentees(size);
   if (absent.empty()) return false;
   // For those who could not come to the same answer, since their environment lacks something: they end the job.

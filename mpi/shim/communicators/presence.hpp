@@ -14,8 +14,11 @@
 
 namespace nearfield::mpi {
 
-// Before the host's MPI_Init.
+// Before the host's MPI_Init, or the first session before that.
 void announce_presence();
+// A session begins before MPI_Init, which then may not synchronise, since the host is up already: this rank cannot tell
+// who is absent from who has not come that far.
+void announce_before_session();
 // After it: whether some rank of a job on one node is certainly not going to take part; says so once.
 bool ranks_are_absent(int rank, int size);
 // In the first collective call, after a wait of so many nanoseconds: ends the job if ranks run without Nearfield.

@@ -2,8 +2,8 @@
 // are wrong go to the host, which raises the error that the program expects. Whose a message is follows from its
 // communicator alone, so that sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
 #pragma once
-#include <sched.h>
 
+#include "engine/base/yield.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/requests.hpp"
@@ -122,7 +122,7 @@ inline void look_elsewhere() {
     l.attentive -= l.attentive != 0;
     node.progress.step_host();
   }
-  if (node.policy().crowded && l.count % 4 == 0) sched_yield();
+  if (node.policy().crowded && l.count % 4 == 0) yield();
 }
 
 }  // namespace nearfield::mpi

@@ -1,7 +1,6 @@
 // What the engine is compiled with in models, before anything else: atomics, pauses, the clocks and the futex are the
 // explorer's (explore.hpp). Nothing else of the engine differs.
 #pragma once
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,6 +78,5 @@ inline void pause() { testing::pause_process(); }
 inline std::uint64_t ticks() { return 1; }
 }  // namespace nearfield::processor
 
-#define sched_yield() ::nearfield::testing::pause_process()
 #define clock_gettime(clock, time) ::nearfield::testing::read_clock(clock, time)
 #define syscall(...) ::nearfield::testing::system_call(__VA_ARGS__)

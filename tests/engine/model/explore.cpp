@@ -603,6 +603,10 @@ int read_clock(clockid_t clock, timespec* time) {
 long system_call(long number, std::initializer_list<long> arguments) {
   long argument[6] = {};
   std::ranges::copy(arguments, argument);
+  if (number == SYS_sched_yield) {
+    pause_process();
+    return 0;
+  }
   if (number == SYS_membarrier) {
     if (in_fiber() && argument[0] == MEMBARRIER_CMD_GLOBAL_EXPEDITED) explorer->fence_all();
     return 0;
