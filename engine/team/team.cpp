@@ -50,7 +50,6 @@ void Team::close(std::unique_ptr<Team> team) {
 void Team::orphan() {
   const std::lock_guard lock(node_.runner.mutex());  // bodies ask it, by any thread
   abandoned = nullptr;
-  orphaned_ = true;
 }
 
 bool Team::revoked() const {

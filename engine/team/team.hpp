@@ -103,9 +103,10 @@ class Team {
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;
-  // Whoever made it has gone; operations that are planned stay. Nobody is asked any more.
+  // Whoever made it has gone; operations that are under way or planned stay. Nobody is asked any more.
   void orphan();
-  bool orphaned() const { return orphaned_; }
+  // Who needs it: whoever made it, and each operation that is under way or planned. The last one closes it.
+  std::atomic<int> users{1};
   // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something.
   void inspect(const Track& track, bool (*lacking)(void*, int), void* context);
 
@@ -124,9 +125,8 @@ class Team {
   std::byte* annex_ = nullptr;
   std::uint32_t ways_ = 0;
   std::vector<MemberWords*> member_;
-  std::vector<std::byte*> base_;  // segment of each member
-  std::vector<Peer*> peer_;       // nullptr for ourselves
-  bool orphaned_ = false;
+  std::vector<std::byte*> base_;         // segment of each member
+  std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<Track> track_;

@@ -1,6 +1,8 @@
 // While it lives, errors of calls on a communicator come back to us: what the host is asked may be refused. Errors that
 // another thread makes meanwhile come back to it as well.
 #pragma once
+#include <mutex>
+
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -22,6 +24,18 @@ class ErrorsReturned {
   MPI_Comm comm_;
   MPI_Errhandler before_{};
   bool changed_;
+};
+
+// For questions that move nothing: where errors are raised that belong to no communicator, by host and standard. One
+// thread at a time, or one would put back what another has set.
+class Asking {
+ public:
+  Asking() : lock_(mutex), world_(host.world), self_(host.self) {}
+
+ private:
+  static inline std::mutex mutex;
+  const std::lock_guard<std::mutex> lock_;
+  const ErrorsReturned world_, self_;
 };
 
 }  // namespace nearfield::mpi

@@ -18,7 +18,7 @@ using Layout = std::shared_ptr<const TypeLayout>;
 bool is_committed(MPI_Datatype type, const TypeLayout& layout) {
   if (layout.committed.load(std::memory_order_relaxed)) [[likely]]
     return true;
-  const ErrorsReturned errors(host.self);
+  const Asking asking;
   const char unread = 0;
   const bool committed = host.Send(&unread, 1, type, MPI_PROC_NULL, 0, host.self) == MPI_SUCCESS;
   if (committed) layout.committed.store(true, std::memory_order_relaxed);
@@ -184,7 +184,7 @@ Outcome combine(Collective collective, const char* function, const Work& work, M
   return combine_slowly(collective, function, work.from, work.to, work.op, work.gets, comm, start);
 }
 
-// Types may be freed before the next start.
+// Types and operators may be freed before the next start.
 class Repeated final : public Activity {
  public:
   Repeated(Collective collective, const char* function, const Work& work)
@@ -196,6 +196,7 @@ class Repeated final : public Activity {
       if (!kept->good()) throw std::bad_alloc();
       side->type = kept->type();
     }
+    if (work.kind == Work::combine) op_.emplace(work.op);
     if (work.from.type == work.to.type) work_.from.type = work_.to.type;  // the same layout, and not packed
   }
   int begin() override {
@@ -213,6 +214,7 @@ class Repeated final : public Activity {
   const char* const function_;
   Work work_;
   std::optional<Committed> types_[2];
+  std::optional<InUse<Operator>> op_;
 };
 
 // Whether it can be done.

@@ -120,6 +120,7 @@ struct Part {
     if (elements < 0) return false;
     count = std::size_t(elements);
     if (count == 0) return true;
+    if (address == MPI_IN_PLACE) return false;
     TypedData typed(address, elements, type);
     if (!typed.good) return false;
     data = typed.data;

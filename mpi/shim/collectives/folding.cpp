@@ -18,7 +18,7 @@ bool host_combines(MPI_Op op, MPI_Datatype type, const std::shared_ptr<const Typ
     bool good = false;
   } last;
   if (last.good && last.op == op && last.type == type && last.layout == layout) return true;
-  const ErrorsReturned world(host.world), self(host.self);
+  const Asking asking;
   std::max_align_t unread[2] = {};
   last.good = host.Reduce_local(&unread[0], &unread[1], 0, type, op) == MPI_SUCCESS;
   last.op = op;

@@ -5,7 +5,7 @@
 //   issued   by the call, as the next one of the communicator
 //   planned  by the call, which meets the other members: it gets a track of its own; issued to that by each start
 //
-// Planned operations outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
+// Operations outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
 #include "engine/choosing/overlapping.hpp"
 
 #include "mpi/shim/collectives/across.hpp"
@@ -30,7 +30,9 @@ int break_off(team::Team& team, const char* function) try {
 class Issued : public Activity {
  public:
   Issued(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending, std::unique_ptr<Kept> kept)
-      : team_(team), function_(function), kept_(std::move(kept)), pending_(std::move(pending)) {}
+      : team_(team), function_(function), kept_(std::move(kept)), pending_(std::move(pending)) {
+    team.users.fetch_add(1, std::memory_order_relaxed);
+  }
   // What is under way cannot be taken back, since others are in it: what it needs then stays for good.
   ~Issued() override {
     if (!under_way()) return;
@@ -91,6 +93,9 @@ class Issued : public Activity {
 class Once final : public Issued {
  public:
   using Issued::Issued;
+  ~Once() override {
+    if (!under_way()) let_go(team_);
+  }
 
  private:
   void issue(choosing::Issued& pending) override {
@@ -138,7 +143,7 @@ class Deferred final : public Activity, Founding::Deferred {
  private:
   bool gone() const { return gone_.load(std::memory_order_acquire); }  // pairs with go
   void go(team::Team* team) override {
-    if (team && pending_) try {
+    if (team) try {
         once_ = std::make_unique<Once>(*team, function_, std::move(pending_), std::move(kept_));
         code_ = once_->begin();
       } catch (const std::bad_alloc&) {
@@ -150,7 +155,7 @@ class Deferred final : public Activity, Founding::Deferred {
   const std::shared_ptr<Founding> founding_;
   Communicator& state_;  // not once it has gone
   const char* const function_;
-  std::unique_ptr<choosing::Overlapping> pending_;  // none: the host's
+  std::unique_ptr<choosing::Overlapping> pending_;
   std::unique_ptr<Kept> kept_;
   const CallOfHost host_call_;
   std::unique_ptr<Once> once_;
@@ -165,7 +170,9 @@ class AgainAndAgain final : public Issued {
                 std::unique_ptr<Kept> kept, unsigned track)
       : Issued(team, function, std::move(pending), std::move(kept)), track_(track) {}
   ~AgainAndAgain() override {
-    if (!under_way()) let_go(team_, track_);
+    if (under_way()) return;
+    team_.tracks().let_go(track_);
+    let_go(team_);
   }
 
  private:
@@ -200,13 +207,13 @@ int overlap(Communicator& c, MPI_Comm comm, const Call& call, const char* functi
   });
 }
 
-int defer(Communicator& c, MPI_Comm comm, const Call* call, const char* function, std::unique_ptr<Kept> kept,
+int defer(Communicator& c, MPI_Comm comm, const Call& call, const char* function, std::unique_ptr<Kept> kept,
           MPI_Request* request, const Call& counted, CallOfHost host_call) {
   return guarded(comm, function, [&]() -> int {
     return with_memory(c, comm, function, [&]() -> int {
-      if (call) count(counted);
-      auto pending = call ? std::make_unique<choosing::Overlapping>(*call, c.further) : nullptr;
-      if (pending) pending->keep_parts(c.size);
+      count(counted);
+      auto pending = std::make_unique<choosing::Overlapping>(call, c.further);
+      pending->keep_parts(c.size);
       auto made = std::make_unique<Deferred>(c, function, std::move(pending), std::move(kept), std::move(host_call));
       return report(comm, make_request(comm, std::move(made), false, request));
     });

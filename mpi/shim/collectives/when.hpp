@@ -92,9 +92,9 @@ std::optional<int> plan(Communicator& c, MPI_Comm comm, const collectives::Call&
                         std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted);
 
 // Makes a request for a call of a communicator that is yet to have its team: it is issued to that, or to the host by
-// `host_call` where there will be none. Without a `call`: to the host, when its turn has come.
+// `host_call` where there will be none.
 using CallOfHost = std::function<int(MPI_Request*)>;
-int defer(Communicator& c, MPI_Comm comm, const collectives::Call* call, const char* function,
+int defer(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
           std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted, CallOfHost host_call);
 
 // Begins `call`, or plans it.
@@ -110,7 +110,7 @@ int begin(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
       return when.done(MPI_SUCCESS);
     const collectives::Call& told = counted ? *counted : call;
     if (is_founding(c)) [[unlikely]]
-      return defer(c, comm, &call, function, std::move(kept), when.request, told, when.host_call);
+      return defer(c, comm, call, function, std::move(kept), when.request, told, when.host_call);
     return overlap(c, comm, call, function, std::move(kept), when.request, told);
   }
 }

@@ -94,16 +94,6 @@ int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-// Planned operations may be started when the communicator has gone.
-std::mutex closing;
-void close_unless_planned(std::unique_ptr<team::Team> team) {
-  team->tracks().finish();  // what has been issued may use the communicator's state
-  const std::lock_guard lock(closing);
-  team->orphan();
-  if (team->tracks().any_reserved()) static_cast<void>(team.release());
-  else team::Team::close(std::move(team));
-}
-
 // Called by the host when the communicator goes, by whatever way.
 int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
@@ -113,10 +103,15 @@ int forget(MPI_Comm, int, void* value, void*) {
     static_cast<void>(state.release());
     return MPI_SUCCESS;
   }
-  // The messenger lives on the world's team.
-  if (state->team && state->team.get() == base_team) state->team.release();
-  if (state->team) close_unless_planned(std::move(state->team));
+  outlive(state->comm);
   state->spread.reset();
+  if (!state->team) return MPI_SUCCESS;
+  team::Team& team = *state->team;
+  Communicator* const kept = state.release();  // by what is under way or planned
+  if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
+  team.orphan();
+  team.abandoned_context = kept;
+  let_go(team);
   return MPI_SUCCESS;
 }
 
@@ -221,10 +216,10 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
   waiting::wait_slowly(wait_policy(), done, Waiter(the_node->progress, also));
 }
 
-void let_go(team::Team& team, unsigned track) {
-  const std::lock_guard lock(closing);
-  team.tracks().let_go(track);
-  if (team.orphaned() && !team.tracks().any_reserved()) team::Team::close(std::unique_ptr<team::Team>(&team));
+void let_go(team::Team& team) {
+  if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const std::unique_ptr<Communicator> state(static_cast<Communicator*>(team.abandoned_context));
+  team::Team::close(std::move(state->team));
 }
 
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser) {

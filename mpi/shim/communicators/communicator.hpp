@@ -93,8 +93,9 @@ Communicator* communicator_slowly(MPI_Comm comm);
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
-// A planned operation of `team` has gone; with the last one goes a team whose communicator has gone before.
-void let_go(team::Team& team, unsigned track);
+// The communicator of `team` has gone, or one of its operations (Team::users): the last one takes the team with it, and
+// the communicator's state, which operations need.
+void let_go(team::Team& team);
 // Another team of the same ranks, which share a node. Collective; nullptr on all alike where they cannot have it.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // False: its ranks share a node, nothing has been made. By all ranks of it.
@@ -134,12 +135,11 @@ inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) 
 extern messages::Messenger* the_messenger;
 // The bodies of operations that may overlap others; nullptr where there is no node.
 extern team::Runner* the_runner;
+inline bool run_bodies() { return the_runner && the_runner->busy() && the_runner->poll(); }
 // Whatever of ours can be done now; whether anything moved.
 inline bool poll_ours() {
-  bool moved = the_messenger && the_messenger->poll();
-  if (the_runner && the_runner->busy()) [[unlikely]]
-    moved |= the_runner->poll();
-  return moved;
+  const bool moved = the_messenger && the_messenger->poll();
+  return run_bodies() || moved;
 }
 // Until `done()`. `awaited(member)`: whether the death of that member of the messenger ends the wait.
 void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing);

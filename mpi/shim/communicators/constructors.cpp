@@ -2,19 +2,60 @@
 // (communicator.hpp), from what all its ranks know (law 1 of docs/architecture.md). A call that fails counts for
 // nothing. MPI lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts
 // under a lock.
+#include <algorithm>
+#include <atomic>
 #include <mutex>
+#include <vector>
 
 #include "mpi/shim/blocking.hpp"
+#include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
 
+// Communicators that the program has freed while their team was being founded, which may need others that wait for
+// something else of ours. They go with a later call, since no thread of ours may call the host.
+struct Freed {
+  std::mutex mutex;
+  std::vector<MPI_Comm> all;
+  std::atomic<bool> any{false};
+};
+Freed& freed = *new Freed;  // never destroyed
+
+bool free_when_founded(MPI_Comm* comm) {
+  const Communicator* const state = *comm == host.comm_null ? nullptr : communicator_of(*comm);
+  if (!state || !is_founding(*state)) return false;
+  const std::lock_guard lock(freed.mutex);
+  freed.all.push_back(*comm);
+  freed.any.store(true, std::memory_order_relaxed);
+  *comm = host.comm_null;
+  return true;
+}
+
+void free_founded() {
+  if (!freed.any.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  std::vector<MPI_Comm> founded;
+  {
+    const std::lock_guard lock(freed.mutex);
+    std::erase_if(freed.all, [&](MPI_Comm comm) {
+      const Communicator* const state = communicator_of(comm);
+      if (state && is_founding(*state)) return false;
+      founded.push_back(comm);
+      return true;
+    });
+    freed.any.store(!freed.all.empty(), std::memory_order_relaxed);
+  }
+  for (MPI_Comm& comm : founded) host.Comm_free(&comm);
+}
+
 // Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
 // the call, and try again.
 template <class Make>
 int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
+  free_founded();
   Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
   const std::uint64_t context = state && state->context ? mix_context(state->context, state->births + 1) : 0;
   const HostCall blocks(host_calls(name));
@@ -108,6 +149,9 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
 }
 
 int Comm_free(MPI_Comm* comm) {
+  free_founded();
+  if (comm && Founding::any() && free_when_founded(comm)) [[unlikely]]
+    return MPI_SUCCESS;
   if (comm && crossings.load(std::memory_order_relaxed)) [[unlikely]]
     forget_crossings(*comm);
   const HostCall blocks(host_calls("MPI_Comm_free"));

@@ -57,6 +57,7 @@ void Founding::begin(Communicator& state) {
   try {
     std::shared_ptr<Founding> founding(new Founding(state));
     state.founding = founding;
+    under_way_.fetch_add(1, std::memory_order_relaxed);
     bool ended = false;
     {
       const std::lock_guard lock(the_runner->mutex());
@@ -114,6 +115,7 @@ void Founding::afterwards() {
     first_ = call->next;
     call->go(state_.team.get());
   }
+  under_way_.fetch_sub(1, std::memory_order_relaxed);
   settled_.store(true, std::memory_order_release);  // pairs with settled
 }
 

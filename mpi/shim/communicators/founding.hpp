@@ -37,6 +37,7 @@ class Founding final : team::Lane {
   // others are told so.
   static void begin(Communicator& state);
   ~Founding();
+  static bool any() { return under_way_.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // pairs with settle
   // False: it is settled, and the call is the caller's to make.
   bool defer(Deferred& call);
@@ -57,6 +58,7 @@ class Founding final : team::Lane {
   Communicator& state_;
   std::unique_ptr<Work> work_;
   std::atomic<bool> settled_{false};
+  static inline std::atomic<int> under_way_{0};
   std::recursive_mutex queue_lock_;  // an error handler may make further calls
   Deferred *first_ = nullptr, *last_ = nullptr;
 };

@@ -34,7 +34,7 @@ class Packed {
       inspect();
     }
     if (__builtin_mul_overflow(count_, element_, &bytes_)) error_ = -1;
-    if (dense_ && bytes_ && !buffer) error_ = -1;
+    if (bytes_ && (buffer == MPI_IN_PLACE || (dense_ && !buffer))) error_ = -1;
     if (!error_ && devices::possible() && bytes_ && (dense_ || layout_->described) && devices::is_device(user_data()))
         [[unlikely]] {
       device_ = true;

@@ -15,6 +15,7 @@ namespace {
 struct Table {
   std::mutex mutex;
   std::uint32_t chunks = 0;
+  std::size_t in_use = 0;
   UserRequest* free = nullptr;
   std::vector<UserRequest*> freed;
   std::atomic<std::uint32_t> freed_count{0};
@@ -63,6 +64,7 @@ UserRequest* new_request(MPI_Comm comm) {
     make_requests();
   UserRequest* const request = table.free;
   table.free = request->next_free;
+  ++table.in_use;
   request->comm = comm;
   request->persistent = request->active = false;
   request->in_use = true;
@@ -72,6 +74,8 @@ UserRequest* new_request(MPI_Comm comm) {
 MPI_Request common_send() {
   static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
+    const Lock lock;
+    --table.in_use;  // it belongs to nobody
     made->active = true;
     made->common = true;
     made->request.is_send = true;
@@ -88,8 +92,9 @@ void free_request(UserRequest* request) {
     if (request->active) request->activity->outcome();  // freed by the program: what has come counts all the same
     request->activity.reset();
   }
-  request->in_use = false;
   const Lock lock;
+  request->in_use = false;
+  --table.in_use;
   request->next_free = std::exchange(table.free, request);
 }
 
@@ -161,6 +166,16 @@ bool freed_are_outstanding() {
     if (request->activity ? request->activity->owed() : request->request.is_send || !request->request.posted)
       return true;
   return false;
+}
+
+void outlive(MPI_Comm comm) {
+  const Lock lock;
+  if (table.in_use == 0) return;
+  for (std::uint32_t i = 0; i < table.chunks; ++i) {
+    UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
+    for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
+      if (each->in_use && each->comm == comm) std::atomic_ref(each->comm).store(host.world, std::memory_order_relaxed);
+  }
 }
 
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from

@@ -60,6 +60,8 @@ void free_request(UserRequest* request);  // at once
 void free_later(UserRequest* request);
 void sweep_freed();
 bool freed_are_outstanding();
+// The communicator goes: errors of its requests are the world's from now on, since the handle may be used again.
+void outlive(MPI_Comm comm);
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
 void find_fortran_number();                    // Open MPI: where its glue reads a request's number
 

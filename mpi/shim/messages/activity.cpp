@@ -29,8 +29,7 @@ int Message::begin() {
   if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
   prepare();
   if (request.is_send && mode == SendMode::buffered) {
-    Communicator* const c = communicator_of(comm_);
-    const int code = c ? send_buffered(*c, envelope_, member_, data_) : MPI_ERR_COMM;
+    const int code = send_buffered(comm_, envelope_, member_, data_);
     if (code == MPI_SUCCESS) request.complete_at_once();
     return code;
   }

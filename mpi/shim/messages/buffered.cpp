@@ -33,8 +33,8 @@ void attached(std::uint64_t key, void* buffer, MPI_Count size) {
 
 }  // namespace
 
-int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data) {
-  switch (buffered.send(*the_messenger, key_of(c.comm), member, envelope, data, overhead)) {
+int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data) {
+  switch (buffered.send(*the_messenger, key_of(comm), member, envelope, data, overhead)) {
     case messages::Buffered::Sent::yes: return MPI_SUCCESS;
     case messages::Buffered::Sent::no_room: return MPI_ERR_BUFFER;
     default: return MPI_ERR_NO_MEM;

@@ -106,14 +106,13 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
 }
 
 void wait_one(UserRequest& user) {
-  if (user.complete()) return;
-  if (!user.activity) [[likely]]
-    return the_messenger->wait(user.request);
-  std::optional<team::Runner::Patience> patience;
-  if (the_runner->busy() && !wait_policy().crowded) {
-    patience.emplace(*the_runner);
-    if (user.complete()) return;
+  if (!user.activity) [[likely]] {
+    if (!user.request.complete()) the_messenger->wait(user.request);
+    return;
   }
+  std::optional<team::Runner::Patience> patience;
+  if (the_runner->busy() && !wait_policy().crowded) patience.emplace(*the_runner);
+  if (user.complete()) return;
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
 

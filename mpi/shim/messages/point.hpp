@@ -94,7 +94,8 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 }
 
 // Buffered sends (buffered.cpp). 0, or the class of the error.
-int send_buffered(Communicator& c, const messages::Envelope& envelope, int member, const layout::Data& data);
+// From the buffer of `comm`, which may have gone, or that of the process.
+int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
 void forget_buffer(MPI_Comm comm);     // the communicator goes
@@ -111,6 +112,7 @@ struct Looks {
 extern thread_local Looks looks;
 
 inline void look_elsewhere() {
+  run_bodies();  // programs may do nothing else but look
   constexpr unsigned a_while = 4096, seldom = 16;
   Looks& l = looks;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);

@@ -468,6 +468,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag) || !flag) {
     before_host_receives(c, tag);
+    poll_ours();
     return host.Iprobe(source, tag, comm, flag, status);
   }
   if (source == MPI_PROC_NULL) {
@@ -482,6 +483,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
       const int code = probe_both(false, where, *c, tag, false, found, status,
                                   [&](int* there) { return iprobe_there(*c, tag, there, status); });
       *flag = where != Found::none;
+      run_bodies();
       return code;
     }
     *flag = probe_once(*c, source, tag, false, found);
@@ -520,6 +522,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag) || !flag || !message) {
     before_host_receives(c, tag);
+    poll_ours();
     return host.Improbe(source, tag, comm, flag, message, status);
   }
   if (source == MPI_PROC_NULL) {
@@ -538,6 +541,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
       if (where == Found::near) *message = keep_matched(found.message, comm);
       if (where == Found::none) *message = host.message_null;
       *flag = where != Found::none;
+      run_bodies();
       return code;
     }
     *flag = probe_once(*c, source, tag, true, found);

@@ -15,7 +15,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
 [[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
                                             int tag) {
   const messages::Envelope envelope{c.context, c.rank, tag};
-  if (mode == SendMode::buffered) return report(c.comm, send_buffered(c, envelope, c.members[dest], data));
+  if (mode == SendMode::buffered) return report(c.comm, send_buffered(c.comm, envelope, c.members[dest], data));
   if (mode != SendMode::synchronous && the_messenger->send_at_once(c.members[dest], envelope, data)) return MPI_SUCCESS;
   messages::Request request;
   prepare_send(request, c, dest, tag, mode, data);

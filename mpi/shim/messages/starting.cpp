@@ -19,7 +19,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   }
   const int code = user.activity && user.active ? user.activity->outcome() : MPI_SUCCESS;
   set_status(status, user);
-  return code;
+  return report(user.comm, code);
 }
 
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
@@ -35,8 +35,8 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
 
 // MPICH's own, which says whether without looking further.
 int X_Request_is_complete(MPI_Request request) {
-  if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
   poll_ours();
+  if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
   return own(request)->complete();
 }
 

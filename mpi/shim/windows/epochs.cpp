@@ -101,7 +101,10 @@ int Win_wait(MPI_Win win) {
 
 int Win_test(MPI_Win win, int* flag) {
   OneSided* const state = one_sided(win);
-  if (!state || !flag) return host.Win_test(win, flag);
+  if (!state || !flag) {
+    poll_ours();
+    return host.Win_test(win, flag);
+  }
   return change(*state, "MPI_Win_test", "nothing has been posted", [&](auto& window) {
     bool done = false;
     const bool posted = window.test(done);
