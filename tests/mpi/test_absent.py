@@ -47,7 +47,9 @@ def test_spawned_processes_may_lack_nearfield(host: str) -> None:
 
 @pytest.mark.parametrize("first", ["world", "self"])
 def test_ranks_are_not_missed_where_sessions_have_begun_before(first: str) -> None:
-    job = launch("mpich", 3, [compile_c("mpich", "sessions_first.c"), first], env={"NEARFIELD_STATS": "1"}, timeout=30)
+    job = launch(
+        "mpich", 3, [compile_c("mpich", "sessions_first.c"), first], env={"NEARFIELD_STATS": "1"}, timeout=30
+    )
     assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text
     assert "without Nearfield" not in job.stderr, job.stderr
     served = next(line for line in job.stderr.splitlines() if line.split()[:1] == ["allreduce"])

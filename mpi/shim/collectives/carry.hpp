@@ -83,15 +83,15 @@ int overlapping_host(collectives::Collective collective, Reason reason, HostCall
 int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function);
 
 // This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
-inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why) {
+inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
   if (is_founding(c)) c.founding->wait();
   team::Team* const team = c.near_team();
-  if (!team) return raise(comm, function, why, MPI_ERR_NO_MEM);
+  if (!team) return raise(comm, function, why, code);
   try {
     team->break_off(why, team->track().doing());
   } catch (const team::Broken& broken) {
     team->track().leave();
-    return raise(comm, function, broken.what(), MPI_ERR_NO_MEM);
+    return raise(comm, function, broken.what(), code);
   }
 }
 

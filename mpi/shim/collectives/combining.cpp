@@ -41,7 +41,8 @@ Combining::Combining(const Communicator& c, MPI_Comm comm, Collective collective
   const bool in_place = given.send == MPI_IN_PLACE;
   right_ = !given_.error() && !result_.error() && !(in_place && !gets_ && root_ >= 0);
   bytes_ = count_ * given_.element();
-  if (bytes_ && gets_ && result_.bytes() && host_rejects_aliases && given.send == given.recv) right_ = false;
+  // All ranks judge alike what is wrong on all, also those that get nothing.
+  if (bytes_ && (gets_ || root_ < 0) && host_rejects_aliases && given.send == given.recv) right_ = false;
 }
 
 collectives::Range Combining::part(int member) const { return {ends_[member], ends_[member + 1]}; }

@@ -173,6 +173,10 @@ int rooted_blocks(const char* function, const When& when, const void* send, N se
     }
     Packed data(one, one_count, one_type, comm);
     const void* const own = offset_by(many, root * call.bytes);
+    // Hosts find that out when data moves, and the others are in the call by then.
+    if (!data.error() && !blocks.error() && data.bytes() != call.bytes && c.near_team())
+      return give_up(c, comm, function, "the root's own block is of another length than what it takes of others",
+                     MPI_ERR_TRUNCATE);
     if (data.error() || blocks.error() || data.bytes() != call.bytes ||
         aliased(gathers ? one : own, send_count, send_type, gathers ? own : one, recv_count, recv_type))
       return when.at_host(collective, Reason::argument);

@@ -40,8 +40,8 @@ bool nothing(const When&, const Communicator& c, const Call& call) {
 
 // Buffers that a host would complain about; where it does not, equal addresses mean in place.
 inline bool wrong_buffer(const void* buffer) { return !buffer || buffer == MPI_IN_PLACE; }
-inline bool wrong_buffers(const void* send, const void* recv) {
-  return !send || wrong_buffer(recv) || (host_rejects_aliases && send == recv);
+inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) {
+  return !send || (gets && wrong_buffer(recv)) || (host_rejects_aliases && send == recv);
 }
 
 // Operands and result that may lie on a device. In place they are one buffer, which is longer than the result where
@@ -122,7 +122,7 @@ int reduction(const char* function, const When& when, const void* send, void* re
   if (const auto reason = describe_reduction(call, count, type, op))
     return combine_or_refuse(c, comm, call, -1, {send, recv, count, type, op}, function, *reason, when);
   const bool in_place = send == MPI_IN_PLACE, gets = operation.gets.has(c.rank, 0);
-  if (call.bytes && (in_place ? wrong_buffer(recv) : gets ? wrong_buffers(send, recv) : !send))
+  if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
     return when.at_host(collective, Reason::argument);
   if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
   call.send = in_place ? recv : send;
@@ -173,7 +173,7 @@ int parted_reduction(const char* function, const When& when, const void* send, v
     if (const auto reason = describe_reduction(call, all, type, op))
       return combine_or_refuse(c, comm, call, -1, {send, recv, all, type, op, ends.get()}, function, *reason, when);
     const bool in_place = send == MPI_IN_PLACE, gets = counts[c.rank] > 0;
-    if (call.bytes && (in_place ? wrong_buffer(recv) : gets ? wrong_buffers(send, recv) : !send))
+    if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
       return when.at_host(collective, Reason::argument);
     if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
     call.send = in_place ? recv : send;

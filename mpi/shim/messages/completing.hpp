@@ -36,16 +36,16 @@ int finish_slowly(MPI_Request* request, MPI_Status* status);
 }
 
 // The error classes of requests that are completed one after the other. None is kept while there is no error: then
-// MPI_ERROR stays as it is in all statuses.
+// MPI_ERROR stays as it is in all statuses, but in MPI_Waitall (`all`), after which programs look at it, since hosts
+// set it there.
 class Outcomes {
  public:
-  explicit Outcomes(MPI_Status* statuses) : statuses_(statuses) {}
+  explicit Outcomes(MPI_Status* statuses, bool all = false) : statuses_(statuses), kept_(all) {}
   MPI_Status* status() const { return nth(statuses_, n_); }  // of the next
   void add(int code, MPI_Comm comm) {
     if (code != MPI_SUCCESS && !bad_) [[unlikely]]
       begin(comm);
-    if (bad_ && statuses_ != MPI_STATUSES_IGNORE) [[unlikely]]
-      statuses_[n_].MPI_ERROR = code;
+    if (kept_ && statuses_ != MPI_STATUSES_IGNORE) statuses_[n_].MPI_ERROR = code;
     ++n_;
   }
   int count() const { return n_; }
@@ -56,12 +56,13 @@ class Outcomes {
   void begin(MPI_Comm comm) {
     bad_ = true;
     comm_ = comm;
+    if (std::exchange(kept_, true)) return;
     for (int i = 0; i < n_ && statuses_ != MPI_STATUSES_IGNORE; ++i) statuses_[i].MPI_ERROR = MPI_SUCCESS;
   }
   MPI_Status* statuses_;
   MPI_Comm comm_{};
   int n_ = 0;
-  bool bad_ = false;
+  bool bad_ = false, kept_;
 };
 
 // A call that looks once: `look(code)` is true when it has completed something, or when there is nothing to complete.

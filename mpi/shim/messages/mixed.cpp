@@ -117,14 +117,14 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
     }
     for (int i = 0, k = 0, h = 0; i < count; ++i) {
       if (k < of_ours && mixed.ours()[std::size_t(k)] == i) {
-        if (bad) statuses[i].MPI_ERROR = codes[k];
+        statuses[i].MPI_ERROR = codes[k];
         ++k;
       } else if (h < mixed.host_count() && mixed.theirs()[std::size_t(h)] == i) {
-        if (bad && host_code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
+        if (host_code == MPI_SUCCESS) statuses[i].MPI_ERROR = MPI_SUCCESS;
         ++h;
       } else {
         set_empty_status(&statuses[i]);
-        if (bad) statuses[i].MPI_ERROR = MPI_SUCCESS;
+        statuses[i].MPI_ERROR = MPI_SUCCESS;
       }
     }
   }

@@ -1,4 +1,4 @@
-"""Programs that only look keep their operations going, and operations outlive their communicators."""
+"""Programs that plain hosts run, odd as they are: looks alone, communicators freed early, arguments that one rank gets wrong."""
 
 import pytest
 
@@ -25,4 +25,18 @@ def test_so_they_do_with_a_helper_thread(scenario: str) -> None:
         env={"NEARFIELD_PROGRESS": "thread"},
         timeout=60,
     )
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+
+
+# Open MPI takes equal addresses for in place.
+@pytest.mark.parametrize("host", hosts("mpich", "impi"))
+def test_ranks_that_get_nothing_judge_aliases_as_the_others(host: str) -> None:
+    job = launch(host, 3, [compile_c(host, "wrong.c"), "aliased"], timeout=60)
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+
+
+@pytest.mark.parametrize("scenario", ["unequal", "statuses"])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str, scenario: str) -> None:
+    job = launch(host, 3, [compile_c(host, "wrong.c"), scenario], timeout=60)
     assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
