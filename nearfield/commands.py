@@ -168,9 +168,11 @@ def bench(
     from nearfield.bench import parse_ranks, parse_sizes, run_bench, save
     from nearfield.model import add_predictions
     from nearfield.nodes import several_nodes
+    from nearfield.outputs import check_outputs
     from nearfield.summary import show_summary
 
     def work() -> None:
+        check_outputs((json, report, svg))
         if application:
             from nearfield import apps
 
@@ -255,8 +257,10 @@ def model(
     from nearfield import simulate as simulating
     from nearfield.bench import parse_ranks, parse_sizes
     from nearfield.job import present_job
+    from nearfield.outputs import check_outputs
 
     def work() -> None:
+        check_outputs((json, svg))
         if simulate:
             if op != "alltoall":
                 raise ValueError(f"orders of alltoall are simulated, not of {op}")
@@ -392,8 +396,10 @@ def tune(
     """
     from nearfield import tune as tuning
     from nearfield.bench import parse_ranks, parse_sizes
+    from nearfield.outputs import check_outputs
 
     def work() -> None:
+        check_outputs([out])
         counts = parse_ranks(ranks) if ranks else [max(2, len(os.sched_getaffinity(0)))]
         path = out or tuning.stored_tuning()
         cells = tuning.tune(op.split(","), counts, parse_sizes(sizes), host, seconds, path)
@@ -414,12 +420,14 @@ def report(
     from nearfield import report as pages
 
     def work() -> None:
-        page = out or run.with_suffix(".html")
         found = recording.load(run)
+        page = out or run.with_suffix(".html")
         try:
             pages.write_page(found, page)
         except OSError as error:
             raise ValueError(f"cannot write {page}: {error.strerror}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{run} is damaged: {type(error).__name__} {error}") from None
         typer.echo(f"report: {page}")
 
     _guard(work)
@@ -432,14 +440,24 @@ def demo(
 ) -> None:
     """What programs gain, when, why, and whether their results stay the same: five programs, then operations by size."""
     from nearfield.demo import run_demo
+    from nearfield.outputs import check_outputs
 
-    _guard(lambda: run_demo(out, quick))
+    def work() -> None:
+        check_outputs((out, out.with_suffix(".json")))
+        run_demo(out, quick)
+
+    _guard(work)
 
 
 def _guard(work) -> None:
     """Turns expected failures into a line and exit status 2."""
     try:
         work()
+    except OSError as error:
+        if not error.filename:
+            raise
+        typer.echo(f"nearfield: {error.filename}: {error.strerror}", err=True)
+        raise typer.Exit(2) from None
     except (NotBuilt, ValueError) as error:
         typer.echo(f"nearfield: {error}", err=True)
         raise typer.Exit(2) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
 from dataclasses import dataclass, field
@@ -62,15 +61,28 @@ def interpreter_of(path: Path) -> str | None:
         first = file.read(256).split(b"\n")[0].decode(errors="replace")
     if not first.startswith("#!"):
         return None
-    words = shlex.split(first[2:].strip(), posix=False)
+    words = first[2:].split()
     if not words:
         raise NoProgram("its first line names no interpreter")
     if Path(words[0]).name != "env":
         return words[0]
-    named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-    if not named:
+    if not (named := _behind_env(words[1:])):
         raise NoProgram("its first line names no interpreter behind env")
-    return named[0]
+    return named
+
+
+def _behind_env(words: list[str]) -> str | None:
+    """The program that env starts, behind its options and assignments."""
+    rest = iter(words)
+    for word in rest:
+        for glued in ("-S", "--split-string="):
+            if word.startswith(glued):
+                word = word.removeprefix(glued)
+        if word in ("-u", "--unset", "-C", "--chdir"):
+            next(rest, None)  # their value
+        elif word and not word.startswith("-") and "=" not in word:
+            return word
+    return None
 
 
 def through_scripts(path: Path) -> list[Path]:

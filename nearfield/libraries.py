@@ -29,11 +29,15 @@ def library_directory() -> Path:
 
 
 def preloaded(heap: str) -> list[str]:
-    """The libraries to preload; `heap` is shared or off. Raises ValueError for other words, NotBuilt."""
+    """The libraries to preload; `heap` is shared or off. Raises NotBuilt, ValueError for other words and for directories that
+    LD_PRELOAD cannot name."""
     if heap not in ("shared", "off"):
         raise ValueError(f"the heap is either shared or off, not {heap}")
     names = ["libnearfield.so", "libnearfield-heap.so"]
-    return [str(library_directory() / name) for name in (names if heap == "shared" else names[:1])]
+    directory = str(library_directory())
+    if any(character.isspace() or character == ":" for character in directory):
+        raise ValueError(f"the loader takes no LD_PRELOAD with a blank or a colon in a path: {directory}")
+    return [f"{directory}/{name}" for name in (names if heap == "shared" else names[:1])]
 
 
 def with_nearfield(env: dict[str, str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ def write_page(path: Path, title: str, body: Iterable[str], style: str = "") -> 
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>{html.escape(title)}</title><style>{STYLE}{style}</style><body>"
     )
-    path.write_text(head + "\n".join(body) + "</body></html>\n")
+    path.write_text(head + "\n".join(body) + "</body></html>\n", encoding="utf-8")
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[str]], words: Collection[int] = (0,)) -> str:

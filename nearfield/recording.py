@@ -1,12 +1,14 @@
 """What the ranks of a run have recorded (mpi/shim/recording), joined to one description that is stored as JSON.
 
-    {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank], "communicators": [...],
+    {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank],
+      "communicators": [{"id", "name", "size", "inter", "members": [rank], "remote": [rank]}],
       "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "rows_lost", "events_lost"}],
       "rows": [{"function", "kind", "site", "communicator", "bytes_from", "by", "ranks": {rank: {...}}}],
       "waited_for": [{"rank", "for", "seconds", "calls"}] or null}]}
 
 A row is what calls from one place, of one function, communicator, power of two of lengths and algorithm did on each rank:
-calls, bytes, seconds, waiting (of these), longest. `by` is an algorithm, "host", or "" for what has none.
+calls, bytes, seconds, waiting (of these), longest. `by` is an algorithm, "host", or "" for what has none. Of an
+intercommunicator each group has an entry of its own; `remote` are the ranks of the other one.
 """
 
 from __future__ import annotations
@@ -38,14 +40,15 @@ def load(path: Path) -> Record:
 
 def join(directory: Path) -> Record:
     """The description of all worlds whose ranks have written to a directory; none where nobody has."""
-    ranks = [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
+    ranks = _ranks(directory)
     resolved = _resolve(ranks)
-    return {"format": FORMAT, "worlds": [_world(found, resolved) for found in _worlds(ranks)]}
+    worlds = [_world(found, resolved) for found in _worlds(ranks)]
+    return _readable({"format": FORMAT, "worlds": worlds})
 
 
 def join_traces(directory: Path) -> Record:
     """One trace of all ranks, in the order of time from its first call on; each world's processes are apart."""
-    ranks = [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
+    ranks = _ranks(directory)
     names: list[Record] = []
     events: list[Record] = []
     for number, world in enumerate(_worlds(ranks)):
@@ -61,17 +64,48 @@ def join_traces(directory: Path) -> Record:
     return {"displayTimeUnit": "ns", "otherData": {"events_lost": lost}, "traceEvents": names + events}
 
 
+def _ranks(directory: Path) -> list[Record]:
+    return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(directory.glob("*.json"))]
+
+
+def _readable(record: Any) -> Any:
+    """The same where ranks have written bytes that are no ASCII, as surrogateescape has them: as text, as far as it is UTF-8."""
+    if isinstance(record, str):
+        if record.isascii():
+            return record
+        return record.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    if isinstance(record, list):
+        return [_readable(each) for each in record]
+    if isinstance(record, dict):
+        return {_readable(key): _readable(value) for key, value in record.items()}
+    return record
+
+
 def _worlds(ranks: list[Record]) -> list[list[Record]]:
-    """Ranks by their MPI_COMM_WORLD: those of one size that began together, each rank once."""
+    """Ranks by their MPI_COMM_WORLD: those of one size that began together, each rank once.
+
+    Ranks of one node that shared memory know their job, so none comes to another one's; parts on several nodes are put
+    together by when they began.
+    """
+    parts: dict[Any, list[Record]] = {}
+    for number, rank in enumerate(sorted(ranks, key=lambda rank: rank["began_ns"])):
+        job = (rank["node"], rank["job"]) if rank["job"] else number
+        parts.setdefault((rank["size"], job), []).append(rank)
     open_worlds: dict[int, list[Record]] = {}
     found = []
-    for rank in sorted(ranks, key=lambda rank: rank["began_ns"]):
-        world = open_worlds.get(rank["size"])
-        if world is None or any(other["rank"] == rank["rank"] for other in world):
-            world = open_worlds[rank["size"]] = []
+    for (size, _), part in parts.items():
+        world = open_worlds.get(size)
+        if world is None or any(_never_together(one, other) for one in part for other in world):
+            world = open_worlds[size] = []
             found.append(world)
-        world.append(rank)
+        world += part
     return [sorted(world, key=lambda rank: rank["rank"]) for world in found]
+
+
+def _never_together(one: Record, other: Record) -> bool:
+    """Whether two ranks, whose jobs are not known to be the same, are of different ones."""
+    same_node = one["job"] and other["job"] and one["node"] == other["node"]
+    return one["rank"] == other["rank"] or bool(same_node)
 
 
 def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
@@ -82,9 +116,17 @@ def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
     for rank in ranks:
         for each in rank["communicators"]:
             key = _communicator(each)
-            one = communicators.setdefault(key, {"id": key, "size": each["size"], "name": "", "members": []})
-            one["name"] = one["name"] or each["name"]
-            one["members"] = one["members"] or each["members"]
+            empty = {
+                "id": key,
+                "size": each["size"],
+                "name": "",
+                "inter": each["inter"],
+                "members": [],
+                "remote": [],
+            }
+            one = communicators.setdefault(key, empty)
+            for what in ("name", "members", "remote"):
+                one[what] = one[what] or each[what]
         sites = [resolved[site["object"], site["offset"]] or _place(site) for site in rank["sites"]]
         for row in rank["rows"]:
             which = row["communicator"]
@@ -150,11 +192,15 @@ def _resolve(ranks: list[Record]) -> dict[tuple[str, int], str]:
 
 
 def _lines_of(tool: str, path: str, offsets: list[int]) -> list[str]:
-    # A call ends before the address that it returns to.
-    addresses = "\n".join(f"{offset - 1:#x}" for offset in offsets)
+    addresses = "\n".join(f"{offset:#x}" for offset in offsets)
     try:
         done = subprocess.run(
-            [tool, "-C", "-f", "-e", path], input=addresses, capture_output=True, text=True, timeout=60
+            [tool, "-C", "-f", "-e", path],
+            input=addresses,
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",  # as ranks have it, for files may have any names
+            timeout=60,
         )
     except (OSError, subprocess.TimeoutExpired):
         return []
@@ -165,7 +211,9 @@ def _lines_of(tool: str, path: str, offsets: list[int]) -> list[str]:
 def _events(rank: Record) -> list[Record]:
     """What a rank has traced; none where it did not, or the file is out of reach."""
     try:
-        return json.loads(Path(rank["trace"]).read_text())["traceEvents"] if rank["trace"] else []
+        text = Path(rank["trace"]).read_text(encoding="utf-8") if rank["trace"] else '{"traceEvents": []}'
+        events = json.loads(text)["traceEvents"]
+        return _readable(events) if "\\udc" in text else events
     except (OSError, ValueError):
         return []
 
@@ -183,8 +231,9 @@ def _waited_for(ranks: list[Record], communicators: dict[str, Record]) -> list[R
     for rank in ranks:
         for event in _events(rank):
             about = event.get("args", {})
-            members = communicators.get(about.get("communicator"), {}).get("members", [])
-            if event.get("cat") == "collective" and _blocks(event["name"]):
+            on = communicators.get(about.get("communicator"), {"inter": False, "members": []})
+            members = on["remote"] if on["inter"] else on["members"]
+            if event.get("cat") == "collective" and _blocks(event["name"]) and not on["inter"]:
                 meetings[about.get("communicator"), about["number"]][rank["rank"]] = event
             elif event.get("cat") == "message" and event["name"] in ("MPI_Recv", "MPI_Probe", "MPI_Recv_c"):
                 partner = about.get("partner", -1)

@@ -3,47 +3,79 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from nearfield.outputs import check_outputs
+
 FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def run_and_report(command: list[str], env: dict[str, str], report: Path | None, trace: Path | None) -> int:
-    """Runs a command; its exit status as a shell has it. Raises OSError where it cannot be started or nothing written.
+class Reporting:
+    """What is to be made of one run."""
 
-    The files of the ranks lie beside the report meanwhile, since other nodes may not share /tmp.
-    """
-    beside = report or trace
-    with tempfile.TemporaryDirectory(
-        prefix=f".{beside.stem}-", dir=beside.resolve().parent, ignore_cleanup_errors=True
-    ) as name:
-        directory = Path(name)
-        env = env | {"NEARFIELD_RECORD": name}
-        if trace:
-            env["NEARFIELD_TRACE"] = f"{name.replace('%', '%%')}/%h.%p.trace"
-        status = _run(command, env)
-        if not any(directory.glob("*.json")):
+    def __init__(self, report: Path | None, trace: Path | None) -> None:
+        """Raises ValueError for files that cannot be written; nothing has been by then."""
+        if report and report.suffix not in (".html", ".htm"):
+            raise ValueError(f"--report writes a page, so its name ends in .html, not {report.name}")
+        self.page, self.trace = report, trace
+        self.figures = report.with_suffix(".json") if report else None
+        check_outputs((self.page, self.figures, self.trace))
+
+    def run(self, command: list[str], env: dict[str, str]) -> int:
+        """Runs a command; its exit status as a shell has it, whatever can be written then. Raises OSError where it cannot be
+        started, ValueError where nothing can be written.
+
+        The files of the ranks lie beside the report meanwhile, since other nodes may not share /tmp.
+        """
+        beside = self.page or self.trace
+        try:
+            directory = Path(tempfile.mkdtemp(prefix=f".{beside.stem}-", dir=beside.resolve().parent))
+        except OSError as error:
+            raise ValueError(f"cannot write {beside}: {error.strerror}") from None
+        env = env | {"NEARFIELD_RECORD": str(directory)}
+        if self.trace:
+            env["NEARFIELD_TRACE"] = f"{str(directory).replace('%', '%%')}/%h.%p.trace"
+        try:
+            status = _run(command, env)
+        except OSError:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        try:
+            self._write(directory)
+        except OSError as error:
             _say(
-                "no report: no process has written one, so none called MPI_Init with Nearfield under it and lived"
-                " for a second"
+                f"cannot write {error.filename or beside}: {error.strerror}; the ranks' files are kept in {directory}"
             )
-            return status
+        except (KeyError, ValueError) as error:
+            _say(f"no report: the ranks' files in {directory} are damaged: {error!r}")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+        return status
+
+    def _write(self, directory: Path) -> None:
         from nearfield import recording
         from nearfield import report as pages
 
-        if report:
+        if not any(directory.glob("*.json")):
+            _say("no report: no process has written one, so none called MPI_Init with Nearfield under it")
+            return
+        if self.page:
             run = recording.join(directory)
-            report.with_suffix(".json").write_text(json.dumps(run, indent=1) + "\n")
-            pages.write_page(run, report)
-            _say(f"report: {report}, {report.with_suffix('.json')}")
-        if trace:
-            trace.write_text(json.dumps(recording.join_traces(directory)) + "\n")
-            _say(f"trace: {trace} (ui.perfetto.dev and chrome://tracing show it)")
-        return status
+            self.figures.write_text(json.dumps(run, indent=1) + "\n")
+            pages.write_page(run, self.page)
+            _say(f"report: {self.page}, {self.figures}")
+        if self.trace:
+            trace = recording.join_traces(directory)
+            if not trace["traceEvents"]:
+                _say("no trace: ranks write theirs when they end by themselves, and none did")
+                return
+            self.trace.write_text(json.dumps(trace) + "\n")
+            _say(f"trace: {self.trace} (ui.perfetto.dev and chrome://tracing show it)")
 
 
 def _run(command: list[str], env: dict[str, str]) -> int:

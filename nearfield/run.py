@@ -70,6 +70,16 @@ def main(arguments: list[str]) -> int:
             files[option] = value
     if not rest:
         return _fail(USAGE)
+    reporting = None
+    if files:
+        from nearfield.reporting import Reporting
+
+        try:
+            reporting = Reporting(
+                *(Path(files[name]) if name in files else None for name in ("--report", "--trace"))
+            )
+        except ValueError as error:
+            return _fail(str(error))
 
     from nearfield.libraries import NotBuilt, with_nearfield
 
@@ -78,20 +88,23 @@ def main(arguments: list[str]) -> int:
         env = with_nearfield(given)
     except (NotBuilt, ValueError) as error:
         return _fail(str(error))
-    if file := env.get("NEARFIELD_LOG_FILE"):
-        env["NEARFIELD_LOG_FILE"] = os.path.abspath(file)  # programs change their directory
+    for name in ("NEARFIELD_LOG_FILE", "NEARFIELD_RECORD", "NEARFIELD_TRACE"):
+        if file := env.get(name):
+            env[name] = os.path.join(_directory(name), file)  # programs change theirs
     outcome = None
     if env.get("NEARFIELD_LOG") not in ("off", "error") and (outcome := _report_afterwards(rest, given)):
         env["NEARFIELD_OUTCOME"] = outcome
     try:
-        if files:
-            return _report(rest, env, files)
+        if reporting:
+            return reporting.run(rest, env)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
         os.execvpe(rest[0], rest, env)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if outcome:
             os.unlink(outcome)  # there is nothing to say
-        return _fail(f"cannot start {rest[0]}: {error.strerror}")
+        return _fail(
+            f"cannot start {rest[0]}: {error.strerror}" if isinstance(error, OSError) else str(error)
+        )
 
 
 def _report_afterwards(command: list[str], env: dict[str, str]) -> str | None:
@@ -132,18 +145,9 @@ def _say(lines: list[str]) -> None:
         print(f"nearfield run: {line}", file=sys.stderr, flush=True)
 
 
-def _report(command: list[str], env: dict[str, str], files: dict[str, str]) -> int:
-    from pathlib import Path
-
-    from nearfield.reporting import run_and_report
-
-    report, trace = (Path(files[name]) if name in files else None for name in ("--report", "--trace"))
-    if report and report.suffix not in (".html", ".htm"):
-        return _fail(f"--report writes a page, so its name ends in .html, not {report.name}")
-    for path in filter(None, (report, trace)):
-        if path.is_dir() or not os.access(path.resolve().parent, os.W_OK | os.X_OK):
-            return _fail(f"cannot write {path}")
-    return run_and_report(command, env, report, trace)
+def _directory(setting: str) -> str:
+    here = os.getcwd()
+    return here if setting == "NEARFIELD_RECORD" else here.replace("%", "%%")  # the others are patterns
 
 
 def _fail(text: str) -> int:

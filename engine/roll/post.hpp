@@ -24,11 +24,13 @@ enum class Kind : std::uint8_t { none, send, receive, probe, collective };
 // One thing that a call waits for.
 struct Item {
   Kind kind = Kind::none;
-  std::uint16_t function = 0;  // that has begun it
-  std::int32_t member = none;  // of the node's processes: whom it goes to or comes from
-  std::int32_t peer = none;    // the same as a rank of the communicator
-  std::int32_t tag = none, root = none;
-  std::int32_t size = 0;      // of the communicator, 0: not known
+  bool alike = true;                     // `bytes` are the same on all ranks
+  std::uint16_t function = 0;            // that has begun it
+  std::int32_t member = none;            // of the node's processes: whom it goes to or comes from
+  std::int32_t peer = none;              // the same as a rank of the communicator
+  std::int32_t tag = none, root = none;  // root: a rank, or one of the next
+  static constexpr std::int32_t itself = -1001, no_root = -1002;  // of intercommunicators
+  std::int32_t size = 0;                                          // of the communicator, 0: not known
   std::uint64_t context = 0;  // of the communicator, equal on all of its ranks, 0: not known
   std::uint64_t bytes = unknown;
   char communicator[24] = {};  // its name, "": none
@@ -51,7 +53,9 @@ struct Told {
   std::uint16_t awaited = 0;  // members that it waits for, of which most_awaited at most are told
   std::int16_t awaited_member[most_awaited] = {};
   Item item[most_items];
-  char site[128] = {};   // object+offset and symbol of the call, "": not asked for yet
+  char object[304] = {};  // that the call lies in, "": not asked for yet
+  std::uint64_t offset = 0;
+  char symbol[72] = {};
   char script[96] = {};  // of an interpreter: file and line
 };
 static_assert(std::is_trivially_copyable_v<Told>);
@@ -93,7 +97,8 @@ constexpr std::uint64_t next_call(std::uint64_t before, unsigned function) {
 // In the header of every segment.
 struct Board {
   Post post[posts];
-  std::atomic<std::int32_t> rank;  // owner: in MPI_COMM_WORLD, plus one
+  std::atomic<std::int32_t> rank;    // owner: in MPI_COMM_WORLD, plus one
+  std::atomic<std::int32_t> unseen;  // owner: threads that have called MPI and have no post
   // In the first member's: when the roll was last called (CLOCK_MONOTONIC, ns). Who would call it takes it by
   // compare-and-swap, so one calls for all.
   alignas(128) std::atomic<std::uint64_t> called;

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "engine/roll/sites.hpp"
+
 namespace nearfield::roll {
 namespace {
 
@@ -68,8 +70,11 @@ class Reporter {
   std::string partner(const Item& item) const {
     if (item.member == Item::any || (item.member == Item::none && item.peer == Item::any)) return "any rank";
     if (const Attendance* const a = member(item.member)) return "rank " + number(a->rank);
-    if (item.peer != Item::none) return "rank " + number(item.peer) + " of it";
-    return "";
+    if (item.peer == Item::none) return "";
+    return "rank " + number(item.peer) + (std::string_view(item.communicator) == "MPI_COMM_WORLD" ? "" : " of it");
+  }
+  static std::string root(const Item& item) {
+    return item.root == Item::itself ? "MPI_ROOT" : item.root == Item::no_root ? "MPI_PROC_NULL" : number(item.root);
   }
   std::string arguments(const Item& item) const {
     std::string text;
@@ -77,7 +82,7 @@ class Reporter {
     if (const std::string whom = partner(item); !whom.empty())
       text += (item.kind == Kind::send ? " to " : " from ") + whom;
     if (item.tag != Item::none) text += item.tag == Item::any ? ", any tag" : ", tag " + number(item.tag);
-    if (item.root != Item::none) text += ", root " + number(item.root);
+    if (item.root != Item::none) text += ", root " + root(item);
     if (item.context || item.size || *item.communicator) text += (text.empty() ? " on " : ", on ") + communicator(item);
     return text;
   }
@@ -109,15 +114,30 @@ class Reporter {
     return best;
   }
   static bool waits(const Found* f) { return f && inside(f->call) && f->told && !f->what.in_host; }
+  static bool awaits(const Found& f, int whom) {
+    const std::size_t told = std::min<std::size_t>(f.what.awaited, most_awaited);
+    return std::find(f.what.awaited_member, f.what.awaited_member + told, whom) != f.what.awaited_member + told;
+  }
+  // Of its threads beside one that waits: they may do what others wait for.
+  static std::string others(const Attendance& a) {
+    const auto active = std::ranges::count_if(a.threads, [](const Found& f) { return !waits(&f); });
+    std::string text;
+    if (active == 1) text = ", while another thread of it does not wait";
+    if (active > 1) text = ", while " + number(active) + " other threads of it do not wait";
+    if (a.unseen > 0) text += ", " + number(a.unseen) + (a.unseen == 1 ? " thread is" : " threads are") + " not seen";
+    return text;
+  }
   std::string state(const Attendance& a) const {
     if (a.state == Attendance::State::dead) return "has died";
     const Found* const f = foremost(a);
     if (a.state == Attendance::State::left) return "has called MPI_Finalize";
     if (!f) return "has not called MPI yet";
     if (!f->told && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
-    if (!inside(f->call)) return "is outside of MPI, last in " + function(function_of(f->call));
+    if (!inside(f->call))
+      return "is outside of MPI, last in " + function(function_of(f->call)) +
+             (a.unseen > 0 ? ", and has threads that are not seen" : "");
     if (f->what.in_host && f->told) return "is in the host's part of " + call(*f);
-    if (f->told) return "waits in " + call(*f);
+    if (f->told) return "waits in " + call(*f) + others(a);
     return "is in " + call(*f);
   }
 
@@ -132,7 +152,7 @@ class Reporter {
     for (const Attendance& a : all_) {
       const Found* const f = foremost(a);
       std::string key = state(a), where;
-      if (f && f->told && *f->what.site) where += std::string(", called at ") + f->what.site;
+      if (f && f->told && *f->what.object) where += ", called at " + site_text(f->what);
       if (f && f->told && *f->what.script) where += std::string(", ") + f->what.script;
       key += where;
       auto at = std::ranges::find(groups, key, &std::pair<std::string, Group>::first);
@@ -170,13 +190,26 @@ class Reporter {
       if (f.what.item[i].kind == Kind::collective && f.what.item[i].context == context) return &f.what.item[i];
     return nullptr;
   }
+  // Of a send and receive in one, most sends are done before their receive is.
   static const Item* about(const Found& f, int whom) {
-    for (unsigned i = 0; i < f.what.items; ++i)
-      if (f.what.item[i].member == whom || f.what.item[i].member == Item::any) return &f.what.item[i];
-    return f.what.items ? &f.what.item[0] : nullptr;
+    const Item* found = nullptr;
+    for (unsigned i = 0; i < f.what.items; ++i) {
+      const Item& item = f.what.item[i];
+      if (item.member != whom && item.member != Item::any) continue;
+      if (!found || (found->kind == Kind::send && item.kind != Kind::send && own(f, *found))) found = &item;
+    }
+    return found || !f.what.items ? found : &f.what.item[0];
+  }
+  // Whether a call waits for what it has begun itself, not for requests.
+  static bool own(const Found& f, const Item& item) { return item.function == function_of(f.call); }
+  bool fit(const Item& a, const Item& b) const {
+    return function(a.function) == function(b.function) && a.root == b.root && (a.bytes == b.bytes || !sized(a, b));
+  }
+  static bool sized(const Item& a, const Item& b) {
+    return a.alike && b.alike && a.bytes != Item::unknown && b.bytes != Item::unknown;
   }
 
-  // Two that wait in collectives of one communicator. Whether their calls differ.
+  // Two that wait for each other in collectives of one communicator. Whether their calls differ.
   bool compare(const Attendance& a, const Item& mine, const Attendance& b, const Item& theirs) {
     const bool ordered = a.rank < b.rank;
     const Attendance &low = ordered ? a : b, &high = ordered ? b : a;
@@ -189,9 +222,8 @@ class Reporter {
     };
     const std::string name = function(first.function);
     if (const std::string other = function(second.function); name != other) return each(name, other);
-    if (first.root != second.root)
-      return each(name + " with root " + number(first.root), "with root " + number(second.root));
-    if (first.bytes != second.bytes && first.bytes != Item::unknown && second.bytes != Item::unknown)
+    if (first.root != second.root) return each(name + " with root " + root(first), "with root " + root(second));
+    if (first.bytes != second.bytes && sized(first, second))
       return each(name + " of " + number(std::int64_t(first.bytes)) + " bytes",
                   "of " + number(std::int64_t(second.bytes)));
     return false;
@@ -223,8 +255,11 @@ class Reporter {
         if (item && item->kind == Kind::collective) {
           if (it_waits && item->context)
             if (const Item* const other = collective_on(*g, item->context)) {
-              if (compare(a, *item, *b, *other)) continue;
-              if (!circular(int(m), w)) continue;  // in the same call, both wait for somebody else
+              // Who waits for us has come as far as we have; others may be in a call before or behind ours.
+              const bool met = awaits(*g, int(m)) && own(*f, *item) == own(*g, *other);
+              if (met && compare(a, *item, *b, *other)) continue;
+              // In the same call, both wait for somebody else.
+              if (fit(*item, *other) && !circular(int(m), w)) continue;
             }
           what = "in " + function(item->function) + " on " + communicator(*item);
         } else if (item && item->kind == Kind::send) {
@@ -246,12 +281,30 @@ class Reporter {
     }
   }
 
+  // Whom all threads of a process wait for, and nobody else.
   int sole(int m) const {
     const Attendance* const a = member(m);
-    const Found* const f = a && a->state == Attendance::State::here ? foremost(*a) : nullptr;
-    return waits(f) && f->what.awaited == 1 ? f->what.awaited_member[0] : -1;
+    if (!a || a->state != Attendance::State::here || a->threads.empty() || a->unseen > 0) return -1;
+    const int whom = a->threads[0].what.awaited_member[0];
+    for (const Found& f : a->threads)
+      if (!waits(&f) || f.what.awaited != 1 || f.what.awaited_member[0] != whom) return -1;
+    return whom;
   }
   bool circular(int m, int w) const { return sole(m) == w && sole(w) == m; }
+
+  // Of a circle: in collectives of one communicator all of them cannot be ahead of the next one.
+  void compare_all(const std::vector<int>& path) {
+    const Item& first = foremost(*member(path[0]))->what.item[0];
+    for (const int p : path) {
+      const Found& f = *foremost(*member(p));
+      const Item& item = f.what.item[0];
+      if (!f.what.items || item.kind != Kind::collective || !own(f, item) || item.context != first.context) return;
+    }
+    for (std::size_t i = 0; i < path.size() && first.context; ++i) {
+      const Attendance &a = *member(path[i]), &b = *member(path[(i + 1) % path.size()]);
+      compare(a, foremost(a)->what.item[0], b, foremost(b)->what.item[0]);
+    }
+  }
 
   // Ranks of which each waits for the next alone.
   void find_circles() {
@@ -263,6 +316,7 @@ class Reporter {
       if (m < 0 || m != start || path.size() < 2 || seen.contains(start)) continue;
       std::vector<int> who;
       for (const int p : path) seen.insert(p), who.push_back(member(p)->rank);
+      compare_all(path);
       say("deadlock: " + ranks(who) + " wait for each other");
     }
   }

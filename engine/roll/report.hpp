@@ -22,6 +22,7 @@ struct Attendance {
   long process = 0;
   State state = State::here;
   std::vector<Found> threads;  // that have called MPI
+  int unseen = 0;              // more of them, which have no post
 };
 
 // `now`: CLOCK_MONOTONIC, ns. `name`: of a function.

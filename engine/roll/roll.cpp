@@ -47,7 +47,7 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
   const bool by_time = stall_ > 0 && double(elapsed) >= stall_ / 2 * double(second);
   Told told;
   Post* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
-  if (!post) return;
+  if (!told.call) return;
   told.since = begun;
   told.in_host = 0;
   {
@@ -56,7 +56,7 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
     told.awaited = whom.count;
     std::memcpy(told.awaited_member, whom.member, sizeof told.awaited_member);
   }
-  post->tell(told);
+  if (post) post->tell(told);
   if (!by_time) return;
   watch(now);
   if (double(elapsed) < stall_ * double(second)) return;
@@ -66,7 +66,7 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (!first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   char why[64];
   std::snprintf(why, sizeof why, "a wait has lasted %.0f s", double(elapsed) * 1e-9);
-  call(why);
+  call(why, post ? nullptr : &told);
 }
 
 // Since when the others have been in what they are in.
@@ -89,6 +89,7 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
     const Board& board = header(int(m)).board;
     a.rank = board.rank.load(std::memory_order_relaxed) - 1;
     a.process = peer ? peer->pid : getpid();
+    a.unseen = board.unseen.load(std::memory_order_relaxed);
     if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
     else if (header(int(m)).left.load(std::memory_order_acquire)) a.state = Attendance::State::left;
     for (unsigned p = 0; p < posts; ++p) {
@@ -105,9 +106,14 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
   return all;
 }
 
-void Roll::call(const char* why) try {
+void Roll::call(const char* why, const Told* unseen) try {
   const std::uint64_t now = waiting::nanoseconds();
-  const std::vector<Attendance> all = attendance(now);
+  std::vector<Attendance> all = attendance(now);
+  if (unseen) {
+    Attendance& own = all[std::size_t(member_of(nullptr))];
+    own.threads.push_back({.call = unseen->call, .told = true, .what = *unseen});
+    --own.unseen;
+  }
   const int me = own_.board.rank.load(std::memory_order_relaxed) - 1;
   log_line(LogLevel::error, "roll call of %zu ranks on this node, by rank %d: %s", all.size(), me, why);
   for (const std::string& line : report(all, now, language_.name)) log_line(LogLevel::error, "%s", line.c_str());
@@ -135,14 +141,16 @@ int signal_named(const std::string& text) {
   if (name == "QUIT") return SIGQUIT;
   if (name == "WINCH") return SIGWINCH;
   const int n = std::atoi(name.c_str());
-  return n > 0 && n < NSIG && n != SIGKILL && n != SIGSTOP ? n : 0;
+  for (const int never : {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT})
+    if (n == never) return 0;
+  return n > 0 && n < NSIG ? n : 0;
 }
 
 }  // namespace
 
 Result<void> Roll::listen(const std::string& signal) {
   const int number = signal_named(signal);
-  if (!number) return Error{"it names no signal: USR1, USR2, QUIT, WINCH or a number"};
+  if (!number) return Error{"it names no signal that programs may use: USR1, USR2, QUIT, WINCH or a number"};
   struct sigaction present {};
   if (sigaction(number, nullptr, &present)) return Error{std::strerror(errno)};
   if ((present.sa_flags & SA_SIGINFO) || present.sa_handler != SIG_DFL)

@@ -33,7 +33,8 @@ class Roll {
   // What the engine cannot know of calls.
   struct Language {
     const char* (*name)(unsigned function);
-    // This thread's post, nullptr: it has none. Fills in what its call waits for; `fully`: with names and places.
+    // This thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 where it is in none);
+    // `fully`: with names and places.
     Post* (*tell)(Told& told, bool fully);
   };
   // `members`: the node's processes, nullptr for ourselves. `stall`: seconds, 0: never by itself.
@@ -45,8 +46,10 @@ class Roll {
   // A body that is suspended waits for those.
   void body_waits(const Awaited& awaited);
   int member_of(const reach::Peer* peer) const;
-  // Prints it.
-  void call(const char* why);
+  // Prints it. `unseen`: what this thread waits for, where it has no post.
+  void call(const char* why, const Told* unseen = nullptr);
+  // By which the node's processes of this job are known, the same to all of them and in no other job.
+  std::uint64_t job() const { return header(0).probe; }
   // From now on that signal calls the roll, unless the program uses it. By its name ("USR1") or number.
   Result<void> listen(const std::string& signal);
 

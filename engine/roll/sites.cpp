@@ -1,8 +1,9 @@
 #include "engine/roll/sites.hpp"
 
+#include <cxxabi.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +12,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <set>
 
 #include "engine/waiting/wait.hpp"
@@ -50,36 +53,78 @@ std::string addr2line(const std::string& object, const std::string& offset, std:
   return text;
 }
 
+// The file that is mapped at an address, by its absolute path; the loader knows some by what they were called by, which
+// may be no path, or one that was relative to another directory.
+std::string mapped_at(const void* address) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
+  char line[4400];
+  while (maps && std::fgets(line, sizeof line, maps.get())) {
+    unsigned long begin = 0, end = 0;
+    int path = 0;
+    if (std::sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &begin, &end, &path) < 2) continue;
+    if (std::uintptr_t(address) < begin || std::uintptr_t(address) >= end) continue;
+    std::string found = line + path;
+    found.resize(std::min({found.size(), found.find('\n'), found.find(" (deleted)")}));
+    return found.starts_with('/') ? found : "";
+  }
+  return "";
+}
+
+std::string object_at(const Dl_info& about, const link_map& map, const void* address) {
+  const char* const name = about.dli_fname ? about.dli_fname : "";
+  if (*name == '/' && access(name, F_OK) == 0) return name;
+  if (!*map.l_name) {
+    static const std::string program = mapped_at(address);
+    return program;
+  }
+  const std::string found = mapped_at(address);
+  return found.empty() ? name : found;
+}
+
+std::string readable(const char* symbol) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(symbol, nullptr, nullptr, &status), std::free);
+  return text ? text.get() : symbol;
+}
+
+std::string place(const Told& told) {
+  char offset[32];
+  std::snprintf(offset, sizeof offset, "+0x%zx", std::size_t(told.offset));
+  return told.object + std::string(offset);
+}
+
 }  // namespace
 
-std::string site_of(const void* returns_to) {
+Site site_of(const void* returns_to) {
   // The call lies before the address that it returns to.
   const auto* const at = static_cast<const char*>(returns_to) - 1;
   Dl_info about{};
-  if (!returns_to || !dladdr(at, &about) || !about.dli_fname) return "";
-  // What is not position-independent is known by addresses.
-  const bool fixed = static_cast<const Elf64_Ehdr*>(about.dli_fbase)->e_type == ET_EXEC;
-  const char* const base = fixed ? nullptr : static_cast<const char*>(about.dli_fbase);
-  char offset[32];
-  std::snprintf(offset, sizeof offset, "+0x%zx", std::size_t(at - base));
-  std::string text = about.dli_fname + std::string(offset);
-  if (about.dli_sname) text += std::string(" (") + about.dli_sname + ")";
-  return text;
+  link_map* map = nullptr;
+  if (!returns_to || !dladdr1(at, &about, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) || !map) return {};
+  return {.object = object_at(about, *map, at),
+          .offset = std::uintptr_t(at) - map->l_addr,  // 0 of what is not position-independent
+          .symbol = about.dli_sname ? readable(about.dli_sname) : ""};
+}
+
+std::string site_text(const Told& told) {
+  if (!*told.object) return "";
+  return place(told) + (*told.symbol ? std::string(" (") + told.symbol + ")" : "");
 }
 
 std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
   std::vector<std::string> lines;
-  std::set<std::string> sites;
-  for (const Attendance& a : all)
-    for (const Found& f : a.threads)
-      if (f.told && *f.what.site) sites.insert(std::string(f.what.site).substr(0, std::string(f.what.site).find(' ')));
+  std::set<std::string> done;
   const std::uint64_t end = waiting::nanoseconds() + 2'000'000'000;
-  for (const std::string& site : sites) {
-    const std::size_t plus = site.rfind('+');
-    if (plus == site.npos || waiting::nanoseconds() > end) continue;
-    const std::string line = addr2line(site.substr(0, plus), site.substr(plus + 1), end);
-    if (!line.empty() && !line.starts_with("?? ??:")) lines.push_back("  " + site + ": " + line);
-  }
+  for (const Attendance& a : all)
+    for (const Found& f : a.threads) {
+      // A path that has been cut is none.
+      if (!f.told || *f.what.object != '/' || waiting::nanoseconds() > end) continue;
+      if (!done.insert(place(f.what)).second) continue;
+      char offset[32];
+      std::snprintf(offset, sizeof offset, "0x%zx", std::size_t(f.what.offset));
+      const std::string line = addr2line(f.what.object, offset, end);
+      if (!line.empty() && !line.starts_with("?? ??:")) lines.push_back("  " + place(f.what) + ": " + line);
+    }
   return lines;
 }
 

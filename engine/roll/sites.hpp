@@ -7,9 +7,16 @@
 
 namespace nearfield::roll {
 
-// "program+0x1234 (main)" for an address that a call returns to.
-std::string site_of(const void* returns_to);
-// "program+0x1234: main at file.c:12" for each site of the attendance, where addr2line is installed; it has two
+struct Site {
+  std::string object;  // an absolute path, "": not known
+  std::size_t offset = 0;
+  std::string symbol;  // as C++ has it, "": none is near
+};
+// Of the call that returns to an address.
+Site site_of(const void* returns_to);
+// "/program+0x1234 (main)", "": not asked for yet.
+std::string site_text(const Told& told);
+// "/program+0x1234: main at file.c:12" for each site of the attendance, where addr2line is installed; it has two
 // seconds.
 std::vector<std::string> source_lines(const std::vector<Attendance>& all);
 

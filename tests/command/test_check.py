@@ -10,7 +10,7 @@ import pytest
 from nearfield import check as checking
 from nearfield import elf
 from tests.command.test_command import nearfield
-from tests.mpi.jobs import HOSTS, PROGRAMS, compile_c, python_of
+from tests.mpi.jobs import HOSTS, LIBRARY, PROGRAMS, compile_c, python_of
 
 EMPTY = "int main(void) { return 0; }\n"
 
@@ -98,6 +98,14 @@ def test_a_c_library_that_is_too_old_is_refused_in_the_loaders_words(tmp_path: P
     assert "OLDER_2" in said and "not found" in said
 
 
+def test_a_directory_that_the_loader_cannot_be_told_is_refused(tmp_path: Path) -> None:
+    directory = tmp_path / "a directory"
+    shutil.copytree(LIBRARY.parent, directory)
+    for arguments in (("run", "true"), ("check", build(tmp_path, EMPTY))):
+        done = nearfield(*arguments, NEARFIELD_LIBDIR=str(directory))
+        assert done.returncode == 2 and "takes no LD_PRELOAD with a blank" in done.stderr, done.stderr
+
+
 def test_programs_that_open_their_mpi_may_be_served(tmp_path: Path) -> None:
     opens = "#include <dlfcn.h>\nint main(void) { return !dlopen(0, RTLD_LAZY); }\n"
     for program in (build(tmp_path, opens, "-ldl"), os.path.realpath(python_of("mpich"))):
@@ -114,6 +122,11 @@ def test_scripts_are_judged_by_their_interpreters(tmp_path: Path) -> None:
     assert "/nonexistent/python" in refused(script(tmp_path, "#!/nonexistent/python"))
     assert "names no interpreter" in refused(script(tmp_path, "#!"))
     assert "names no interpreter" in refused(script(tmp_path, "#!/usr/bin/env"))
+    assert "names no interpreter" in refused(script(tmp_path, "#!/usr/bin/env -u NAME"))
+    assert "/nonexistent/it's" in refused(script(tmp_path, "#!/nonexistent/it's"))
+    for options in ("-u NAME", "-S -u NAME A=1", "--chdir / -i"):
+        done = nearfield("check", "--host", "mpich", script(tmp_path, f"#!/usr/bin/env {options} {program}"))
+        assert done.returncode == 0 and "libnearfield-mpich.so" in done.stdout, done.stdout
     assert "interpreted by scripts" in refused(script(tmp_path, f"#!{tmp_path}/script"))
     static = build(tmp_path, EMPTY, "-static")
     assert "statically linked" in refused(script(tmp_path, f"#!{static}"))

@@ -65,6 +65,43 @@ def test_names_are_only_text(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     check_page(page, '<b>&"\u00fc</b>')
+    (world,) = json.loads(page.with_suffix(".json").read_text())["worlds"]
+    assert '<b>&"\u00fc</b>' in {one["name"] for one in world["communicators"]}
+
+
+def test_sources_may_have_any_names(tmp_path: Path) -> None:
+    page, source, program = tmp_path / "page.html", os.fsencode(tmp_path) + b"/l\xe9.c", tmp_path / "program"
+    with open(source, "w") as file:
+        file.write(
+            "#include <mpi.h>\nint main(int c, char** v) { MPI_Init(&c, &v); MPI_Barrier(MPI_COMM_WORLD); "
+        )
+        file.write("MPI_Finalize(); return 0; }\n")
+    mpich = HOSTS["mpich"]
+    compiler = ["gcc", "-g", f"-I{mpich.include}", source, str(mpich.library), "-o", str(program)]
+    subprocess.run(compiler, check=True)
+    # Pages are UTF-8 wherever they are written.
+    options = ("run", "--report", str(page), "--host", "mpich", *launcher("mpich", 2), str(program))
+    done = nearfield(*options, LC_ALL="C", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+    check_page(page, "main (l\ufffd.c:2)")
+
+
+def test_what_cannot_be_written_at_the_end_is_kept(tmp_path: Path) -> None:
+    page, program = tmp_path / "page.html", compile_c("mpich", "recorded.c")
+    job = f"{' '.join(launcher('mpich', 2))} {program} all 0; mkdir {tmp_path}/page.json; exit 5"
+    done = nearfield("run", "--report", str(page), "--host", "mpich", "sh", "-c", job)
+    assert done.returncode == 5, done.stderr
+    assert f"cannot write {tmp_path}/page.json: Is a directory" in done.stderr and "start" not in done.stderr
+    kept = Path(done.stderr.rpartition("kept in ")[2].strip())
+    assert kept.parent == tmp_path and len(list(kept.glob("*.json"))) == 2
+
+
+def test_a_job_that_is_killed_at_once_is_known_but_has_no_trace(tmp_path: Path) -> None:
+    page, trace, program = tmp_path / "page.html", tmp_path / "trace.json", compile_c("mpich", "recorded.c")
+    options = ("run", "--report", str(page), "--trace", str(trace), "--host", "mpich", *launcher("mpich", 2))
+    done = nearfield(*options, program, "dies")
+    assert "no trace" in done.stderr and not trace.exists(), done.stderr
+    check_page(page, "did not end by itself")
 
 
 def test_each_job_of_a_script_has_its_part(tmp_path: Path) -> None:
@@ -125,6 +162,15 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
     [
         (["run", "--report", "page.pdf", "true"], "ends in .html"),
         (["run", "--report", "/nowhere/page.html", "true"], "cannot write"),
+        (["run", "--report", "docs/", "true"], "ends in .html"),
+        (["run", "--report", "page.html", "--trace", "./page.json", "true"], "to the same file"),
+        (["run", "--report", "page.html", "--trace", "page.html", "true"], "to the same file"),
+        (["run", "--trace", "docs", "true"], "cannot write docs: Is a directory"),
+        (["report", "."], "cannot read"),
+        (["bench", "--json", "/nowhere/rows.json"], "cannot write /nowhere/rows.json: there is no directory"),
+        (["model", "--svg", "docs"], "cannot write docs: Is a directory"),
+        (["tune", "--out", "docs"], "cannot write docs: Is a directory"),
+        (["demo", "--out", "/nowhere/page.html"], "cannot write /nowhere/page.html"),
         (["run", "--report", "page.html", "/nonexistent/launcher"], "cannot start"),
         (["run", "--report"], "needs a value"),
         (["report", "/nonexistent.json"], "cannot read"),
@@ -135,4 +181,16 @@ def test_a_launcher_that_is_killed_is_reported(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(arguments: list[str], said: str) -> None:
     done = nearfield(*arguments)
     assert done.returncode == 2 and said in done.stderr
-    assert not Path("page.html").exists()
+    assert done.stderr.count("\n") == 1 and not Path("page.html").exists()
+
+
+def test_a_description_that_lacks_something_is_damaged(tmp_path: Path) -> None:
+    for text in (
+        '{"format": 1, "worlds": [{}]}',
+        '{"format": 1, "worlds": 7}',
+        '{"format": 1, "worlds": ["a"]}',
+    ):
+        (tmp_path / "run.json").write_text(text)
+        done = nearfield("report", str(tmp_path / "run.json"))
+        assert done.returncode == 2 and "is damaged" in done.stderr, done.stderr
+        assert not (tmp_path / "run.html").exists()

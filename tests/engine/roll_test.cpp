@@ -1,9 +1,12 @@
 // What a roll call says of processes in every state, without any: the report is a function of what was found.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <string>
 
 #include "engine/roll/report.hpp"
+#include "engine/roll/sites.hpp"
 
 namespace nearfield::roll {
 namespace {
@@ -71,6 +74,65 @@ TEST(Report, ComparesCollectivesOfOneCommunicatorOnly) {
   has(two, "deadlock: ranks 0, 1 wait for each other");
 }
 
+TEST(Report, FindsNoMismatchWhereOneIsAheadOfTheOther) {
+  const Attendance late = process(2, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  std::string lines = text(
+      {process(0, waiting(bcast, collective(7, 0), {2})), process(1, waiting(barrier, collective(7), {0, 2})), late});
+  EXPECT_EQ(lines.find("mismatch"), lines.npos) << lines;
+  has(lines, "rank 0 waits in MPI_Bcast on communicator 0007 of 4 ranks; rank 2 is outside of MPI");
+  has(lines, "rank 1 waits in MPI_Barrier on communicator 0007 of 4 ranks; rank 0 waits in MPI_Bcast");
+  Item list = collective(7, Item::none, 8), longer = collective(7, Item::none, 16);
+  list.alike = longer.alike = false;
+  lines = text({process(0, waiting(bcast, list, {1})), process(1, waiting(bcast, longer, {0}))});
+  EXPECT_EQ(lines.find("mismatch"), lines.npos) << lines;
+}
+
+TEST(Report, FindsMismatchesInACircle) {
+  std::vector<Attendance> all;
+  for (int r = 0; r < 3; ++r) all.push_back(process(r, waiting(bcast, collective(7, (r + 1) % 3), {(r + 1) % 3})));
+  const std::string lines = text(all);
+  has(lines, "mismatch on communicator 0007 of 4 ranks: rank 0 calls MPI_Bcast with root 1, rank 1 with root 2");
+  has(lines, "deadlock: ranks 0-2 wait for each other");
+  all[2].threads[0].what.item[0] = {.kind = Kind::receive, .function = bcast, .member = 0};
+  EXPECT_EQ(text(all).find("mismatch"), text(all).npos) << text(all);
+}
+
+TEST(Report, ComparesNoCallWithOneThatOverlapsIt) {
+  Found wait = waiting(test, collective(7), {1});
+  wait.what.item[0].function = barrier;
+  const std::string lines = text({process(0, wait), process(1, waiting(bcast, collective(7, 0), {0}))});
+  EXPECT_EQ(lines.find("mismatch"), lines.npos) << lines;
+  has(lines, "deadlock: ranks 0, 1");
+}
+
+TEST(Report, FindsNoDeadlockWhereAThreadMayEndIt) {
+  std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1})),
+                                 process(1, waiting(barrier, collective(8), {0}))};
+  has(text(all), "deadlock: ranks 0, 1 wait for each other");
+  all[0].threads.push_back({.call = next_call(0, recv) - 1, .unchanged = 2});
+  std::string lines = text(all);
+  EXPECT_EQ(lines.find("deadlock"), lines.npos) << lines;
+  has(lines, "rank 0 (process 100) waits in MPI_Barrier on communicator 0007 of 4 ranks, while another thread of it");
+  all[0].threads.back() = waiting(recv, {}, {1});
+  has(text(all), "deadlock: ranks 0, 1 wait for each other");
+  all[0].unseen = 2;
+  lines = text(all);
+  EXPECT_EQ(lines.find("deadlock"), lines.npos) << lines;
+  has(lines, "ranks, 2 threads are not seen");
+}
+
+TEST(Report, NamesTheReceiveOfASendAndReceive) {
+  Found f = waiting(recv, {.kind = Kind::send, .member = 1, .tag = 1, .context = 7, .bytes = 4}, {1});
+  f.what.item[1] = {.kind = Kind::receive, .function = recv, .member = 1, .tag = 2, .context = 7, .bytes = 4};
+  f.what.items = 2;
+  const Attendance away = process(1, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  has(text({process(0, f), away}), "rank 0 waits in MPI_Recv for a message of 4 bytes from rank 1, tag 2");
+  for (Item& item : f.what.item) item.member = Item::none, item.peer = 5;
+  std::strcpy(f.what.item[0].communicator, "MPI_COMM_WORLD");
+  has(text({process(0, f), away}), "MPI_Recv of 4 bytes to rank 5, tag 1, on MPI_COMM_WORLD and a receive");
+  has(text({process(0, waiting(bcast, collective(7, Item::itself), {1})), away}), "root MPI_ROOT");
+}
+
 TEST(Report, TellsProgramsThatLookAgainAndAgain) {
   has(text({process(0, waiting(barrier, collective(7), {1})),
             process(1, {.call = next_call(0, test), .unchanged = 0.01})}),
@@ -83,6 +145,18 @@ TEST(Report, SaysWhatHasComeInstead) {
   f.what.lost = 1, f.what.lost_member = 1, f.what.lost_tag = 6, f.what.lost_context = 7;
   has(text({process(0, f), process(1, {.call = next_call(0, recv) - 1, .unchanged = 2})}),
       "a message with tag 6 has come from it, which nothing receives");
+}
+
+TEST(Site, IsKnownByItsPathWhateverTheDirectory) {
+  const Site site = site_of(reinterpret_cast<const void*>(&std::strtol));
+  EXPECT_TRUE(site.object.starts_with('/') && site.object.find("libc") != site.object.npos) << site.object;
+  Told told;
+  EXPECT_EQ(site_text(told), "");
+  std::strcpy(told.object, "/a b/program");
+  told.offset = 16;
+  EXPECT_EQ(site_text(told), "/a b/program+0x10");
+  std::strcpy(told.symbol, "work()");
+  EXPECT_EQ(site_text(told), "/a b/program+0x10 (work())");
 }
 
 TEST(Post, IsReadAsItWasToldAndOfThatCallOnly) {

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from nearfield import recording
 from nearfield.recording import join, join_traces
 from tests.mpi.jobs import command, compile_c, descendants, environment, hosts, kill_tree, launch, python_of
 
@@ -113,6 +114,13 @@ def test_a_program_that_exits_without_finalizing_is_recorded(host: str, tmp_path
             assert sums(world, rank["rank"])["sums", "MPI_Allreduce"] == (10, 10240)
 
 
+def test_handlers_of_exit_are_recorded(tmp_path: Path) -> None:
+    world = recorded("mpich", 2, tmp_path, "at the end")
+    for rank in world["ranks"]:
+        assert rank["ending"] == "MPI_Finalize" and rank["rows_lost"] == 0
+        assert sums(world, rank["rank"]) == {("sums", "MPI_Allreduce"): (20, 20480)}
+
+
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_a_killed_program_leaves_what_it_had_done(host: str, tmp_path: Path) -> None:
     job = subprocess.Popen(
@@ -125,7 +133,10 @@ def test_a_killed_program_leaves_what_it_had_done(host: str, tmp_path: Path) -> 
     )
     try:
         end = time.monotonic() + 60
-        while len(list(tmp_path.glob("*.json"))) < 2 and time.monotonic() < end:
+        while time.monotonic() < end:  # what each has written first, in MPI_Init, has no calls
+            ranks = [json.loads(file.read_text()) for file in tmp_path.glob("*.json")]
+            if sum(bool(rank["rows"]) for rank in ranks) == 2:
+                break
             time.sleep(0.1)
     finally:
         for pid in descendants(job.pid):
@@ -161,6 +172,71 @@ for thread in threads: thread.join()
     for rank in ("0", "1"):
         rows = [row for row in world["rows"] if row["function"] == "MPI_Barrier" and rank in row["ranks"]]
         assert sum(row["ranks"][rank]["calls"] for row in rows) == 600
+
+
+def test_threads_that_follow_each_other_share_a_table(tmp_path: Path) -> None:
+    script = """
+import threading
+from mpi4py import MPI
+for _ in range(50):
+    thread = threading.Thread(target=MPI.COMM_WORLD.Barrier)
+    thread.start(), thread.join()
+"""
+    job = launch("mpich", 2, [python_of("mpich"), "-c", script], env={"NEARFIELD_RECORD": str(tmp_path)})
+    assert job.returncode == 0, job.text[-3000:]
+    for file in tmp_path.glob("*.json"):
+        rows = json.loads(file.read_text())["rows"]
+        barriers = [row for row in rows if row["function"] == "MPI_Barrier"]
+        assert sum(row["calls"] for row in barriers) == 50 and {row["thread"] for row in barriers} <= {0, 1}
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_partners_in_another_group_are_named(host: str, tmp_path: Path) -> None:
+    world = recorded(host, 4, tmp_path, "groups", str(4 * LATE), NEARFIELD_TRACE=f"{tmp_path}/%r.trace")
+    for rank in range(4):
+        assert sums(world, rank)["groups", "MPI_Reduce_scatter"] == (1, 6 * 8)
+    (late,) = world["waited_for"]
+    assert (late["rank"], late["for"]) == (0, 2) and late["seconds"] > LATE / 2e6
+    found = sorted((one["members"], one["remote"]) for one in world["communicators"] if one["inter"])
+    assert found == [([0], [1, 2, 3]), ([1, 2, 3], [0])]
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_programs_that_change_their_directory_write_where_they_began(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    world = recorded(host, 2, Path("records"), "elsewhere", "0", NEARFIELD_TRACE="%r.trace")
+    assert len(world["ranks"]) == 2 and len(list(tmp_path.glob("?.trace"))) == 2
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("env", [{}, {"NEARFIELD": "off"}], ids=["carried", "off"])
+def test_a_job_that_died_at_once_is_apart_from_the_next(
+    host: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    for scenario in ("dies", "all"):
+        program = [compile_c(host, "recorded.c"), scenario, "0"]
+        launch(host, 2, program, env={"NEARFIELD_RECORD": str(tmp_path)} | env)
+    worlds = join(tmp_path)["worlds"]
+    assert [[rank["ending"] for rank in world["ranks"]] for world in worlds] == [
+        ["", ""],
+        ["MPI_Finalize"] * 2,
+    ]
+    assert sums(worlds[1], 0)["sums", "MPI_Allreduce"] == (10, 10240)
+
+
+def test_worlds_are_made_of_ranks_that_belong_together() -> None:
+    def rank(number: int, began: int, node: str = "", job: str = "") -> Record:
+        return {"rank": number, "size": 2, "began_ns": began, "node": node, "job": job}
+
+    def worlds(*ranks: Record) -> list[list[int]]:
+        return [[ranks.index(rank) for rank in world] for world in recording._worlds(list(ranks))]
+
+    assert worlds(rank(0, 1), rank(1, 2), rank(1, 5), rank(0, 6)) == [[0, 1], [3, 2]]
+    # Of a job on the same node only one rank has written; of one on two nodes each knows its part.
+    assert worlds(rank(0, 1, "n", "a"), rank(1, 5, "n", "b"), rank(0, 6, "n", "b")) == [[0], [2, 1]]
+    assert worlds(rank(0, 1, "n", "a"), rank(1, 2, "m", "b")) == [[0, 1]]
 
 
 def test_a_child_writes_nothing_of_its_parents(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 import os
 import re
+import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +71,7 @@ FAULTS = {
             "deadlock",
         ],
     ),
+    "sent": (2, [r"ranks? .* MPI_Sendrecv for a message of 4 bytes from rank [01], tag 2", "deadlock"]),
     "waitall": (
         2,
         [
@@ -132,9 +135,58 @@ def test_faults_are_named(host: str, fault: str, tmp_path: os.PathLike) -> None:
     assert len(re.findall("roll call of", text)) == 1, text
 
 
+# Of programs that are right, but late, and what must be said of them.
+LEGAL = {
+    "ahead": (4, [r"rank 0 waits in MPI_Reduce on MPI_COMM_WORLD; rank 3 " + OUTSIDE]),
+    "roots": (4, [r"waits? in MPI_Reduce on MPI_COMM_WORLD; rank 3 " + OUTSIDE]),
+    "lists": (4, [r"rank 0 waits in MPI_Gatherv on MPI_COMM_WORLD; rank"]),
+    "overlapping": (3, [r"rank 0 waits in MPI_Ibarrier on MPI_COMM_WORLD; rank 2 " + OUTSIDE]),
+    "thread that goes on": (
+        2,
+        [r"rank 1 waits in MPI_Recv .* from rank 0, tag 6", "while another thread of it does not wait"],
+    ),
+    "threads": (2, [r"waits in MPI_Recv .* tag 5, .*, while 4 other threads of it do not wait"]),
+}
+
+
+@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("program", LEGAL)
+def test_programs_that_are_late_are_not_said_to_be_wrong(host: str, program: str) -> None:
+    ranks, wanted = LEGAL[program]
+    text = report(host, ranks, [program, "4"])
+    for pattern in wanted:
+        assert re.search(pattern, text), text
+    assert "mismatch" not in text and "deadlock" not in text, text
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_a_rank_of_another_node_is_named(host: str) -> None:
+    where = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export NEARFIELD_NODE=n$((r / 2)); exec "$0" "$@"'
+    program = ["sh", "-c", where, compile_c(host, "rollcall.c"), "from afar", "4"]
+    env = {"NEARFIELD_STALL_SECONDS": "0", "NEARFIELD_STALL_SIGNAL": "USR2"}
+    text = launch(host, 4, program, env=env, timeout=60).text
+    assert re.search(r"rank 0 \(process \d+\) is in the host's part of MPI_Recv from rank 3, tag 3", text), (
+        text
+    )
+
+
 def test_places_are_named() -> None:
     text = report("mpich", 2, ["missing send", "5"])
     assert re.search(r"called at \S*rollcall-mpich\S*\+0x[0-9a-f]+", text), text
+
+
+def test_places_are_named_whatever_paths_and_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "a directory" / "its program"
+    program.parent.mkdir()
+    shutil.copy(compile_c("mpich", "rollcall.c"), program)
+    monkeypatch.chdir(program.parent)
+    env = {"NEARFIELD_STALL_SECONDS": "1"}
+    text = launch("mpich", 2, ["./its program", "elsewhere", "4"], env=env, timeout=60).text
+    assert re.search(rf"called at {program}\+0x[0-9a-f]+", text), text
+    if shutil.which("addr2line"):
+        assert re.search(rf"{program}\+0x[0-9a-f]+: receive at .*rollcall\.c:\d+", text), text
 
 
 @pytest.mark.parametrize("host", BOTH)
@@ -146,9 +198,10 @@ def test_a_signal_calls_the_roll(host: str) -> None:
     assert re.search(r"rank 0 .*MPI_Barrier", text) and len(re.findall("roll call of", text)) == 1, text
 
 
-def test_a_bad_signal_is_refused() -> None:
-    text = report("mpich", 2, ["computes", "2"], {"NEARFIELD_STALL_SIGNAL": "NONE"})
-    assert "NEARFIELD_STALL_SIGNAL=NONE calls no roll: it names no signal" in text
+@pytest.mark.parametrize("name", ["NONE", "11", "9"])
+def test_a_bad_signal_is_refused(name: str) -> None:
+    text = report("mpich", 2, ["computes", "2"], {"NEARFIELD_STALL_SIGNAL": name})
+    assert f"NEARFIELD_STALL_SIGNAL={name} calls no roll: it names no signal" in text
 
 
 PYTHON = """

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "engine/roll/roll.hpp"
@@ -22,6 +23,7 @@ namespace {
 thread_local roll::Post* post = nullptr;
 thread_local std::atomic<std::uint64_t> unseen{0};  // the word of a thread that has no post
 std::atomic<bool> rolling{false};
+bool world_is_here = false;  // its ranks are the roll's members; before `rolling`
 
 // ---------------------------------------------------------------- what arguments mean
 
@@ -54,6 +56,7 @@ struct Meaning {
   std::int16_t receive_type = -1, receive_peer = -1, receive_tag = -1;  // of a send and receive in one
   std::int16_t requests = -1;                                           // completes those, as many as argument 0 says
   bool one_request = false;
+  bool alike = true;  // bytes are the same on all ranks
 };
 
 constexpr bool scatters(const char* name) {
@@ -64,6 +67,11 @@ constexpr bool scatters(const char* name) {
     if (!*begin && (*at != 'v')) return true;
   }
   return false;
+}
+
+// Ranks may give as much as they like.
+constexpr bool differs(std::string_view name) {
+  return name.find("atherv") != name.npos || name.find("eighbor") != name.npos;
 }
 
 template <class... Types>
@@ -112,6 +120,7 @@ constexpr Meaning meaning_of(const char* name, int (*)(Types...)) {
       m.buffer = std::int16_t(second_type - 2);
     }
     if (m.type < 1 || sorts[m.type - 1] != Sort::number) m.type = -1;
+    m.alike = !differs(name);
   }
   return m;
 }
@@ -198,9 +207,13 @@ void set_partner(roll::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint6
   if (item.peer == messages::any) item.peer = item.member = roll::Item::any;
   if (item.tag == messages::any) item.tag = roll::Item::any;
   const Communicator* const c = known(comm);
-  if (c && item.peer >= 0 && std::size_t(item.peer) < c->members.size())
-    item.member = c->members[std::size_t(item.peer)];
-  if (c && c->side.load(std::memory_order_relaxed) == Side::unknown && comm == host.world) item.member = item.peer;
+  if (!c || item.peer < 0 || item.peer >= c->size) return;
+  const Side side = c->side.load(std::memory_order_acquire);  // pairs with resolve_members
+  int member = -1;
+  if (side == Side::unknown && comm == host.world && world_is_here) member = item.peer;
+  if (std::size_t(item.peer) < c->members.size() && (side == Side::near || side == Side::both))
+    member = c->members[std::size_t(item.peer)];
+  if (member >= 0) item.member = member;  // others are on other nodes
 }
 
 // `sized`: the arguments are known to be good.
@@ -215,7 +228,11 @@ roll::Item describe(const Call& call, bool sized, bool named, bool receiving = f
   const int peer = receiving ? m.receive_peer : m.peer, tag = receiving ? m.receive_tag : m.tag,
             type = receiving ? m.receive_type : m.type;
   if (peer >= 0) set_partner(item, comm, call.argument[peer], call.argument[tag]);
-  if (m.root >= 0) item.root = int(call.argument[m.root]);
+  item.alike = m.alike;
+  if (m.root >= 0) {
+    const int root = int(call.argument[m.root]);
+    item.root = root == MPI_ROOT ? roll::Item::itself : root == MPI_PROC_NULL ? roll::Item::no_root : root;
+  }
   const bool in_place = m.buffer >= 0 && handle<const void*>(call, m.buffer) == MPI_IN_PLACE && m.type != 3;
   if (sized && type >= 1 && !in_place) {
     MPI_Count size = 0;
@@ -261,17 +278,22 @@ void describe_requests(roll::Told& told, const Call& call, bool named) {
   }
 }
 
-// The end of what is too long says more.
+// Of what is too long; a path's end says more, a symbol's beginning.
 template <std::size_t room>
-void put(char (&into)[room], const std::string& text) {
+void put_end(char (&into)[room], const std::string& text) {
   const bool all = text.size() < room;
   std::snprintf(into, room, "%s%s", all ? "" : "...", text.c_str() + (all ? 0 : text.size() - (room - 4)));
+}
+template <std::size_t room>
+void put_beginning(char (&into)[room], const std::string& text) {
+  const bool all = text.size() < room;
+  std::snprintf(into, room, "%.*s%s", int(all ? room : room - 4), text.c_str(), all ? "" : "...");
 }
 
 roll::Post* tell(roll::Told& told, bool fully) {
   const Call* const call = innermost;
-  if (!call || !post) return nullptr;
-  told.call = post->call.load(std::memory_order_relaxed);
+  if (!call || !word) return nullptr;
+  told.call = word->load(std::memory_order_relaxed);
   const Meaning& m = meaning(*call);
   if (m.requests >= 0) {
     describe_requests(told, *call, fully);
@@ -289,8 +311,11 @@ roll::Post* tell(roll::Told& told, bool fully) {
   if (fully) {
     const Call* outermost = call;
     while (outermost->outer) outermost = outermost->outer;
-    put(told.site, roll::site_of(outermost->site));
-    put(told.script, script_line());
+    const roll::Site site = roll::site_of(outermost->site);
+    put_end(told.object, site.object);
+    told.offset = site.offset;
+    put_beginning(told.symbol, site.symbol);
+    put_end(told.script, script_line());
   }
   return post;
 }
@@ -301,15 +326,20 @@ class Place {
   void take() {
     static std::atomic<unsigned> taken{0};
     taken_ = &taken;
+    board_ = &node_ever()->header().board;
     unsigned before = taken.load(std::memory_order_relaxed);
     do {
       number_ = unsigned(std::countr_one(before));
-      if (number_ >= roll::posts) return;
+      if (number_ >= roll::posts) {
+        board_->unseen.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
     } while (!taken.compare_exchange_weak(before, before | 1u << number_, std::memory_order_relaxed));
-    post = &node_ever()->header().board.post[number_];
+    post = &board_->post[number_];
     word = &post->call;
   }
   ~Place() {
+    if (board_ && !post) board_->unseen.fetch_sub(1, std::memory_order_relaxed);
     if (!post) return;
     word = &unseen;
     std::exchange(post, nullptr)->call.store(0, std::memory_order_relaxed);
@@ -317,6 +347,7 @@ class Place {
   }
 
  private:
+  roll::Board* board_ = nullptr;
   std::atomic<unsigned>* taken_ = nullptr;
   unsigned number_ = 0;
 };
@@ -358,6 +389,9 @@ void begin_roll(team::Team* base) {
   node.header().board.rank.store(rank + 1, std::memory_order_relaxed);
   std::vector<reach::Peer*> alone(1);
   const std::span<reach::Peer* const> members = base ? base->peers() : std::span<reach::Peer* const>(alone);
+  int size = 1;
+  host.Comm_size(host.world, &size);
+  world_is_here = std::size_t(size) == members.size();
   node.roll = new roll::Roll(node.header(), members, node.settings().stall_seconds, {name, tell});
   rolling.store(true, std::memory_order_release);  // pairs with take_post
   const Call* const call = innermost;              // MPI_Init

@@ -95,12 +95,14 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type);
 struct Extent {
   int rank = 0, size = 0;
 };
-Extent extent_of(MPI_Comm communicator);
+// `local`: also of an intercommunicator those of our own group, as reductions have it; else whom it connects us with.
+Extent extent_of(MPI_Comm communicator, bool local);
 
 template <RowText row, class... Arguments>
 struct Reader {
   static constexpr Places places = places_in(row.parameters());
   static constexpr bool neighbors = row.name().find("eighbor") != std::string_view::npos;
+  static constexpr bool reduces = row.name().find("educe") != std::string_view::npos;
   static constexpr bool scatters = row.name().find("catter") == 1 || row.name().find("scatter") == 1;
   using All = std::tuple<const Arguments&...>;
 
@@ -118,7 +120,7 @@ struct Reader {
     else if constexpr (side.varying) {
       if constexpr (neighbors || places.communicator < 0) return 0;
       else {
-        const Extent ranks = extent_of(communicator(all));
+        const Extent ranks = extent_of(communicator(all), reduces);
         const auto* const counts = std::get<side.count>(all);
         std::uint64_t sum = 0;
         if (!counts) return 0;

@@ -14,7 +14,7 @@ namespace nearfield::mpi::recording {
 std::atomic<bool> active{false};
 std::atomic<Thread*> threads{nullptr};
 std::atomic<Known*> known{nullptr};
-std::atomic<std::uint64_t> next_save{0};
+std::atomic<std::uint64_t> calls_unkept{0}, next_save{0};
 constinit thread_local bool inside = false;
 bool tracing = false;
 
@@ -26,10 +26,13 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
   return std::uint64_t(count) * std::uint64_t(bytes);
 }
 
-Extent extent_of(MPI_Comm communicator) {
+Extent extent_of(MPI_Comm communicator, bool local) {
   if (communicator == host.comm_null) return {};
   const Communicator* const state = communicator_of(communicator);
-  return state ? Extent{state->rank, state->size} : Extent{};
+  if (!state) return {};
+  Extent ranks{state->rank, state->size};
+  if (local && state->inter && host.Comm_size(communicator, &ranks.size) != MPI_SUCCESS) return {};
+  return ranks;
 }
 
 namespace {
@@ -42,23 +45,47 @@ struct Own {
 };
 constinit thread_local Own own{};
 std::mutex adding;
+Thread* free_tables = nullptr;  // under `adding`: of threads that have ended
+
+// Gives the table back when its thread ends. What is still called then, as by handlers of exit(), takes one for good.
+struct Return {
+  ~Return() {
+    const std::lock_guard lock(adding);
+    own.table->next_free = std::exchange(free_tables, own.table);
+    own.table = nullptr;
+  }
+};
 
 [[gnu::noinline]] Thread* table_of_thread() {
   if (own.refused) return nullptr;
-  void* const memory =
-      mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    own.refused = true;
-    return nullptr;
-  }
-  auto* const table = static_cast<Thread*>(memory);  // all zero, as its members begin
   const std::lock_guard lock(adding);
-  Thread* const before = threads.load(std::memory_order_relaxed);
-  table->next = before;
-  table->number = before ? before->number + 1 : 0;
-  threads.store(table, std::memory_order_release);  // pairs with the loads in writing.cpp
+  Thread* table = free_tables;
+  if (table) {
+    free_tables = table->next_free;
+  } else {
+    void* const memory =
+        mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+      own.refused = true;
+      return nullptr;
+    }
+    table = static_cast<Thread*>(memory);  // all zero, as its members begin
+    Thread* const before = threads.load(std::memory_order_relaxed);
+    table->next = before;
+    table->number = before ? before->number + 1 : 0;
+    threads.store(table, std::memory_order_release);  // pairs with the loads in writing.cpp
+  }
   own.table = table;
+  thread_local const Return at_the_end;
   return table;
+}
+
+std::vector<int> members_of(MPI_Comm communicator, decltype(host.Comm_group) group_of) {
+  MPI_Group group;
+  if (group_of(communicator, &group) != MPI_SUCCESS) return {};
+  std::vector<int> members = ranks_in_world(group);
+  host.Group_free(&group);
+  return members;
 }
 
 Known* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
@@ -75,13 +102,12 @@ Known* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
   if (host.Comm_get_name(communicator, text, &length) == MPI_SUCCESS) one->name = text;
   host.Comm_rank(communicator, &one->rank);
   host.Comm_size(communicator, &one->size);
-  MPI_Group group;
-  if (host.Comm_group(communicator, &group) == MPI_SUCCESS) {
-    std::vector<int> members = ranks_in_world(group);
-    if (!members.empty()) one->first = members.front();
-    if (one->rank == 0) one->members = std::move(members);
-    host.Group_free(&group);
-  }
+  int inter = 0;
+  one->inter = host.Comm_test_inter(communicator, &inter) == MPI_SUCCESS && inter;
+  std::vector<int> members = members_of(communicator, host.Comm_group), remote;
+  if (one->inter) remote = members_of(communicator, host.Comm_remote_group);
+  if (!members.empty()) one->first = members.front();
+  if (one->rank == 0) one->members = std::move(members), one->remote = std::move(remote);
   known.store(one, std::memory_order_release);  // pairs with the loads in writing.cpp
   return one;
 }
@@ -159,7 +185,10 @@ void Observation::end() {
   waiting::waited = nullptr;
   inside = false;
   if (!active.load(std::memory_order_relaxed)) return;
-  if (!place_) return;
+  if (!place_) {
+    calls_unkept.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
   Thread* const table = own.table;
   Row* row = *place_;
   if (row) row->place_calls.add(1);

@@ -1,5 +1,6 @@
 // Where recorded calls are kept. A thread's table and ring are memory of their own, bounded, zero until they are used,
-// and never given back; that thread alone writes them. A row is there for others when its function is.
+// and never given back; that thread alone writes them, and when it has ended the next thread that comes goes on with
+// them. A row is there for others when its function is.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Known {
   std::string name;
   int rank, size;
   int first;                                  // its first rank, in MPI_COMM_WORLD; -1: of another world
-  std::vector<int> members;                   // ranks in MPI_COMM_WORLD, at its first rank
+  bool inter;                                 // an intercommunicator: `rank`, `size` and `members` are of our group
+  std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD, at its first rank
   std::atomic<std::uint32_t> collectives{0};  // traced so far; all ranks count alike
   Known* next;
 };
@@ -62,14 +64,16 @@ struct Thread {
   Row* places[places_of_a_thread];  // by a hash, at most half of them taken
   Row rows[rows_of_a_thread];
   std::uint32_t used;
-  std::uint32_t number;            // in the order in which threads came
+  std::uint32_t number;            // in the order in which tables came
   Sum rows_lost, events;           // calls without a row, events ever
   Event ring[events_of_a_thread];  // touched only where there is a trace
   Thread* next;
+  Thread* next_free;  // under the lock of table.cpp
 };
 
-extern std::atomic<Thread*> threads;  // the last that came; releases what it points to
-extern std::atomic<Known*> known;     // likewise
+extern std::atomic<Thread*> threads;             // the last that came; releases what it points to
+extern std::atomic<Known*> known;                // likewise
+extern std::atomic<std::uint64_t> calls_unkept;  // of threads that have no table
 extern bool tracing;
 extern std::atomic<std::uint64_t> next_save;  // ticks
 void save_so_far(std::uint64_t now);

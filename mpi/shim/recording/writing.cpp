@@ -5,7 +5,6 @@
 // nanoseconds; so times of ranks on one node are of one clock.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <link.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 
 #include "engine/base/log_line.hpp"
 #include "engine/base/settings.hpp"
+#include "engine/roll/sites.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/recording/table.hpp"
 
@@ -33,7 +33,7 @@ struct Run {
   int rank = 0, size = 1;
   pid_t pid = 0;
   char host[256] = {};
-  std::string library, program;
+  std::string library, program, node, job;
   std::uint64_t ticks = 0, nanoseconds = 0;  // when it began
   std::uint64_t saved = 0, pause = 0;        // nanoseconds: the last save, and until the next
 };
@@ -73,33 +73,11 @@ std::string quoted(std::string_view text) {
 
 std::string number(std::uint64_t n) { return std::to_string(n); }
 
-// An address in the program: the object that holds it, where in its file, and the nearest symbol.
+// A call in the program: the object that holds it, where in its file, and the nearest symbol.
 std::string site_text(const void* site) {
-  struct Found {
-    ElfW(Addr) address, bias;
-    bool there;
-  } found{ElfW(Addr)(site), 0, false};
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t, void* data) {
-        auto& wanted = *static_cast<Found*>(data);
-        for (int i = 0; i < object->dlpi_phnum; ++i) {
-          const auto& part = object->dlpi_phdr[i];
-          if (part.p_type != PT_LOAD || wanted.address - object->dlpi_addr - part.p_vaddr >= part.p_memsz) continue;
-          wanted.bias = object->dlpi_addr;
-          wanted.there = true;
-          return 1;
-        }
-        return 0;
-      },
-      &found);
-  Dl_info info{};
-  const bool named = dladdr(site, &info) != 0;
-  char path[4096] = {};
-  // The program itself may be named as the shell has called it.
-  const char* object = named && info.dli_fname && realpath(info.dli_fname, path) ? path : "";
-  if (!*object && readlink("/proc/self/exe", path, sizeof path - 1) > 0) object = path;
-  return "{\"object\":" + quoted(object) + ",\"offset\":" + number(found.address - found.bias) +
-         ",\"symbol\":" + quoted(named && info.dli_sname ? info.dli_sname : "") + "}";
+  const roll::Site at = roll::site_of(site);
+  return "{\"object\":" + quoted(at.object) + ",\"offset\":" + number(at.offset) + ",\"symbol\":" + quoted(at.symbol) +
+         "}";
 }
 
 // Numbers for what is written once and referred to.
@@ -136,10 +114,16 @@ std::string context_text(const Known& one) {
   return text;
 }
 
+std::string list(const std::vector<int>& ranks) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < ranks.size(); ++i) text.append(i ? "," : "").append(std::to_string(ranks[i]));
+  return text + "]";
+}
+
 std::string record_text(const char* ending, const Clock& clock, const std::string& trace) {
   Numbered<const void*> sites;
   Numbered<const Known*> communicators;
-  std::uint64_t rows_lost = 0, events_lost = 0;
+  std::uint64_t rows_lost = calls_unkept.load(std::memory_order_relaxed), events_lost = 0;
   std::string rows;
   each_thread([&](Thread& thread) {
     rows_lost += thread.rows_lost.value();
@@ -161,6 +145,7 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
   });
   std::string text = "{\"format\":1,\"rank\":" + std::to_string(run->rank) + ",\"size\":" + std::to_string(run->size) +
                      ",\"host\":" + quoted(run->host) + ",\"pid\":" + std::to_string(run->pid) +
+                     ",\"node\":" + quoted(run->node) + ",\"job\":" + quoted(run->job) +
                      ",\"mpi\":" + quoted(run->library) + ",\"program\":" + quoted(run->program) +
                      ",\"ending\":" + quoted(ending) + ",\"began_ns\":" + number(run->nanoseconds) +
                      ",\"ns\":" + number(clock.now() - run->nanoseconds);
@@ -178,10 +163,8 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     const Known& one = *communicators.all[i];
     text += std::string(i ? ",\n" : "\n") + "{\"context\":" + quoted(context_text(one)) +
             ",\"name\":" + quoted(one.name) + ",\"rank\":" + std::to_string(one.rank) +
-            ",\"size\":" + std::to_string(one.size) + ",\"members\":[";
-    for (std::size_t m = 0; m < one.members.size(); ++m)
-      text.append(m ? "," : "").append(std::to_string(one.members[m]));
-    text += "]}";
+            ",\"size\":" + std::to_string(one.size) + ",\"inter\":" + (one.inter ? "true" : "false") +
+            ",\"members\":" + list(one.members) + ",\"remote\":" + list(one.remote) + "}";
   }
   return text + "],\n\"rows\":[" + rows + "]}\n";
 }
@@ -267,6 +250,21 @@ std::string trace_path() {
   return wrong ? "" : path;
 }
 
+// Programs change their directory. `pattern`: where % is written twice.
+std::string absolute(const std::string& path, bool pattern) {
+  char here[4096];
+  if (path.empty() || path[0] == '/' || !getcwd(here, sizeof here)) return path;
+  std::string text;
+  for (const char* at = here; *at; ++at) text.append(pattern && *at == '%' ? 2 : 1, *at);
+  return text + "/" + path;
+}
+
+std::string hexadecimal(std::uint64_t n) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%llx", (unsigned long long)n);
+  return text;
+}
+
 void save_locked(const char* ending, bool last) {
   try {
     const Clock clock;
@@ -321,12 +319,19 @@ void begin() {
     for (ssize_t i = 0; i + 1 < read_bytes; ++i) run->program += line[i] ? line[i] : ' ';
     close(file);
   }
+  // What tells jobs apart that one command has started: one may have been killed before all of it had written.
+  if (team::Node* const node = node_ever(); node && node->roll)
+    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->roll->job());
+  run->settings.record = absolute(run->settings.record, false);
+  run->settings.trace = absolute(run->settings.trace, true);
   const std::string& directory = run->settings.record;
-  if (!directory.empty() && mkdir(directory.c_str(), 0777) != 0 && errno != EEXIST)
+  const bool there = !directory.empty() && (mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST);
+  if (!directory.empty() && !there)
     log_line(LogLevel::warn, "cannot make the directory %s: %s", directory.c_str(), std::strerror(errno));
   tracing = !run->settings.trace.empty();
   run->ticks = processor::ticks();
   run->nanoseconds = waiting::nanoseconds();
+  if (there) save_locked("", false);  // a program that hangs or is killed is known from now on
   run->pause = 1'000'000'000;
   next_save.store(run->settings.record.empty() ? ~std::uint64_t{0} : run->ticks + processor::ticks_in(run->pause),
                   std::memory_order_relaxed);

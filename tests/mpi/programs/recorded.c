@@ -34,6 +34,25 @@ __attribute__((noinline)) static void late(int microseconds) {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Of two groups, rank 0 and all others; counts behind those of one's own group are never read. */
+__attribute__((noinline)) static void groups(int microseconds) {
+  int counts[64], value = 0;
+  double in[64] = {0}, out[64];
+  MPI_Comm local, both;
+  MPI_Comm_split(MPI_COMM_WORLD, rank > 0, rank, &local);
+  MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, rank ? 0 : 1, 3, &both);
+  for (int i = 0; i < 64; ++i) counts[i] = 1000000;
+  for (int i = 0; i < (rank ? size - 1 : 1); ++i) counts[i] = rank ? 2 : 2 * (size - 1);
+  MPI_Reduce_scatter(in, out, counts, MPI_DOUBLE, MPI_SUM, both);
+  if (rank == 0) MPI_Recv(&value, 1, MPI_INT, 1, 7, both, MPI_STATUS_IGNORE); /* from rank 2 */
+  if (rank == 2) {
+    usleep((useconds_t)microseconds);
+    MPI_Send(&value, 1, MPI_INT, 0, 7, both);
+  }
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&local);
+}
+
 __attribute__((noinline)) static void to_the_host(void) {
   char name[64] = "/tmp/recorded-XXXXXX";
   MPI_File file;
@@ -42,6 +61,11 @@ __attribute__((noinline)) static void to_the_host(void) {
   MPI_File_close(&file);
   close(descriptor);
   unlink(name);
+}
+
+static void at_the_end(void) {
+  sums(10);
+  MPI_Finalize();
 }
 
 int main(int argc, char** argv) {
@@ -64,6 +88,20 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
+  if (!strcmp(scenario, "dies")) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    _exit(3);
+  }
+  if (!strcmp(scenario, "at the end")) {
+    sums(10);
+    return atexit(at_the_end);
+  }
+  if (!strcmp(scenario, "groups")) {
+    groups(parameter);
+    MPI_Finalize();
+    return 0;
+  }
+  if (!strcmp(scenario, "elsewhere") && chdir("/")) return 1;
   MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &pairs);
   MPI_Comm_set_name(pairs, "pairs");
   sums(10);

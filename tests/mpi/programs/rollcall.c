@@ -1,5 +1,6 @@
-// Programs that are wrong, a scenario each: some ranks wait for what never comes. Rank 0 and others end the job by
-// themselves after a while, so that a report has time to appear. tests/mpi/test_rollcall.py says what it must tell.
+// Programs that are wrong, or late, a scenario each: some ranks wait for what never comes. Rank 0 and others end the
+// job by themselves after a while, so that a report has time to appear. tests/mpi/test_rollcall.py says what it must
+// tell.
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +26,19 @@ static void away(void) {
 static void compute(void) {
   for (volatile unsigned long i = 0;; ++i) {
   }
+}
+
+static void* receive(void* tag) {
+  int value;
+  MPI_Recv(&value, 1, MPI_INT, 1 - rank, (int)(size_t)tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return NULL;
+}
+
+static void* idle(void* unused) {
+  int flag;
+  MPI_Iprobe(1 - rank, 77, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  away();
+  return unused;
 }
 
 static void go_wrong(const char* what) {
@@ -70,8 +84,7 @@ static void go_wrong(const char* what) {
   } else if (!strcmp(what, "circle")) {
     MPI_Ssend(&value, 1, MPI_INT, (rank + 1) % size, 3, MPI_COMM_WORLD);
   } else if (!strcmp(what, "sendrecv")) {
-    if (rank == 0)
-      MPI_Sendrecv(&value, 1, MPI_INT, 1, 4, &sum, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0) MPI_Sendrecv(&value, 1, MPI_INT, 1, 4, &sum, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else MPI_Recv(&sum, 1, MPI_INT, 0, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "waitall")) {
     if (rank == 0) {
@@ -145,6 +158,50 @@ static void go_wrong(const char* what) {
       MPI_Irecv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request[0]);
       while (!flag) MPI_Test(&request[0], &flag, MPI_STATUS_IGNORE);
     }
+  } else if (!strcmp(what, "ahead")) {
+    if (rank == size - 1) away();
+    MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (!strcmp(what, "roots")) {
+    if (rank == size - 1) away();
+    for (int root = 0; root < size; ++root) MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+  } else if (!strcmp(what, "lists")) {
+    int counts[64], places[64];
+    if (rank == size - 1) away();
+    for (int r = 0, at = 0; r < size; ++r) places[r] = at, at += counts[r] = 300000 * (r + 1);
+    MPI_Gatherv(large, counts[rank], MPI_CHAR, more, counts, places, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Allgatherv(large, counts[rank], MPI_CHAR, more, counts, places, MPI_CHAR, MPI_COMM_WORLD);
+  } else if (!strcmp(what, "overlapping")) {
+    if (rank == size - 1) away();
+    MPI_Ibarrier(MPI_COMM_WORLD, &request[0]);
+    if (rank == 0) MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank) MPI_Wait(&request[0], MPI_STATUS_IGNORE);
+  } else if (!strcmp(what, "thread that goes on")) {
+    pthread_t thread;
+    if (rank == 0) {
+      pthread_create(&thread, NULL, receive, (void*)5);
+      away();  // this thread has what the other rank waits for
+    }
+    receive((void*)6);
+  } else if (!strcmp(what, "threads")) {
+    pthread_t thread;
+    for (int i = 0; i < 4; ++i) pthread_create(&thread, NULL, idle, NULL);
+    usleep(300000);
+    pthread_create(&thread, NULL, receive, (void*)5);
+    away();
+  } else if (!strcmp(what, "sent")) {
+    MPI_Sendrecv(&value, 1, MPI_INT, other, 1, &sum, 1, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (!strcmp(what, "from afar")) {
+    if (rank == 1) {
+      usleep(800000);
+      kill(getpid(), SIGUSR2);
+    }
+    if (rank == 1 || rank == size - 1) away();
+    MPI_Recv(&value, 1, MPI_INT, size - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  } else if (!strcmp(what, "elsewhere")) {
+    if (chdir("/") == 0 && rank == 0) receive((void*)5);
+    away();
   } else if (!strcmp(what, "signal")) {
     if (rank == 0) MPI_Barrier(MPI_COMM_WORLD);
     usleep(800000);
@@ -155,7 +212,12 @@ static void go_wrong(const char* what) {
 
 int main(int argc, char** argv) {
   pthread_t thread;
-  MPI_Init(&argc, &argv);
+  if (argc > 1 && !strncmp(argv[1], "thread", 6)) {
+    int level;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  } else {
+    MPI_Init(&argc, &argv);
+  }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc < 2) return 1;

@@ -1,0 +1,30 @@
+"""Files that are written when all work is done: whether they can be is found out before it begins."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def check_outputs(paths: Iterable[Path | None]) -> None:
+    """Makes nothing. Raises ValueError where one of the files cannot be written, or two of them are the same."""
+    seen: set[Path] = set()
+    for path in filter(None, paths):
+        if why := _obstacle(path):
+            raise ValueError(f"cannot write {path}: {why}")
+        if path.resolve() in seen:
+            raise ValueError(f"cannot write {path}: something else is to be written to the same file")
+        seen.add(path.resolve())
+
+
+def _obstacle(path: Path) -> str | None:
+    if path.is_dir():
+        return os.strerror(errno.EISDIR)
+    parent = path.resolve().parent
+    if not parent.is_dir():
+        return f"there is no directory {parent}"
+    if not os.access(path if path.exists() else parent, os.W_OK):
+        return os.strerror(errno.EACCES)
+    return None
