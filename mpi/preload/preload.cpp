@@ -210,7 +210,8 @@ Function* attach_shim(const char* abi, void* host) {
   const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host)) return nullptr;
   last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
-  serve_yields(reinterpret_cast<bool (*)()>(loaders_dlsym()(shim, "nearfield_shim_give_way")));
+  if (auto* const serve = loaders_dlsym()(shim, "nearfield_shim_serve_yields"))
+    serve_yields(reinterpret_cast<bool (*(*)(bool* (*)()))()>(serve)(in_host));
   variant = abi;
   return reinterpret_cast<Function*>(loaders_dlsym()(shim, "nearfield_shim_function"));
 }

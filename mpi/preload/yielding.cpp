@@ -1,5 +1,7 @@
 // sched_yield, which hosts call between two looks that have found nothing. A thread that a call of MPI has handed on to
-// its host gives way as ranks of Nearfield do (mpi/shim/giving_way.cpp); all others get what they have asked for.
+// its host gives way as ranks of Nearfield do (mpi/shim/giving_way.cpp); all others get what they have asked for. They
+// may ask in an allocator's lock: for them nothing is called, and nothing allocated, as variables of threads of
+// libraries that are loaded later would be.
 #include "mpi/preload/yielding.hpp"
 
 #include <sys/syscall.h>
@@ -8,15 +10,20 @@
 namespace nearfield::preload {
 namespace {
 bool (*serves)();
-}
+__attribute__((tls_model("initial-exec"))) thread_local constinit bool within = false;
+}  // namespace
 
 void serve_yields(bool (*give_way)()) {
   __atomic_store_n(&serves, give_way, __ATOMIC_RELEASE);  // pairs with sched_yield
 }
 
+bool* in_host() { return &within; }
+
 }  // namespace nearfield::preload
 
 extern "C" __attribute__((visibility("default"))) int sched_yield() noexcept {
-  auto* const give_way = __atomic_load_n(&nearfield::preload::serves, __ATOMIC_ACQUIRE);
-  return give_way && give_way() ? 0 : int(syscall(SYS_sched_yield));
+  using namespace nearfield::preload;
+  if (within)
+    if (auto* const give_way = __atomic_load_n(&serves, __ATOMIC_ACQUIRE); give_way && give_way()) return 0;
+  return int(syscall(SYS_sched_yield));
 }

@@ -17,8 +17,19 @@ constinit thread_local InHost* innermost = nullptr;
 
 }  // namespace
 
-InHost::InHost(bool moves_data) noexcept : outer_(innermost), moves_data_(moves_data) { innermost = this; }
-InHost::~InHost() { innermost = outer_; }
+bool* (*mark_in_host)() = [] {
+  static thread_local bool nobody_looks;
+  return &nobody_looks;
+};
+
+InHost::InHost(bool moves_data) noexcept : outer_(innermost), moves_data_(moves_data) {
+  innermost = this;
+  *mark_in_host() = true;
+}
+InHost::~InHost() {
+  innermost = outer_;
+  *mark_in_host() = outer_ != nullptr;
+}
 
 bool give_way() {
   InHost* const call = innermost;

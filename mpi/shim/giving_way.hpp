@@ -16,6 +16,9 @@
 
 namespace nearfield::mpi {
 
+// Where libnearfield.so looks whether the calling thread is in the host; set when it loads us.
+extern bool* (*mark_in_host)();
+
 // While it is alive the calling thread is in the host, in a call of the program's. They nest.
 class InHost {
  public:

@@ -261,8 +261,12 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
   void* const function = nearfield::mpi::serving(name);
   return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(name, function) : function;
 }
-// What serves sched_yield; whether it has waited.
-__attribute__((visibility("default"))) bool nearfield_shim_give_way() { return nearfield::mpi::give_way(); }
+// What serves sched_yield to threads that are in the host, as `in_host` tells of the calling one; whether it has
+// waited.
+__attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
+  nearfield::mpi::mark_in_host = in_host;
+  return nearfield::mpi::give_way;
+}
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
   return nearfield::mpi::last_algorithm;
 }
