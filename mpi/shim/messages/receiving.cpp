@@ -234,7 +234,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
   return guarded(matched.comm, function, [&]() -> int {
     std::unique_ptr<Packed> packed;
     if (typed.packs()) {
-      packed = std::make_unique<Packed>(buffer, count, type, matched.comm);
+      packed = std::make_unique<Packed>(buffer, count, type, host.self);  // its own may have gone
       typed.data = packed->data();
     }
     auto stage = devices::stage(typed.data, false);
