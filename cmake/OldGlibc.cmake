@@ -1,7 +1,7 @@
 # nearfield_old_glibc(TARGET LIBRARIES...): TARGET loads from glibc 2.28 on, whatever it is built with (old_glibc.c says
 # how). LIBRARIES are those that it needs out of what was apart from libc.so.6 until 2.34.
 function(nearfield_old_glibc target)
-  set(names dlopen dlsym dlclose dlerror dladdr dlinfo pthread_create pthread_join pthread_detach pthread_once
+  set(names dlopen dlsym dlclose dlerror dladdr dladdr1 dlinfo pthread_create pthread_join pthread_detach pthread_once
             __pthread_key_create pthread_key_create pthread_getspecific pthread_setspecific pthread_mutex_trylock
             pthread_sigmask pthread_kill fstat fstat64 stat stat64 lstat __libc_single_threaded arc4random
             _dl_find_object __register_atfork)

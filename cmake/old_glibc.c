@@ -26,6 +26,8 @@ OLD(void*, dlsym, (void* handle, const char* name), (handle, name))
 OLD(int, dlclose, (void* handle), (handle))
 OLD(char*, dlerror, (void), ())
 OLD(int, dladdr, (const void* address, Dl_info* info), (address, info))
+OLD_OF(NEARFIELD_DLINFO_GLIBC, int, dladdr1, (const void* address, Dl_info* info, void** extra, int flags),
+       (address, info, extra, flags))
 OLD_OF(NEARFIELD_DLINFO_GLIBC, int, dlinfo, (void* handle, int request, void* result), (handle, request, result))
 OLD(int, pthread_create, (pthread_t * t, const pthread_attr_t* a, void* (*f)(void*), void* x), (t, a, f, x))
 OLD(int, pthread_join, (pthread_t t, void** result), (t, result))
