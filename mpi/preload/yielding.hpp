@@ -1,3 +1,4 @@
+// How sched_yield is told whom to serve, and by what (yielding.cpp).
 #pragma once
 
 namespace nearfield::preload {
