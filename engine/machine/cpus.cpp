@@ -3,9 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
-#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/files.hpp"
 
 namespace nearfield::memory {
 namespace {
@@ -14,18 +18,36 @@ constexpr double unlimited = std::numeric_limits<double>::infinity();
 
 // cgroup v2: "max 100000" or "150000 100000".
 double quota_v2(const std::string& directory) {
-  std::ifstream file(directory + "/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (!(file >> quota >> period) || quota == "max" || period <= 0) return unlimited;
-  return std::strtod(quota.c_str(), nullptr) / period;
+  double quota = 0, period = 0;
+  const bool limited = std::sscanf(contents(directory + "/cpu.max").c_str(), "%lf %lf", &quota, &period) == 2;
+  return limited && period > 0 ? quota / period : unlimited;
 }
 
 double quota_v1(const std::string& directory) {
-  double quota = -1, period = 0;
-  std::ifstream(directory + "/cpu.cfs_quota_us") >> quota;
-  std::ifstream(directory + "/cpu.cfs_period_us") >> period;
+  const double quota = std::strtod(contents(directory + "/cpu.cfs_quota_us").c_str(), nullptr);
+  const double period = std::strtod(contents(directory + "/cpu.cfs_period_us").c_str(), nullptr);
   return quota > 0 && period > 0 ? quota / period : unlimited;
+}
+
+// A line of /proc/self/cgroup, "4:cpu,cpuacct:/path"; version 2 names no controllers.
+struct Group {
+  std::string controllers, path;
+  bool has(const std::string& controller) const {
+    return ("," + controllers + ",").find("," + controller + ",") != std::string::npos;
+  }
+};
+
+std::vector<Group> groups_of_control(const std::string& root) {
+  std::vector<Group> groups;
+  const std::string text = contents(root + "/proc/self/cgroup");
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = next_part(rest, '\n');
+    if (std::count(line.begin(), line.end(), ':') < 2) continue;
+    next_part(line, ':');
+    const std::string_view controllers = next_part(line, ':');
+    groups.push_back({std::string(controllers), std::string(line)});
+  }
+  return groups;
 }
 
 // The tightest limit from `path` up to the mount point.
@@ -61,36 +83,30 @@ Cpus available_cpus(const std::string& root) {
       if (CPU_ISSET(cpu, &mask)) cpus.allowed.bits.set(cpu);
   }
   if (!cpus.allowed.count()) cpus.allowed.bits.set(0);
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
-    if (controllers.empty()) {
-      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup", path, quota_v2));
-      continue;
-    }
-    std::istringstream names(controllers);
-    for (std::string name; std::getline(names, name, ',');) {
-      if (name != "cpu") continue;
-      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup/cpu", path, quota_v1));
-      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup/" + controllers, path, quota_v1));
-    }
+  for (const Group& group : groups_of_control(root)) {
+    if (group.controllers.empty())
+      cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup", group.path, quota_v2));
+    else if (group.has("cpu"))
+      for (const std::string& mount : {std::string("cpu"), group.controllers})
+        cpus.quota = std::min(cpus.quota, tightest(root + "/sys/fs/cgroup/" + mount, group.path, quota_v1));
   }
   return cpus;
+}
+
+// "512K", "32M".
+static std::size_t bytes_of(const std::string& text) {
+  char* unit = nullptr;
+  const std::size_t value = std::strtoul(text.c_str(), &unit, 10);
+  return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
 }
 
 // The last-level cache of CPU 0 as the kernel describes it: a full topology would cost milliseconds at start-up.
 std::size_t last_level_cache() {
   std::size_t largest = 0;
   for (int index = 0; index < 8; ++index) {
-    std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-    std::size_t value = 0;
-    char unit = 0;
-    if (!(file >> value)) break;
-    file >> unit;
-    value <<= unit == 'K' ? 10 : unit == 'M' ? 20 : 0;
-    if (value > largest) largest = value;
+    const std::string text = contents("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+    if (text.empty()) break;
+    largest = std::max(largest, bytes_of(text));
   }
   return largest ? largest : 8u << 20;
 }
@@ -103,9 +119,8 @@ std::string last_list(const Cpus& cpus, const std::string& root, std::initialize
   while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
   std::string list;
   for (const char* name : names) {
-    std::ifstream file(root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/" + name);
-    std::string line;
-    if (std::getline(file, line)) list = line;
+    const std::string text = contents(root + "/sys/devices/system/cpu/cpu" + std::to_string(one) + "/" + name);
+    if (!text.empty()) list = text.substr(0, text.find('\n'));
   }
   return list;
 }
@@ -113,8 +128,8 @@ std::string last_list(const Cpus& cpus, const std::string& root, std::initialize
 // A list such as "0-3,8".
 CpuSet read_list(const std::string& list) {
   CpuSet all;
-  std::istringstream ranges(list);
-  for (std::string range; std::getline(ranges, range, ',');) {
+  for (std::string_view rest = list; !rest.empty();) {
+    const std::string range(next_part(rest, ','));
     const std::size_t first = std::strtoul(range.c_str(), nullptr, 10), dash = range.find('-');
     const std::size_t last = dash == std::string::npos ? first : std::strtoul(range.c_str() + dash + 1, nullptr, 10);
     for (std::size_t cpu = first; cpu <= last && cpu < all.bits.size(); ++cpu) all.bits.set(cpu);
@@ -148,9 +163,7 @@ std::size_t private_cache(const Cpus& cpus, const std::string& root) {
     if (last_list(cpus, root, {(name + "type").c_str()}) == "Instruction" ||
         read_list(last_list(cpus, root, {(name + "shared_cpu_list").c_str()})).count() > std::max(siblings, 1))
       continue;
-    largest = std::max<std::size_t>(largest, std::strtoul(text.c_str(), nullptr, 10) << (text.back() == 'K'   ? 10
-                                                                                         : text.back() == 'M' ? 20
-                                                                                                              : 0));
+    largest = std::max(largest, bytes_of(text));
   }
   return largest;
 }
@@ -170,20 +183,11 @@ int shared_package(const Cpus& cpus, const std::string& root) {
 }
 
 int scheduling_group(const std::string& root) {
-  int enabled = 0;
-  std::ifstream(root + "/proc/sys/kernel/sched_autogroup_enabled") >> enabled;
-  if (!enabled) return 0;
-  std::ifstream groups(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool divides = controllers == ",," || controllers.find(",cpu,") != std::string::npos;
-    if (divides && line.substr(second + 1) != "/") return 0;
-  }
-  std::string text;
-  std::ifstream(root + "/proc/self/autogroup") >> text;  // "/autogroup-123"
-  const auto dash = text.rfind('-');
+  if (std::atoi(contents(root + "/proc/sys/kernel/sched_autogroup_enabled").c_str()) == 0) return 0;
+  for (const Group& group : groups_of_control(root))
+    if ((group.controllers.empty() || group.has("cpu")) && group.path != "/") return 0;
+  const std::string text = contents(root + "/proc/self/autogroup");  // "/autogroup-123 nice 0"
+  const auto dash = text.find('-');
   return dash == std::string::npos ? 0 : std::atoi(text.c_str() + dash + 1);
 }
 

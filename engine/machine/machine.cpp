@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "engine/base/toml.hpp"
@@ -127,10 +126,10 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
   std::error_code trouble;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), trouble);
   const std::string fresh = path + "." + std::to_string(getpid());
-  std::ofstream file(fresh);
-  file << "cpu = \"" << cpu_model() << "\"\n" << describe(machine);
-  file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str())) {
+  const std::string text = "cpu = \"" + cpu_model() + "\"\n" + describe(machine);
+  std::FILE* const file = std::fopen(fresh.c_str(), "we");
+  const bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if ((file && std::fclose(file)) || !written || std::rename(fresh.c_str(), path.c_str())) {
     const auto error = system_error("writing " + path);
     std::remove(fresh.c_str());
     return error;

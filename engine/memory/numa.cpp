@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cstdlib>
 #include <string>
 
+#include "engine/base/files.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory::numa {
@@ -66,14 +67,12 @@ Result<Census> where(const void* at, std::size_t bytes) {
 }
 
 std::size_t room(int node, const std::string& root) {
-  std::ifstream file(root + "/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
-  // "Node 0 MemFree:  123 kB"
-  std::size_t free = SIZE_MAX, total = 0;
-  for (std::string word; file >> word;) {
-    std::size_t kib = 0;
-    if (word == "MemTotal:" && file >> kib) total = kib << 10;
-    if (word == "MemFree:" && file >> kib) free = kib << 10;
-  }
+  const std::string text = contents(root + "/sys/devices/system/node/node" + std::to_string(node) + "/meminfo");
+  const auto bytes_behind = [&](std::string_view name, std::size_t absent) {  // "Node 0 MemFree:  123 kB"
+    const std::size_t at = text.find(name);
+    return at == text.npos ? absent : std::size_t(std::strtoull(text.c_str() + at + name.size(), nullptr, 10)) << 10;
+  };
+  const std::size_t free = bytes_behind(" MemFree:", SIZE_MAX), total = bytes_behind(" MemTotal:", 0);
   if (free == SIZE_MAX) return SIZE_MAX;
   const std::size_t kept = total / 64;  // the kernel turns to other nodes a little before nothing is left
   return free > kept ? free - kept : 0;

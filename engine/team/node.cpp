@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
+#include "engine/base/files.hpp"
 #include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::team {
@@ -24,8 +24,8 @@ std::uint64_t mix(std::uint64_t hash, std::string_view text) {  // FNV-1a
 // Processes with the same identity can meet: same boot of the same kernel, same network namespace (abstract sockets
 // live there), same user, same pretended node.
 std::uint64_t identify_node(const Settings& settings) {
-  std::string boot;
-  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id") >> std::ws, boot);
+  std::string boot = contents("/proc/sys/kernel/random/boot_id");
+  if (boot.ends_with('\n')) boot.pop_back();
   if (boot.empty()) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/files.hpp"
 #include "engine/base/log.hpp"
 #include "engine/team/presence.hpp"
 #include "mpi/shim/host.hpp"
@@ -83,11 +82,6 @@ std::string list(const std::vector<std::string>& ranks) {
 }
 
 // ---------------------------------------------------------------- processes of the job
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 std::string value_in(std::string_view environment, std::string_view name) {
   for (std::size_t at = 0; at < environment.size();) {
