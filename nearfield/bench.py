@@ -246,6 +246,8 @@ def _run_job(
         try:
             assert process.stdout is not None
             for line in process.stdout:
+                if watch.late:  # it has been given up, and takes a moment to end
+                    continue
                 if take(line) and one_sided:
                     watch.begin_anew()
             process.wait()

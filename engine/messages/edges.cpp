@@ -24,6 +24,8 @@ void judge(const Request& r, Trouble& trouble) {
   if (trouble == Trouble::none && !r.is_send && r.received == 0 && r.data.bytes) trouble = Trouble::broken;
 }
 
+}  // namespace
+
 void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble) {
   Request request;
   try {
@@ -36,7 +38,11 @@ void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& t
   judge(request, trouble);
 }
 
-}  // namespace
+void send_short(const Partners& partners, const Edge& edge, Trouble& trouble) {
+  const Envelope envelope{partners.context, partners.me, edge.tag};
+  if (!partners.messenger.send_at_once(partners.members[std::size_t(edge.partner)], envelope, edge.data))
+    transfer(partners, true, edge, trouble);
+}
 
 std::uint64_t Edges::bytes_to_all() const {
   std::uint64_t sum = 0;

@@ -107,6 +107,11 @@ class Edges {
   std::optional<memory::Temporary> aside_;
 };
 
+// A single message, without a list; what went wrong, unless something has before. The first is of at most in_record()
+// bytes and leaves at once as a rule. Throws Broken.
+void send_short(const Partners& partners, const Edge& edge, Trouble& trouble);
+void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble);
+
 // For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what they
 // send to it is let in and dropped. Needs no memory itself. `each(sends, visit)` calls visit(partner, tag) for all
 // edges in which something goes out (sends), or comes in, ours to ourselves left out.

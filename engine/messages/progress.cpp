@@ -24,9 +24,14 @@ bool Messenger::poll_box(int member) {
   bool any_came = false;
   for (int i = 0; i < in_one_poll; ++i) {
     const Record* const record = in.box.look(word);
+    const bool awaited = posted_.size() != 0;
     if (!record || !deliver(member, word, *record)) break;
     in.box.take(word);
     any_came = true;
+    // What is behind the last that was waited for is left for its own receive, which takes it from here without it
+    // being kept meanwhile; and where nothing is behind it, a look would take from the writer the line that it fills
+    // next.
+    if (awaited && posted_.size() == 0) break;
   }
   if (any_came) in.came = polls_;
   return any_came;

@@ -35,7 +35,7 @@ def test_ranks_that_get_nothing_judge_aliases_as_the_others(host: str) -> None:
     assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
 
 
-@pytest.mark.parametrize("scenario", ["unequal", "statuses"])
+@pytest.mark.parametrize("scenario", ["unequal", "early", "statuses"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str, scenario: str) -> None:
     job = launch(host, 3, [compile_c(host, "wrong.c"), scenario], timeout=60)

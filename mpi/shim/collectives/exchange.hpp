@@ -22,6 +22,7 @@
 
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/alone.hpp"
+#include "mpi/shim/collectives/short_edges.hpp"
 #include "mpi/shim/collectives/when.hpp"
 #include "mpi/shim/handles/packing.hpp"
 
@@ -314,6 +315,13 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
         throw;
       }
     } else {
+      const auto done = [&](int code, std::uint64_t bytes) {
+        if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
+        count_exchange(collective, bytes, start);
+        return report(comm, code);
+      };
+      if (ShortEdges edges(partners_of(*c, context)); edges.run(operation))
+        return done(trouble_code(edges.trouble()), edges.bytes());
       std::optional<Exchange> ready;
       try {
         ready.emplace(*c, context);
@@ -323,9 +331,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
         throw;
       }
       const int code = ready->run();
-      if (open_windows.load(std::memory_order_relaxed)) the_messenger->node().progress.step_host();
-      count_exchange(collective, ready->bytes(), start);
-      return report(comm, code);
+      return done(code, ready->bytes());
     }
   });
 }

@@ -3,6 +3,7 @@
 
      wrong aliased   the same buffer twice, on ranks that get nothing as well: an error on all, then they are in step
            unequal   a root that gives itself another length than it takes of the others: an error on it
+           early     the same in the communicator's first collective call, which does not wait
            statuses  what MPI_Waitall leaves in MPI_ERROR */
 #include <mpi.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@ int main(int argc, char** argv) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  MPI_Barrier(comm);
+  if (strcmp(what, "early")) MPI_Barrier(comm);
   int a[256] = {0}, b[256] = {0}, one = 1, sum = 0;
   if (!strcmp(what, "aliased")) {
     int counts[64] = {0};
@@ -38,6 +39,12 @@ int main(int argc, char** argv) {
     int class = MPI_SUCCESS;
     if (code) MPI_Error_class(code, &class);
     expect(rank || class == MPI_ERR_TRUNCATE, "Gather");
+  } else if (!strcmp(what, "early")) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    int code = MPI_Igather(a, 1, MPI_INT, b, 4, MPI_INT, 0, comm, &request), class = MPI_SUCCESS;
+    if (code) MPI_Error_class(code, &class);
+    expect(rank || class == MPI_ERR_TRUNCATE, "Igather");
+    if (!code) MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
     MPI_Request request[3];
     MPI_Status status[3];

@@ -1,0 +1,90 @@
+// Edges of few bytes and dense types (exchange.hpp), of which most calls consist: carried as the operation lists them,
+// without a list, requests or memory of its own.
+//
+//   look     at all parts: dense, and so short that they travel with their records
+//   send     all, in their order; what has no room waits for it, and its receiver takes in whatever comes while it
+//            waits for the same
+//   receive  all, in their order; what we have for ourselves is copied
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/messages/edges.hpp"
+#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/handles/types.hpp"
+
+namespace nearfield::mpi {
+
+class ShortEdges {
+ public:
+  explicit ShortEdges(const messages::Partners& partners)
+      : partners_(partners), limit_(partners.messenger.in_record()) {}
+
+  // False: these are none, and nothing has been done. Throws Broken.
+  template <class Operation>
+  bool run(const Operation& operation) {
+    if constexpr (requires { operation.rest(true); }) return false;
+    if (operation.in_place() || devices::possible()) return false;
+    for (pass_ = Pass::look; pass_ != Pass::over; pass_ = Pass(int(pass_) + 1))
+      if (!operation.edges(*this)) return false;
+    return true;
+  }
+  messages::Trouble trouble() const { return trouble_; }
+  std::uint64_t bytes() const { return sent_; }  // to all
+
+  template <class Side>
+  bool send(int partner, int tag, const Side& side, int k) {
+    if (pass_ == Pass::receive) return true;
+    messages::Edge edge{partner, tag, {}};
+    if (!describe(edge, side, k)) return false;
+    const bool own = partners_.is_us(partner);
+    if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // of several the order would count
+    sent_ += edge.data.bytes;
+    if (edge.data.bytes && !own) messages::send_short(partners_, edge, trouble_);
+    return true;
+  }
+  template <class Side>
+  bool receive(int partner, int tag, const Side& side, int k) {
+    if (pass_ == Pass::send) return true;
+    messages::Edge edge{partner, tag, {}};
+    if (!describe(edge, side, k)) return false;
+    if (pass_ == Pass::look) return true;
+    if (partners_.is_us(partner)) copy_own(edge);
+    else if (edge.data.bytes) messages::transfer(partners_, false, edge, trouble_);
+    return true;
+  }
+
+ private:
+  enum class Pass { look, send, receive, over };
+
+  template <class Side>
+  bool describe(messages::Edge& edge, const Side& side, int k) {
+    const auto count = side.count(k);
+    if (const MPI_Datatype type = side.type(k); !info_ || type != info_->handle) {
+      info_ = find_type(type);
+      if (!info_ || !info_->dense) return false;
+    }
+    void* const address = side.address(k);
+    if (count < 0 || std::uint64_t(count) > limit_ || address == MPI_IN_PLACE) return false;
+    edge.data = {static_cast<std::byte*>(address), std::uint64_t(count) * info_->bytes, {}};
+    return edge.data.bytes <= limit_;
+  }
+  void copy_own(const messages::Edge& edge) {
+    if (own_.partner < 0 || own_.tag != edge.tag) return;
+    if (own_.data.bytes > edge.data.bytes && trouble_ == messages::Trouble::none)
+      trouble_ = messages::Trouble::truncated;
+    if (const std::uint64_t bytes = std::min(own_.data.bytes, edge.data.bytes))
+      std::memmove(edge.data.address, own_.data.address, bytes);
+  }
+
+  const messages::Partners partners_;
+  const std::uint64_t limit_;  // bytes
+  Pass pass_ = Pass::look;
+  messages::Edge own_{-1, 0, {}};
+  const TypeInfo* info_ = nullptr;  // of the last part
+  std::uint64_t sent_ = 0;
+  messages::Trouble trouble_ = messages::Trouble::none;
+};
+
+}  // namespace nearfield::mpi
