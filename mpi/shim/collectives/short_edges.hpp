@@ -24,7 +24,8 @@ class ShortEdges {
   // False: these are none, and nothing has been done. Throws Broken.
   template <class Operation>
   bool run(const Operation& operation) {
-    if constexpr (requires { operation.rest(true); }) return false;
+    // What has a rest has room for what comes yet to be taken.
+    if constexpr (requires(Operation& any) { any.rest(true); }) return false;
     if (operation.in_place() || devices::possible()) return false;
     for (pass_ = Pass::look; pass_ != Pass::over; pass_ = Pass(int(pass_) + 1))
       if (!operation.edges(*this)) return false;
