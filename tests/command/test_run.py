@@ -124,11 +124,20 @@ def test_exit_status_streams_and_process_are_the_launchers() -> None:
     assert NOBODY.encode() in err
 
 
+def signals_of_a_terminal() -> None:
+    """What a shell's job in the background, or nohup, has had ignored."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP])
 def test_signals_reach_the_launcher_itself(number: int) -> None:
     with tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
-            [COMMAND, "run", "sh", "-c", "echo ready; exec sleep 60"], stdout=subprocess.PIPE, stderr=err
+            [COMMAND, "run", "sh", "-c", "echo ready; exec sleep 60"],
+            stdout=subprocess.PIPE,
+            stderr=err,
+            preexec_fn=signals_of_a_terminal,
         )
         try:
             assert process.stdout.readline() == b"ready\n"
