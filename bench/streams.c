@@ -1,6 +1,6 @@
-/* What two ranks have for each other, message by message: ping-pong, streams whose receiver is slower than its sender,
-   windows of 64, and the collectives of few bytes that are made of messages; by the host and by Nearfield in turns.
-   Nanoseconds of a call, medians of nine loops. What is sent is touched before each call.
+/* What two ranks have for each other, message by message: ping-pong (both ways), streams whose receiver is slower than
+   its sender, windows of 64, and the collectives of few bytes that are made of messages; by the host and by Nearfield
+   in turns. Nanoseconds of a call, medians of nine loops. What is sent is touched before each call.
 
      mpicc -O2 bench/streams.c -o streams && nearfield run mpiexec -n 2 ./streams */
 #define _GNU_SOURCE
@@ -83,6 +83,12 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_rank(comm, &rank);
+  int size;
+  MPI_Comm_size(comm, &size);
+  if (size != 2) {
+    if (rank == 0) fputs("streams: for two ranks\n", stderr);
+    MPI_Abort(comm, 2);
+  }
   cpu_set_t own;
   CPU_ZERO(&own);
   CPU_SET(rank, &own);

@@ -37,6 +37,7 @@ bool Messenger::poll_box(int member) {
   return any_came;
 }
 
+// All there is: cells are few, and their sender's for whatever it has for anybody.
 bool Messenger::poll_queue() {
   bool any_came = false;
   const auto at = [this](Reference r) -> Cell& { return cell_at(r); };

@@ -110,3 +110,12 @@ def test_scenarios_without_reach(reach: str) -> None:
 def test_a_rank_killed_in_a_transfer_is_reported() -> None:
     report = report_after_kill(4, [compile_c("mpich", "messages.c"), "forever"])
     assert re.search(r"MPI_\w+: process \d+ \(rank 1 .*has died; rank 0 was", report), report
+
+
+@pytest.mark.parametrize("host", ALL)
+def test_a_receive_leaves_what_is_behind_its_message(host: str) -> None:
+    job = launch(host, 2, [compile_c(host, "ahead.c")], env={"NEARFIELD_STATS": "all"}, timeout=60)
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    kept = [int(number) for number in re.findall(r"(\d+) received before their receive was posted", job.text)]
+    # Before there is a fastbox messages come by the queue, which is emptied.
+    assert len(kept) == 2 and max(kept) < 50, job.text[-3000:]
