@@ -1,5 +1,5 @@
 # The front door. `make demo` and `make test` install what is missing, build and run.
-.PHONY: demo test test-guest build setup bench lint format clean
+.PHONY: demo test test-all test-guest build setup bench lint format clean
 .DEFAULT_GOAL := build
 
 setup:
@@ -16,7 +16,10 @@ bench: build
 	.venv/bin/nearfield bench --json bench.json --report bench.html
 
 test:
-	@bash scripts/test.sh
+	@bash scripts/test.sh change
+
+test-all:
+	@bash scripts/test.sh all
 
 # In an emulated machine with HBM nodes (docs/testing-guest.md).
 test-guest: build

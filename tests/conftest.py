@@ -1,12 +1,20 @@
-"""Tests that run beside each other have a directory for temporary files each.
+"""What all tests share: which of them run for every change, and directories of their own for temporary files.
 
-Open MPI's launchers share theirs otherwise, and one that ends removes what another one has just begun to use: about one job
-in 200 did not start, or hung.
+The marker `full` keeps a test out of `make test`; `make test-all` runs it. It is given by hand, and to all repetitions over
+hosts and ranks but these: MPICH and Open MPI with 2 and 5 ranks.
+
+Tests that run beside each other have a directory for temporary files each. Open MPI's launchers share theirs otherwise, and
+one that ends removes what another one has just begun to use: about one job in 200 did not start, or hung.
 """
 
 import os
 import tempfile
 from pathlib import Path
+
+import pytest
+
+HOSTS_PER_CHANGE = ("mpich", "openmpi")
+RANKS_PER_CHANGE = (2, 5)
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     own = Path(tempfile.gettempdir()) / f"nearfield-{worker}-{os.getuid()}"
@@ -14,3 +22,17 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     own.chmod(0o1777)  # some tests become another user
     os.environ["TMPDIR"] = str(own)
     tempfile.tempdir = None
+
+
+def repeats(parameters: dict) -> bool:
+    """Whether a test with these parameters is one of those that run for every change, of another host or number of ranks."""
+    host, ranks = parameters.get("host", HOSTS_PER_CHANGE[0]), parameters.get("ranks", RANKS_PER_CHANGE[0])
+    return host not in HOSTS_PER_CHANGE or ranks not in RANKS_PER_CHANGE
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks repetitions, but those that are marked as what a host has of its own."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec and repeats(callspec.params) and not item.get_closest_marker("every_host"):
+            item.add_marker(pytest.mark.full)

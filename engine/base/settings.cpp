@@ -98,7 +98,7 @@ template <auto Settings::*field>
 constexpr SettingAccess into{[](const char* text, Settings& settings) { return read_into(text, settings.*field); },
                              [](const Settings& settings) { return value_in(settings.*field); }};
 
-std::string log_level(const char* text, Settings& settings) {
+std::string read_log_level(const char* text, Settings& settings) {
   const int level = early::log_level(text);
   if (level < 0) return none_of(early::log_levels);
   settings.log = LogLevel(level);
@@ -157,7 +157,7 @@ constexpr SettingRow rows[] = {
     {{"NEARFIELD", "on", any_rank,
       "`off` passes every call to the host; off in one rank of a communicator is off in all"},
      into<&Settings::enabled>},
-    {early::log, {log_level, level_in_force}},
+    {early::log, {read_log_level, level_in_force}},
     {early::log_file, {anything}},
     {{"NEARFIELD_STATS", "0", each_rank,
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "

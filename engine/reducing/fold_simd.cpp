@@ -62,8 +62,11 @@ HWY_INLINE auto load_partial(D d, const T* from, std::size_t count) {
   return hn::Load(d, scratch);
 }
 
-template <class T, class Combine, std::size_t fixed_inputs>
-HWY_INLINE void pass(T* const* outs, std::size_t nout, const T* const* ins, std::size_t nin, std::size_t count) {
+// Not inlined: each of the three bodies is compiled once for every type, operator and instruction set.
+template <class T, class Combine, std::size_t fixed_inputs, std::size_t fixed_outputs>
+HWY_NOINLINE void pass(T* const* outs, std::size_t any_outputs, const T* const* ins, std::size_t nin,
+                       std::size_t count) {
+  const std::size_t nout = fixed_outputs ? fixed_outputs : any_outputs;
   const hn::ScalableTag<T> d;
   const Combine combine;
   const std::size_t lanes = hn::Lanes(d);
@@ -109,10 +112,10 @@ void blocks(T* const* outs, std::size_t nout, const T* const* ins, std::size_t n
   for (std::size_t i = 0; i < count; i += block) {
     const std::size_t n = count - i < block ? count - i : block;
     const T* first[2] = {ins[0] + i, ins[1] + i};
-    pass<T, Combine, 2>(into, 1, first, 2, n);
+    pass<T, Combine, 2, 1>(into, 1, first, 2, n);
     for (std::size_t k = 2; k < nin; ++k) {
       const T* next[2] = {value, ins[k] + i};
-      pass<T, Combine, 2>(into, 1, next, 2, n);
+      pass<T, Combine, 2, 1>(into, 1, next, 2, n);
     }
     for (std::size_t o = 0; o < nout; ++o) __builtin_memcpy(outs[o] + i, value, n * sizeof(T));
   }
@@ -122,9 +125,9 @@ template <class T, class Combine>
 void kernel(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin, std::size_t count) {
   auto* const* to = reinterpret_cast<T* const*>(outs);
   auto* const* from = reinterpret_cast<const T* const*>(ins);
-  if (nin == 2 && nout == 1) pass<T, Combine, 2>(to, 1, from, 2, count);
-  else if (nin == 2) pass<T, Combine, 2>(to, nout, from, 2, count);
-  else if (nin <= 8) pass<T, Combine, 0>(to, nout, from, nin, count);
+  if (nin == 2 && nout == 1) pass<T, Combine, 2, 1>(to, 1, from, 2, count);
+  else if (nin == 2) pass<T, Combine, 2, 0>(to, nout, from, 2, count);
+  else if (nin <= 8) pass<T, Combine, 0, 0>(to, nout, from, nin, count);
   else blocks<T, Combine>(to, nout, from, nin, count);
 }
 

@@ -13,12 +13,12 @@ namespace {
 
 using Room = Spread::Room;
 
-constexpr std::size_t few_bytes = 4096;
+constexpr std::size_t gathered_bytes = 4096;
 
 void move_blocks(Spread& s, Collective collective, const void* send, void* recv, std::size_t bytes, int root,
                  Run* by_leaders, Run* by_lanes) {
   const Call call{.collective = collective, .bytes = bytes, .send = send, .recv = recv, .root = root};
-  const bool lanes = bytes * std::size_t(s.size()) > 8 * few_bytes && lanes_apply(s.shape(), call);
+  const bool lanes = bytes * std::size_t(s.size()) > 8 * gathered_bytes && lanes_apply(s.shape(), call);
   (lanes ? by_lanes : by_leaders)(s, call);
 }
 
@@ -40,7 +40,7 @@ void reduce_in_order(Spread& s, const Call& call) {
     if (to_all) move_blocks(s, Collective::allgather, one, all, bytes, 0, allgather_by_leaders, allgather_by_lanes);
     else move_blocks(s, Collective::gather, one, all, bytes, call.root, gather_by_leaders, gather_by_lanes);
   };
-  if (call.bytes <= few_bytes) {
+  if (call.bytes <= gathered_bytes) {
     const Room all(s, gets ? size * call.bytes : 0);
     collect(call.send, all.data(), call.bytes);
     if (gets) fold_ranks(s, call, all.data(), call.bytes, call.count, call.recv);

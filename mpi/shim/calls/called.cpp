@@ -174,8 +174,7 @@ const Meaning& meaning(const Call& call) { return meanings[std::size_t(call.func
 
 template <class Handle>
 Handle handle(const Call& call, int at) {
-  if constexpr (std::is_pointer_v<Handle>) return reinterpret_cast<Handle>(call.argument[at]);
-  else return Handle(call.argument[at]);
+  return from_word<Handle>(call.argument[at]);
 }
 
 // ---------------------------------------------------------------- what a call waits for

@@ -46,6 +46,12 @@ std::uint64_t as_word(T value) {
   else return std::uint64_t(std::int64_t(value));
 }
 
+template <class T>
+T from_word(std::uint64_t word) {
+  if constexpr (std::is_pointer_v<T>) return reinterpret_cast<T>(word);
+  else return T(word);
+}
+
 // All of a call, an element each.
 template <class... Arguments>
 struct Words {

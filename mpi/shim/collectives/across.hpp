@@ -61,33 +61,34 @@ int barrier(const char* function, When when, MPI_Comm comm) {
                    comm);
 }
 
-template <Collective collective, class When, class N>
-int one_buffer(const char* function, When when, void* buffer, N count, MPI_Datatype type, int root, MPI_Comm comm) {
-  const Same<N> data{buffer, count, type};
+template <Collective collective, class When>
+int one_buffer(const char* function, When when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
+               MPI_Comm comm) {
+  const Same<MPI_Count> data{buffer, count, type};
   return rooted<collective, false>(function, when, data, data, root, comm);
 }
 
-template <Collective collective, class When, class N>
-int blocks(const char* function, When when, const void* send, N send_count, MPI_Datatype send_type, void* recv,
-           N recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
-  const Blocks<N> to{recv, recv_count, recv_type};
+template <Collective collective, class When>
+int blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type, void* recv,
+           MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+  const Blocks<MPI_Count> to{recv, recv_count, recv_type};
   void* const from = const_cast<void*>(send);
   if constexpr (collectives::operation(collective).gives.amount == collectives::Amount::blocks)
-    return exchanged(collective, function, when, Blocks<N>{from, send_count, send_type}, to, comm);
-  else return exchanged(collective, function, when, Same<N>{from, send_count, send_type}, to, comm);
+    return exchanged(collective, function, when, Blocks<MPI_Count>{from, send_count, send_type}, to, comm);
+  else return exchanged(collective, function, when, Same<MPI_Count>{from, send_count, send_type}, to, comm);
 }
 
-template <Collective collective, class When, class N>
-int rooted_blocks(const char* function, When when, const void* send, N send_count, MPI_Datatype send_type, void* recv,
-                  N recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+template <Collective collective, class When>
+int rooted_blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type,
+                  void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
   void* const from = const_cast<void*>(send);
   if constexpr (gathers)
-    return rooted<collective, true>(function, when, Same<N>{from, send_count, send_type},
-                                    Blocks<N>{recv, recv_count, recv_type}, root, comm);
+    return rooted<collective, true>(function, when, Same<MPI_Count>{from, send_count, send_type},
+                                    Blocks<MPI_Count>{recv, recv_count, recv_type}, root, comm);
   else
-    return rooted<collective, false>(function, when, Same<N>{recv, recv_count, recv_type},
-                                     Blocks<N>{from, send_count, send_type}, root, comm);
+    return rooted<collective, false>(function, when, Same<MPI_Count>{recv, recv_count, recv_type},
+                                     Blocks<MPI_Count>{from, send_count, send_type}, root, comm);
 }
 
 }  // namespace across

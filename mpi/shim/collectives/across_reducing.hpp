@@ -95,9 +95,9 @@ int reduce(const char* function, When when, const Reduction& reduction, MPI_Comm
   });
 }
 
-template <Collective collective, class When, class N>
-int reduction(const char* function, When when, const void* send, void* recv, N count, MPI_Datatype type, MPI_Op op,
-              MPI_Comm comm) {
+template <Collective collective, class When>
+int reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
+              MPI_Op op, MPI_Comm comm) {
   if constexpr (collective == Collective::scan || collective == Collective::exscan) {
     return when.at_host(collective, Reason::argument);  // there is none between groups
   } else {
@@ -108,8 +108,8 @@ int reduction(const char* function, When when, const void* send, void* recv, N c
   }
 }
 
-template <Collective collective, class When, class N>
-int rooted_reduction(const char* function, When when, const void* send, void* recv, N count, MPI_Datatype type,
+template <Collective collective, class When>
+int rooted_reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, int root, MPI_Comm comm) {
   Reduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
   given.count = given.total;

@@ -54,10 +54,11 @@ int Barrier(MPI_Comm comm) {
 #define YL(name, types)
 #define T(result, name, types)
 #define E(name, overlapping, operation, class)
-#define DEFINE(name, operation, class, parameters, ...)                                                      \
+#define DEFINE(name, operation, class, parameters, host_function, ...)                                       \
   int name parameters {                                                                                      \
     constexpr Collective collective = Collective::operation;                                                 \
-    const auto when = __VA_ARGS__;                                                                           \
+    const auto host_call = host_function;                                                                    \
+    const __VA_ARGS__;                                                                                       \
     if (is_apart(c)) [[unlikely]] {                                                                          \
       if (find_alone(c))                                                                                     \
         return alone::serve(collective, "MPI_" #name, when, alone::class<collective>(ARGUMENTS_##class), c); \
@@ -65,34 +66,49 @@ int Barrier(MPI_Comm comm) {
     }                                                                                                        \
     return class<collective>("MPI_" #name, when, ARGUMENTS_##class);                                         \
   }
+// Forms that are called least share their code, which differs in the host's function alone.
+#define AT_ONCE               \
+  Now when {                  \
+    AnyHostCall { host_call } \
+  }
+#define LATER \
+  Later when { AnyOverlappingCall{host_call}, q }
+#define PLANNED \
+  Planned when { AnyHostCall{host_call}, q }
 
 #define COUNT int
-#define C(name, overlapping, operation, class)                                                          \
-  DEFINE(name, operation, class, PARAMETERS_##class, Now{[&] { return host.name(ARGUMENTS_##class); }}) \
-  DEFINE(overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                \
-         Later{[=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, q})        \
-  DEFINE(name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                   \
-         Planned{[&] { return young(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, q})
+#define C(name, overlapping, operation, class)                                                                       \
+  DEFINE(                                                                                                            \
+      name, operation, class, PARAMETERS_##class, [&] { return host.name(ARGUMENTS_##class); }, Now when{host_call}) \
+  DEFINE(                                                                                                            \
+      overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                                \
+      [=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, LATER)                           \
+  DEFINE(                                                                                                            \
+      name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                                   \
+      [&] { return young(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, PLANNED)
 #include "mpi/functions.def"
 #undef COUNT
 #undef C
 
 #define COUNT MPI_Count
-#define C(name, overlapping, operation, class)                                                                      \
-  DEFINE(name##_c, operation, class, PARAMETERS_##class,                                                            \
-         Now{[&] { return large_with_counts(host.name##_c, host.name, "MPI_" #name "_c", c, ARGUMENTS_##class); }}) \
-  DEFINE(overlapping##_c, operation, class, AND_REQUEST(PARAMETERS_##class),                                        \
-         Later{[=](MPI_Request* made) {                                                                             \
-                 return large_with_counts(host.overlapping##_c, host.overlapping, "MPI_" #overlapping "_c", c,      \
-                                          ARGUMENTS_##class, made);                                                 \
-               },                                                                                                   \
-               q})                                                                                                  \
-  DEFINE(name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                             \
-         Planned{[&] {                                                                                              \
-                   return large_with_counts(host.name##_init_c, host.name##_init, "MPI_" #name "_init_c", c,        \
-                                            ARGUMENTS_##class, info, q);                                            \
-                 },                                                                                                 \
-                 q})
+#define C(name, overlapping, operation, class)                                                                       \
+  DEFINE(                                                                                                            \
+      name##_c, operation, class, PARAMETERS_##class,                                                                \
+      [&] { return large_with_counts(host.name##_c, host.name, "MPI_" #name "_c", c, ARGUMENTS_##class); }, AT_ONCE) \
+  DEFINE(                                                                                                            \
+      overlapping##_c, operation, class, AND_REQUEST(PARAMETERS_##class),                                            \
+      [=](MPI_Request* made) {                                                                                       \
+        return large_with_counts(host.overlapping##_c, host.overlapping, "MPI_" #overlapping "_c", c,                \
+                                 ARGUMENTS_##class, made);                                                           \
+      },                                                                                                             \
+      LATER)                                                                                                         \
+  DEFINE(                                                                                                            \
+      name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                                 \
+      [&] {                                                                                                          \
+        return large_with_counts(host.name##_init_c, host.name##_init, "MPI_" #name "_init_c", c, ARGUMENTS_##class, \
+                                 info, q);                                                                           \
+      },                                                                                                             \
+      PLANNED)
 #include "mpi/functions.def"
 
 }  // namespace nearfield::mpi

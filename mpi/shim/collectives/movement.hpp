@@ -86,8 +86,8 @@ bool nothing(const When&, const Communicator& c, N count, MPI_Datatype type) {
 }
 
 // The root gives a block, all others get it.
-template <Collective collective, class When, class N>
-int one_buffer(const char* function, const When& when, void* buffer, N count, MPI_Datatype type, int root,
+template <Collective collective, class When>
+int one_buffer(const char* function, const When& when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
                MPI_Comm comm) {
   const Admission admitted = when.admit(comm);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
@@ -107,9 +107,9 @@ int one_buffer(const char* function, const When& when, void* buffer, N count, MP
 }
 
 // All give a block, or one for each member, and get one of each member.
-template <Collective collective, class When, class N>
-int blocks(const char* function, const When& when, const void* send, N send_count, MPI_Datatype send_type, void* recv,
-           N recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+template <Collective collective, class When>
+int blocks(const char* function, const When& when, const void* send, MPI_Count send_count, MPI_Datatype send_type,
+           void* recv, MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
   constexpr bool gives_blocks = collectives::operation(collective).gives.amount == Amount::blocks;
   const Admission admitted = when.admit(comm);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
@@ -135,9 +135,10 @@ int blocks(const char* function, const When& when, const void* send, N send_coun
 }
 
 // The root gets a block of each member, or gives one to each.
-template <Collective collective, class When, class N>
-int rooted_blocks(const char* function, const When& when, const void* send, N send_count, MPI_Datatype send_type,
-                  void* recv, N recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+template <Collective collective, class When>
+int rooted_blocks(const char* function, const When& when, const void* send, MPI_Count send_count,
+                  MPI_Datatype send_type, void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root,
+                  MPI_Comm comm) {
   constexpr bool gathers = collectives::operation(collective).gets.amount == Amount::blocks;
   const Admission admitted = when.admit(comm);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
@@ -145,7 +146,7 @@ int rooted_blocks(const char* function, const When& when, const void* send, N se
   // What every member has a block of, and what only the root has, of all of them.
   void* const one = gathers ? const_cast<void*>(send) : recv;
   void* const many = gathers ? recv : const_cast<void*>(send);
-  const N one_count = gathers ? send_count : recv_count, many_count = gathers ? recv_count : send_count;
+  const MPI_Count one_count = gathers ? send_count : recv_count, many_count = gathers ? recv_count : send_count;
   const MPI_Datatype one_type = gathers ? send_type : recv_type, many_type = gathers ? recv_type : send_type;
   return with_memory(c, comm, function, [&]() -> int {
     if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);

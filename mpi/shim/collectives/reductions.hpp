@@ -90,9 +90,9 @@ int carry_reduction(Communicator& c, MPI_Comm comm, Call call, std::size_t send_
   return guarded(comm, function, [&] { return with_memory(c, comm, function, staged_carry); });
 }
 
-template <Collective collective, class When, class N>
-int rooted_reduction(const char* function, const When& when, const void* send, void* recv, N count, MPI_Datatype type,
-                     MPI_Op op, int root, MPI_Comm comm) {
+template <Collective collective, class When>
+int rooted_reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count,
+                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   const Admission admitted = when.admit(comm);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
   Communicator& c = *admitted.communicator;
@@ -111,8 +111,8 @@ int rooted_reduction(const char* function, const When& when, const void* send, v
 }
 
 // Members that get nothing (the first of an exclusive scan) need no room for it.
-template <Collective collective, class When, class N>
-int reduction(const char* function, const When& when, const void* send, void* recv, N count, MPI_Datatype type,
+template <Collective collective, class When>
+int reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
               MPI_Op op, MPI_Comm comm) {
   constexpr const collectives::Operation& operation = collectives::operation(collective);
   const Admission admitted = when.admit(comm);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "engine/base/function_ref.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/handles/requests.hpp"
 #include "mpi/shim/messages/point.hpp"
@@ -68,6 +69,29 @@ struct Planned {
   }
 };
 
+// The host's function of a call that is not worth code of its own: so forms that differ in it alone share theirs.
+using AnyHostCall = FunctionRef<int()>;
+using CallOfHost = std::function<int(MPI_Request*)>;
+// The same of one that takes a request, of which a copy can be kept beyond the call.
+class AnyOverlappingCall {
+ public:
+  template <class HostCall>
+  explicit AnyOverlappingCall(const HostCall& call)
+      : call_(call), at_(&call), copy_([](const void* at) { return CallOfHost(*static_cast<const HostCall*>(at)); }) {}
+  int operator()(MPI_Request* request) const { return call_(request); }
+  CallOfHost kept() const { return copy_(at_); }
+
+ private:
+  FunctionRef<int(MPI_Request*)> call_;
+  const void* at_;
+  CallOfHost (*copy_)(const void*);
+};
+template <class HostCall>
+CallOfHost kept_call(const HostCall& call) {
+  if constexpr (std::is_same_v<HostCall, AnyOverlappingCall>) return call.kept();
+  else return call;
+}
+
 template <class HostCall>
 Now(HostCall) -> Now<HostCall>;
 template <class HostCall>
@@ -93,7 +117,6 @@ std::optional<int> plan(Communicator& c, MPI_Comm comm, const collectives::Call&
 
 // Makes a request for a call of a communicator that is yet to have its team: it is issued to that, or to the host by
 // `host_call` where there will be none.
-using CallOfHost = std::function<int(MPI_Request*)>;
 int defer(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
           std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted, CallOfHost host_call);
 
@@ -110,7 +133,7 @@ int begin(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
       return when.done(MPI_SUCCESS);
     const collectives::Call& told = counted ? *counted : call;
     if (is_founding(c)) [[unlikely]]
-      return defer(c, comm, call, function, std::move(kept), when.request, told, when.host_call);
+      return defer(c, comm, call, function, std::move(kept), when.request, told, kept_call(when.host_call));
     return overlap(c, comm, call, function, std::move(kept), when.request, told);
   }
 }

@@ -37,13 +37,14 @@ Kind kind_of(std::string_view name, const Places& places) {
   return Kind::other;
 }
 
-template <RowText row, class Signature>
-void* placed(void* function) {
-  using Form = Around<row, Signature>;
+template <auto number, class Signature>
+void* placed(const char* name, const char* parameters, void* function) {
+  using Form = Around<number, Signature>;
   static const std::string full =  // never destroyed before the last call is written
-      std::string(row.name().starts_with("X_") ? "MPI" : "MPI_") + std::string(row.name());
+      std::string(*name == 'X' ? "MPI" : "MPI_") + name;
+  const Places places = places_in(name, parameters);
   Form::inner = reinterpret_cast<decltype(Form::inner)>(function);
-  Form::function = {full.c_str(), kind_of(row.name(), Form::places)};
+  Form::function = {full.c_str(), kind_of(name, places), places};
   return reinterpret_cast<void*>(&Form::call);
 }
 
@@ -68,15 +69,16 @@ bool wanted() {
 
 void* around(const char* name, void* function) {
   if (!std::strncmp(name, "T_", 2)) return function;
+  using Number = mpi::Function;
 #define TEXT(...) #__VA_ARGS__
 #define EXPANDED(...) TEXT(__VA_ARGS__)
-#define FUNCTION(row, types) \
-  if (!std::strcmp(name, #row)) return placed<EXPANDED(row types), int types>(function);
+#define AROUND(row, number, types) \
+  if (!std::strcmp(name, #row)) return placed<Number::number, int types>(#row, EXPANDED(types), function);
+#define FUNCTION(row, types) AROUND(row, row, types)
 #define OF_HANDLES(result, row, types)
 #include "mpi/each_function.def"
-#define F(row, types) \
-  if (!std::strcmp(name, #row)) return placed<EXPANDED(row types), int types>(function);
-#define L(row, types) F(row##_c, types)
+#define F(row, types) AROUND(row, Blocking_##row, types)
+#define L(row, types) AROUND(row##_c, Blocking_##row##_c, types)
 #include "mpi/shim/signatures.def"
 #undef F
 #undef L

@@ -17,6 +17,7 @@
 
 #include "engine/processor/processor.h"
 #include "engine/waiting/wait.hpp"
+#include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/recording/arguments.hpp"
 #include "mpi/shim/stats.hpp"
 
@@ -30,6 +31,7 @@ struct Row;
 struct Function {
   const char* name;  // as the program calls it
   Kind kind;
+  Places places;
 };
 
 // Whether the environment asks for it. The same at all times.
@@ -47,7 +49,8 @@ extern constinit thread_local bool inside;
 // A call of this thread, from its beginning on. pre: active, not inside.
 class Observation {
  public:
-  Observation(const Function& function, const void* site, MPI_Comm communicator, std::uint64_t bytes, int partner);
+  // `words`: its arguments (calls::Words).
+  Observation(const Function& function, const void* site, const std::uint64_t* words);
   void end();
 
  private:
@@ -55,27 +58,25 @@ class Observation {
   const void* const site_;
   const std::uint64_t bytes_;
   const int partner_;
-  MPI_Comm communicator_;
+  const MPI_Comm communicator_;
   bool agreed_ = false;                // all of its ranks have the same context
   std::uint64_t context_, start_ = 0;  // 0: not timed
   Row** place_ = nullptr;
   const char* before_;  // what served the last collective
 };
 
-template <RowText row, class Signature>
+// Of the function with that number (calls/calling.hpp).
+template <auto number, class Signature>
 struct Around;
-template <RowText row, class... Arguments>
-struct Around<row, int(Arguments...)> {
+template <auto number, class... Arguments>
+struct Around<number, int(Arguments...)> {
   static inline int (*inner)(Arguments...) = nullptr;
   static inline Function function{};
-  static constexpr Places places = places_in(row.parameters());
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
     if (!active.load(std::memory_order_relaxed) || inside) return inner(arguments...);
-    using Read = Reader<row, Arguments...>;
-    const typename Read::All all(arguments...);
-    Observation seen(function, __builtin_return_address(0), Read::communicator(all), Read::bytes(all),
-                     Read::partner(all));
+    const calls::Words words(arguments...);
+    Observation seen(function, __builtin_return_address(0), words.all);
     const int code = inner(arguments...);
     seen.end();
     return code;

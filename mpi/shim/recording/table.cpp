@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "mpi/shim/communicators/communicator.hpp"
-#include "mpi/shim/handles/types.hpp"
 
 namespace nearfield::mpi::recording {
 
@@ -17,23 +16,6 @@ std::atomic<Known*> known{nullptr};
 std::atomic<std::uint64_t> calls_unkept{0}, next_save{0};
 constinit thread_local bool inside = false;
 bool tracing = false;
-
-std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
-  if (count <= 0 || type == host.type_null) return 0;
-  if (const TypeInfo* const info = find_type(type)) return std::uint64_t(count) * info->bytes;
-  MPI_Count bytes = 0;
-  if (host.Type_size_x(type, &bytes) != MPI_SUCCESS || bytes < 0) return 0;
-  return std::uint64_t(count) * std::uint64_t(bytes);
-}
-
-Extent extent_of(MPI_Comm communicator, bool local) {
-  if (communicator == host.comm_null) return {};
-  const Communicator* const state = communicator_of(communicator);
-  if (!state) return {};
-  Extent ranks{state->rank, state->size};
-  if (local && state->inter && host.Comm_size(communicator, &ranks.size) != MPI_SUCCESS) return {};
-  return ranks;
-}
 
 namespace {
 
@@ -152,15 +134,15 @@ constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace
 
-Observation::Observation(const Function& function, const void* site, MPI_Comm communicator, std::uint64_t bytes,
-                         int partner)
+Observation::Observation(const Function& function, const void* site, const std::uint64_t* words)
     : function_(function),
       site_(site),
-      bytes_(bytes),
-      partner_(partner),
-      communicator_(communicator),
+      bytes_(bytes_in(function.places, words)),
+      partner_(partner_in(function.places, words)),
+      communicator_(communicator_in(function.places, words)),
       context_(0),
       before_(last_algorithm) {
+  const MPI_Comm communicator = communicator_;
   if (communicator != host.comm_null) {
     const Communicator* const state = communicator_of(communicator);
     agreed_ = state && state->context;
@@ -172,8 +154,8 @@ Observation::Observation(const Function& function, const void* site, MPI_Comm co
   last_algorithm = nullptr;
   went_to_host = false;
   Thread* const table = own.table ? own.table : table_of_thread();
-  if (table) place_ = find_place(*table, function, site, context_, size_class(bytes));
-  if (is_timed(function, place_ ? *place_ : nullptr, bytes)) start_ = processor::ticks();
+  if (table) place_ = find_place(*table, function, site, context_, size_class(bytes_));
+  if (is_timed(function, place_ ? *place_ : nullptr, bytes_)) start_ = processor::ticks();
 }
 
 void Observation::end() {
