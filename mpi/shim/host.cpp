@@ -28,20 +28,18 @@ void* symbol(void* library, const char* name) {
 
 bool host_rejects_aliases = false;
 
-#ifdef NEARFIELD_HOST_OMPI
+// Open MPI only (abi/open_mpi.hpp).
+void* host_data(const char* symbol);
 void* host_data(const char* symbol) {
   // A program that is not position-independent holds its own copy of such objects; the default scope finds that one.
   if (void* at = dlsym(RTLD_DEFAULT, symbol)) return at;
   return dlsym(host_library, symbol);
 }
-#endif
 
 bool bind_host(void* library) {
   host_library = library;
-#ifndef NEARFIELD_HOST_OMPI
   const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
-  host_rejects_aliases = !check || !std::strchr("0nNfF", *check);  // 0, no, false
-#endif
+  host_rejects_aliases = abi::checks_aliases && (!check || !std::strchr("0nNfF", *check));  // 0, no, false
   const char* lacking = nullptr;
 #define LACKING(name, types) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
 #define FUNCTION(name, types) \
@@ -60,12 +58,7 @@ bool bind_host(void* library) {
 #include "mpi/shim/signatures.def"
 #undef F
 #undef L
-#ifdef NEARFIELD_HOST_OMPI
-  constexpr const char* names[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f", "PMPI_Message_f2c"};
-#else
-  constexpr const char* names[] = {"PMPI_Request_toint", "PMPI_Request_fromint", "PMPI_Message_toint",
-                                   "PMPI_Message_fromint"};
-#endif
+  constexpr const auto& names = abi::handle_functions;
   host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
   host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
   host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
@@ -88,12 +81,7 @@ bool bind_host(void* library) {
   host.request_null = MPI_REQUEST_NULL;
   host.message_null = MPI_MESSAGE_NULL;
   host.message_no_proc = MPI_MESSAGE_NO_PROC;
-#ifdef NEARFIELD_HOST_MPICH
-  // A variable, which must not be referred to by name either.
-  if (void* const variable = dlsym(library, "MPI_UNWEIGHTED")) std::memcpy(&host.unweighted, variable, sizeof(int*));
-#else
-  host.unweighted = MPI_UNWEIGHTED;
-#endif
+  host.unweighted = abi::unweighted(library);
   return true;
 }
 

@@ -1,20 +1,11 @@
 // The host MPI: its functions, called only through this table of its own addresses, and its predefined objects. The
 // table is filled before the first call of the program gets here, and only read afterwards.
-//
-// Open MPI's predefined handles are addresses of data symbols. The shim must not refer to them by name, since the
-// host may be loaded privately (mpi4py does); its macros are redirected to a run-time look-up here.
 #pragma once
 #include <mpi.h>
 
 #include <cstdint>
 
-#ifdef NEARFIELD_HOST_OMPI
-namespace nearfield::mpi {
-void* host_data(const char* symbol);  // address of a data symbol of the host; nullptr when it has none
-}
-#undef OMPI_PREDEFINED_GLOBAL
-#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(nearfield::mpi::host_data(#global)))
-#endif
+#include "mpi/shim/abi/abi.hpp"
 
 namespace nearfield::mpi {
 
@@ -23,11 +14,7 @@ namespace nearfield::mpi {
 // addresses mean in place.
 extern bool host_rejects_aliases;
 // Whether it is an error on this host to expect more of a bcast than the root sends.
-#ifdef NEARFIELD_HOST_OMPI
-inline constexpr bool host_compares_lengths = false;
-#else
-inline constexpr bool host_compares_lengths = true;
-#endif
+inline constexpr bool host_compares_lengths = abi::compares_lengths;
 
 // clang-format off
 // What we call beside the functions that we offer (mpi/functions.def): what every host has ...

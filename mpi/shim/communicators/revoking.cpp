@@ -55,22 +55,8 @@ int Comm_revoke(MPI_Comm comm) {
   return code;
 }
 
-int revoked_class() {
-#if defined(NEARFIELD_HOST_OMPI)
-  return MPI_ERR_REVOKED;
-#elif defined(MPIX_ERR_REVOKED)
-  if (host.Comm_revoke) return MPIX_ERR_REVOKED;
-#endif
-  return MPI_ERR_OTHER;
-}
+int revoked_class() { return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_revoked : MPI_ERR_OTHER; }
 
-int died_class() {
-#if defined(NEARFIELD_HOST_OMPI)
-  return MPI_ERR_PROC_FAILED;
-#elif defined(MPIX_ERR_PROC_FAILED)
-  if (host.Comm_revoke) return MPIX_ERR_PROC_FAILED;
-#endif
-  return MPI_ERR_OTHER;
-}
+int died_class() { return abi::always_fault_tolerant || host.Comm_revoke ? abi::err_proc_failed : MPI_ERR_OTHER; }
 
 }  // namespace nearfield::mpi

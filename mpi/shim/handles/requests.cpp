@@ -40,12 +40,7 @@ struct Lock {
   auto* const made = new UserRequest[requests_in_chunk];
   for (std::uint32_t i = requests_in_chunk; i-- > 0;) {
     made[i].index = table.chunks * requests_in_chunk + i;
-#ifdef NEARFIELD_HOST_OMPI
-    if (table.fortran_offset >= 0) {
-      const int number = -2 - int(made[i].index);
-      std::memcpy(made[i].fortran + 1 + table.fortran_offset, &number, sizeof number);
-    }
-#endif
+    if (table.fortran_offset >= 0) made[i].fortran.store(table.fortran_offset, -2 - int(made[i].index));
     made[i].next_free = std::exchange(table.free, &made[i]);
   }
   request_chunks[table.chunks++].store(made, std::memory_order_release);  // pairs with request_at
@@ -181,7 +176,7 @@ void outlive(MPI_Comm comm) {
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from
 // two requests of the host and the numbers that it tells for them.
 void find_fortran_number() {
-#ifdef NEARFIELD_HOST_OMPI
+  if constexpr (abi::FortranPart::bytes == 0) return;
   MPI_Request two[2];
   char byte = 0;
   int numbers[2];
@@ -189,7 +184,7 @@ void find_fortran_number() {
     if (host.Recv_init(&byte, 1, host.byte, 0, 0, host.self, &two[k]) != MPI_SUCCESS || !host.request_to_int) return;
     numbers[k] = host.request_to_int(two[k]);
   }
-  for (int offset = 0; offset + 8 < int(sizeof UserRequest::fortran); offset += 4) {
+  for (int offset = 0; offset + 8 < abi::FortranPart::bytes; offset += 4) {
     int seen[2];
     for (int k = 0; k < 2; ++k) std::memcpy(&seen[k], reinterpret_cast<const char*>(two[k]) + offset, sizeof(int));
     if (seen[0] == numbers[0] && seen[1] == numbers[1]) {
@@ -199,7 +194,6 @@ void find_fortran_number() {
   }
   for (MPI_Request& request : two) host.Request_free(&request);
   if (table.fortran_offset < 0) log_line(LogLevel::info, "requests of Fortran programs: their numbers were not found");
-#endif
 }
 
 void set_status(MPI_Status* status, const UserRequest& request) {

@@ -24,10 +24,8 @@ enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 // One request of the user. Nearly all are one plain message: then there is no activity, and nothing is called virtually
 // (a test of such a request takes 10 ns).
 struct alignas(64) UserRequest {
-#ifdef NEARFIELD_HOST_OMPI
-  unsigned char fortran[256] = {};  // what the Fortran glue reads behind a handle
-#endif
-  std::uint32_t index = 0;  // in the table of requests; also its number in Fortran, shifted
+  [[no_unique_address]] abi::FortranPart fortran;  // first
+  std::uint32_t index = 0;                         // in the table of requests; also its number in Fortran, shifted
   bool persistent = false;
   bool active = false;
   bool in_use = false;
@@ -73,26 +71,13 @@ inline UserRequest* request_at(std::uint32_t index) {
   return first ? &first[index % requests_in_chunk] : nullptr;
 }
 
-#if defined(NEARFIELD_HOST_MPICH)
-inline constexpr std::uint32_t own_kind = 0x2c000000;
-inline bool is_own(MPI_Request request) {
-  const auto bits = std::uint32_t(request);
-  return bits >> 26 == 0x0b && bits != own_kind;
-}
-inline UserRequest* own(MPI_Request request) { return request_at((std::uint32_t(request) & 0x03ffffff) - 1); }
-inline MPI_Request handle_of(const UserRequest* request) { return MPI_Request(own_kind | (request->index + 1)); }
-#else
-inline bool is_own(MPI_Request request) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(request);
-  return (bits & 1) && bits > 4095;
-}
+inline bool is_own(MPI_Request request) { return abi::is_ours(request); }
 inline UserRequest* own(MPI_Request request) {
-  return reinterpret_cast<UserRequest*>(reinterpret_cast<std::uintptr_t>(request) - 1);
+  return abi::object_of<UserRequest>(request, [](std::uint32_t index) { return request_at(index - 1); });
 }
 inline MPI_Request handle_of(const UserRequest* request) {
-  return reinterpret_cast<MPI_Request>(reinterpret_cast<std::uintptr_t>(request) + 1);
+  return abi::handle_of<MPI_Request>(request, request->index + 1);
 }
-#endif
 
 // Whether there has been any request of ours.
 inline bool any_ever() { return request_chunks[0].load(std::memory_order_relaxed) != nullptr; }

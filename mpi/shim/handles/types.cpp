@@ -146,9 +146,7 @@ void bind_types() {
   add_sized(MPI_2INTEGER, Type::none, Type::i32_i32, Type::i64_i64);
   add_sized(MPI_2REAL, Type::none, Type::f32_f32, Type::f64_f64);
   add_sized(MPI_2DOUBLE_PRECISION, Type::none, Type::f32_f32, Type::f64_f64);
-#ifdef NEARFIELD_HOST_MPICH
-  add(MPIX_C_FLOAT16, Type::f16);
-#endif
+  if (const auto type = abi::float16()) add(*type, Type::f16);
 
   ops.add(MPI_SUM, Op::sum);
   ops.add(MPI_PROD, Op::prod);

@@ -22,11 +22,7 @@ std::atomic<bool> host_partitioned{false};
 
 // MPI_Testall of the MPICH family, where one of the requests has failed, leaves the others that are complete as they
 // are; MPI_Waitall does not.
-#ifdef NEARFIELD_HOST_OMPI
-constexpr bool testall_keeps_failed = false;
-#else
-constexpr bool testall_keeps_failed = true;
-#endif
+constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
 
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses) {
   if (!host_partitioned.load(std::memory_order_relaxed)) {

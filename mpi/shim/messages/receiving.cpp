@@ -144,29 +144,14 @@ struct MatchedTable {
 };
 MatchedTable& matched_table = *new MatchedTable;  // never destroyed
 
-#if defined(NEARFIELD_HOST_MPICH)
-bool is_own_message(MPI_Message message) {
-  const auto bits = std::uint32_t(message);
-  return bits >> 26 == 0x0b && bits != own_kind;
-}
-MPI_Message handle_of(const Matched* matched) { return MPI_Message(own_kind | matched->index); }
-Matched* own_message(MPI_Message message) {
+Matched* matched_with(std::uint32_t index) {
   const std::lock_guard lock(matched_table.mutex);
-  const auto found = matched_table.by_index.find(std::uint32_t(message) & 0x03ffffff);
+  const auto found = matched_table.by_index.find(index);
   return found == matched_table.by_index.end() ? nullptr : found->second;
 }
-#else
-bool is_own_message(MPI_Message message) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(message);
-  return (bits & 1) && bits > 4095;
-}
-MPI_Message handle_of(const Matched* matched) {
-  return reinterpret_cast<MPI_Message>(reinterpret_cast<std::uintptr_t>(matched) + 1);
-}
-Matched* own_message(MPI_Message message) {
-  return reinterpret_cast<Matched*>(reinterpret_cast<std::uintptr_t>(message) - 1);
-}
-#endif
+bool is_own_message(MPI_Message message) { return abi::is_ours(message); }
+MPI_Message handle_of(const Matched* matched) { return abi::handle_of<MPI_Message>(matched, matched->index); }
+Matched* own_message(MPI_Message message) { return abi::object_of<Matched>(message, matched_with); }
 
 MPI_Message keep_matched(messages::Early* early, MPI_Comm comm) {
   auto* const matched = new Matched{early, comm, 0};
@@ -629,20 +614,18 @@ int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag
 
 // ---------------------------------------------------------------- message handles as integers
 
-#ifdef NEARFIELD_HOST_MPICH
-int Message_toint(MPI_Message message) { return int(message); }
-MPI_Message Message_fromint(int number) { return MPI_Message(number); }
-#else
 int Message_toint(MPI_Message message) {
-  return is_own_message(message) ? -2 - int(own_message(message)->index) : host.message_to_int(message);
+  return abi::integer_of(message, [](MPI_Message one) {
+    return is_own_message(one) ? -2 - int(own_message(one)->index) : host.message_to_int(one);
+  });
 }
 MPI_Message Message_fromint(int number) {
-  if (number >= -1) return host.message_from_int(number);
-  const std::lock_guard lock(matched_table.mutex);
-  const auto found = matched_table.by_index.find(std::uint32_t(-2 - number));
-  return found == matched_table.by_index.end() ? host.message_null : handle_of(found->second);
+  return abi::of_integer<MPI_Message>(number, [](int one) {
+    if (one >= -1) return host.message_from_int(one);
+    const Matched* const matched = matched_with(std::uint32_t(-2 - one));
+    return matched ? handle_of(matched) : host.message_null;
+  });
 }
-#endif
 int Message_c2f(MPI_Message message) { return Message_toint(message); }
 MPI_Message Message_f2c(int number) { return Message_fromint(number); }
 

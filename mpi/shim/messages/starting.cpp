@@ -174,20 +174,18 @@ int Request_free(MPI_Request* request) {
 
 // ---------------------------------------------------------------- handles as integers
 
-#ifdef NEARFIELD_HOST_MPICH
-int Request_toint(MPI_Request request) { return int(request); }
-MPI_Request Request_fromint(int number) { return MPI_Request(number); }
-#else
-// Ours are the negative numbers from -2 on.
+// Where handles are no integers, ours are the negative numbers from -2 on.
 int Request_toint(MPI_Request request) {
-  return is_own(request) ? -2 - int(own(request)->index) : host.request_to_int(request);
+  return abi::integer_of(
+      request, [](MPI_Request one) { return is_own(one) ? -2 - int(own(one)->index) : host.request_to_int(one); });
 }
 MPI_Request Request_fromint(int number) {
-  if (number >= -1) return host.request_from_int(number);
-  UserRequest* const user = request_at(std::uint32_t(-2 - number));
-  return user && user->in_use ? handle_of(user) : host.request_from_int(number);
+  return abi::of_integer<MPI_Request>(number, [](int one) {
+    if (one >= -1) return host.request_from_int(one);
+    UserRequest* const user = request_at(std::uint32_t(-2 - one));
+    return user && user->in_use ? handle_of(user) : host.request_from_int(one);
+  });
 }
-#endif
 int Request_c2f(MPI_Request request) { return Request_toint(request); }
 MPI_Request Request_f2c(int number) { return Request_fromint(number); }
 

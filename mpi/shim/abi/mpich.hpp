@@ -1,0 +1,65 @@
+// MPICH and its family, Intel MPI among it: handles are integers whose highest bits say what they are.
+#pragma once
+#include <dlfcn.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+namespace nearfield::mpi::abi {
+
+// A kind of requests and messages that no host makes; the number of the object follows.
+inline constexpr std::uint32_t own_kind = 0x2c000000, index_bits = 0x03ffffff;
+
+template <class Handle>
+bool is_ours(Handle handle) {
+  const auto bits = std::uint32_t(handle);
+  return bits >> 26 == own_kind >> 26 && bits != own_kind;
+}
+template <class Handle>
+Handle handle_of(const void* /*at*/, std::uint32_t index) {
+  return Handle(own_kind | index);
+}
+template <class Object, class Handle, class Find>
+Object* object_of(Handle handle, const Find& find) {
+  return find(std::uint32_t(handle) & index_bits);
+}
+template <class Handle, class Convert>
+int integer_of(Handle handle, const Convert& /*convert*/) {
+  return int(handle);
+}
+template <class Handle, class Convert>
+Handle of_integer(int number, const Convert& /*convert*/) {
+  return Handle(number);
+}
+
+// The host's functions between handles and integers: of a request, to a request, of a message, to a message.
+inline constexpr const char* handle_functions[] = {"PMPI_Request_toint", "PMPI_Request_fromint", "PMPI_Message_toint",
+                                                   "PMPI_Message_fromint"};
+// What Fortran's glue reads behind a request.
+struct FortranPart {
+  static constexpr int bytes = 0;
+  void store(int /*offset*/, int /*number*/) {}
+};
+
+inline constexpr bool compares_lengths = true;
+inline constexpr bool checks_aliases = true;
+inline constexpr bool testall_keeps_failed = true;
+
+#ifdef MPIX_ERR_REVOKED
+inline constexpr int err_revoked = MPIX_ERR_REVOKED, err_proc_failed = MPIX_ERR_PROC_FAILED;
+#else
+inline constexpr int err_revoked = MPI_ERR_OTHER, err_proc_failed = MPI_ERR_OTHER;
+#endif
+inline constexpr bool always_fault_tolerant = false;  // only where the host can revoke
+
+inline std::optional<MPI_Datatype> float16() { return MPIX_C_FLOAT16; }
+// A variable, which must not be referred to by name. `library`: the host's.
+inline int* unweighted(void* library) {
+  int* value = nullptr;
+  if (void* const variable = dlsym(library, "MPI_UNWEIGHTED")) std::memcpy(&value, variable, sizeof value);
+  return value;
+}
+
+}  // namespace nearfield::mpi::abi

@@ -1,0 +1,38 @@
+// Open MPI: handles are pointers, predefined ones the addresses of data symbols. The shim must not refer to these by
+// name, since the host may be loaded privately (mpi4py does): its macros are redirected to a look-up at run time.
+#pragma once
+#include <mpi.h>
+
+#include <cstring>
+#include <optional>
+
+#include "mpi/shim/abi/pointers.hpp"
+
+namespace nearfield::mpi {
+void* host_data(const char* symbol);  // address of a data symbol of the host; nullptr when it has none
+}
+#undef OMPI_PREDEFINED_GLOBAL
+#define OMPI_PREDEFINED_GLOBAL(type, global) (static_cast<type>(nearfield::mpi::host_data(#global)))
+
+namespace nearfield::mpi::abi {
+
+inline constexpr const char* handle_functions[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f",
+                                                   "PMPI_Message_f2c"};
+// Behind the handle, which is one beyond the object.
+struct FortranPart {
+  static constexpr int bytes = 256;
+  void store(int offset, int number) { std::memcpy(at + 1 + offset, &number, sizeof number); }
+  unsigned char at[bytes] = {};
+};
+
+inline constexpr bool compares_lengths = false;
+inline constexpr bool checks_aliases = false;
+inline constexpr bool testall_keeps_failed = false;
+
+inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PROC_FAILED;
+inline constexpr bool always_fault_tolerant = true;
+
+inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
+inline int* unweighted(void* /*library*/) { return MPI_UNWEIGHTED; }
+
+}  // namespace nearfield::mpi::abi
