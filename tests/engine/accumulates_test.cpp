@@ -1,4 +1,4 @@
-// Accumulates of forked processes on one memory: by instructions, under locks, and while a window goes from the one to
+// Accumulates of several members on one memory: by instructions, under locks, and while a window goes from the one to
 // the other.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using team::Node;
 using testing::Chance;
 using testing::make_window;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 using testing::run_windows;
 using testing::sizes;
 using testing::word;
@@ -181,36 +181,36 @@ TEST(Accumulates, LongOnesLoseNothing) {
 TEST(Accumulates, GoOverToLocksAndLoseNothing) {
   constexpr std::uint64_t each = 400;
   for (const int size : {2, 3, 4, 5, 9})
-    EXPECT_EQ(0, run_processes(size, testing::seconds,
-                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 bool good = true;
-                                 for (unsigned round = 0; round < 40 && good; ++round) {
-                                   auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
-                                   if (!window) return false;
-                                   Chance all(round), chance(round * 16 + unsigned(rank));
-                                   const int first = int(all.below(unsigned(size)));
-                                   const std::uint64_t when = all.below(each);
-                                   if (!window->lock_all(true)) return false;
-                                   for (std::uint64_t i = 0; i < each; ++i) {
-                                     std::uint64_t before = 0;
-                                     if (rank == first && i >= when && i % 3 == 0) {
-                                       std::vector<std::uint64_t> ones(20, 1), fetched(20);
-                                       add(*window, 0, 0, ones, fetched.data(),
-                                           Type::u64);  // the word, and others behind it
-                                       before = fetched[0];
-                                     } else {
-                                       before = fetch_and_add(*window);
-                                     }
-                                     word(*window, rank, 512 + i) = before;
-                                     if (chance.below(64) == 0) chance.delay();
+    EXPECT_EQ(0, run_members(size, testing::seconds,
+                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               bool good = true;
+                               for (unsigned round = 0; round < 40 && good; ++round) {
+                                 auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
+                                 if (!window) return false;
+                                 Chance all(round), chance(round * 16 + unsigned(rank));
+                                 const int first = int(all.below(unsigned(size)));
+                                 const std::uint64_t when = all.below(each);
+                                 if (!window->lock_all(true)) return false;
+                                 for (std::uint64_t i = 0; i < each; ++i) {
+                                   std::uint64_t before = 0;
+                                   if (rank == first && i >= when && i % 3 == 0) {
+                                     std::vector<std::uint64_t> ones(20, 1), fetched(20);
+                                     add(*window, 0, 0, ones, fetched.data(),
+                                         Type::u64);  // the word, and others behind it
+                                     before = fetched[0];
+                                   } else {
+                                     before = fetch_and_add(*window);
                                    }
-                                   window->unlock_all();
-                                   window->meet();
-                                   good &= is_permutation(*window, each);
-                                   testing::close(std::move(window), bootstrap);
+                                   word(*window, rank, 512 + i) = before;
+                                   if (chance.below(64) == 0) chance.delay();
                                  }
-                                 return good;
-                               }))
+                                 window->unlock_all();
+                                 window->meet();
+                                 good &= is_permutation(*window, each);
+                                 testing::close(std::move(window), bootstrap);
+                               }
+                               return good;
+                             }))
         << size;
 }
 
