@@ -34,7 +34,7 @@ void add(Window& window, int target, std::uint64_t offset, const std::vector<T>&
 }
 
 // Fetch-and-add of one word of the first member: what each has fetched goes behind it, in the first member's memory.
-constexpr std::uint64_t most_fetched = 4096;
+constexpr std::uint64_t most_fetched = testing::rounds_of(4096);
 bool is_permutation(const Window& window, std::uint64_t each) {
   std::vector<std::uint64_t> all;
   for (int m = 0; m < window.size(); ++m)
@@ -92,6 +92,7 @@ bool count_up(Window& window, std::uint64_t offset, Type type, int rounds, bool 
 }
 
 TEST(Accumulates, AllLengthsCount) {
+  static constexpr int counts = testing::rounds_of(1000);
   for (const int size : {1, 2, 4, 9})
     EXPECT_EQ(0, run_windows(size, 4096,
                              [](Window& window, Node&, Chance& chance) {
@@ -99,16 +100,17 @@ TEST(Accumulates, AllLengthsCount) {
                                bool good = true;
                                for (const bool swaps : {false, true}) {
                                  const std::uint64_t base = swaps ? 512 : 0;
-                                 good &= count_up<std::uint8_t>(window, base + 1, Type::u8, 1000, swaps, chance);
-                                 good &= count_up<std::uint16_t>(window, base + 66, Type::u16, 1000, swaps, chance);
-                                 good &= count_up<std::uint32_t>(window, base + 132, Type::u32, 1000, swaps, chance);
-                                 good &= count_up<std::uint64_t>(window, base + 200, Type::u64, 1000, swaps, chance);
-                                 good &= swaps || count_up<float>(window, base + 260, Type::f32, 1000, swaps, chance);
-                                 good &= swaps || count_up<double>(window, base + 328, Type::f64, 1000, swaps, chance);
+                                 good &= count_up<std::uint8_t>(window, base + 1, Type::u8, counts, swaps, chance);
+                                 good &= count_up<std::uint16_t>(window, base + 66, Type::u16, counts, swaps, chance);
+                                 good &= count_up<std::uint32_t>(window, base + 132, Type::u32, counts, swaps, chance);
+                                 good &= count_up<std::uint64_t>(window, base + 200, Type::u64, counts, swaps, chance);
+                                 good &= swaps || count_up<float>(window, base + 260, Type::f32, counts, swaps, chance);
+                                 good &=
+                                     swaps || count_up<double>(window, base + 328, Type::f64, counts, swaps, chance);
                                }
                                // Misaligned: under locks from here on.
-                               good &= count_up<std::uint64_t>(window, 1021, Type::u64, 1000, true, chance);
-                               good &= count_up<std::uint32_t>(window, 1101, Type::u32, 1000, false, chance);
+                               good &= count_up<std::uint64_t>(window, 1021, Type::u64, counts, true, chance);
+                               good &= count_up<std::uint32_t>(window, 1101, Type::u32, counts, false, chance);
                                window.unlock_all();
                                return good;
                              }))
@@ -137,7 +139,7 @@ struct Ranges {
 
 template <class T>
 bool add_ranges(Window& window, Type type, std::uint64_t offset) {
-  const int rounds = 60;
+  const int rounds = testing::rounds_of(60);
   std::memset(window.memory(window.rank()).base, 0, area);
   window.meet();
   Ranges<T> ranges(offset, area);
@@ -184,7 +186,7 @@ TEST(Accumulates, GoOverToLocksAndLoseNothing) {
     EXPECT_EQ(0, run_members(size, testing::seconds,
                              [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                                bool good = true;
-                               for (unsigned round = 0; round < 40 && good; ++round) {
+                               for (unsigned round = 0; round < unsigned(testing::rounds_of(40)) && good; ++round) {
                                  auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
                                  if (!window) return false;
                                  Chance all(round), chance(round * 16 + unsigned(rank));

@@ -272,6 +272,7 @@ TEST(Association, IsFixed) {
             }));
 }
 
+#ifndef __SANITIZE_THREAD__  // its kernels do not stream
 // Copies whose working set exceeds the shared cache bypass it, by every path that copies.
 TEST(Streaming, RunsBeyondTheCache) {
   Settings settings;
@@ -309,6 +310,7 @@ TEST(Streaming, RunsBeyondTheCache) {
                    },
                    settings));
 }
+#endif
 
 TEST(Team, ManyAreCheapAndLeaveNothing) {
   EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {

@@ -134,7 +134,7 @@ TEST_P(Sizes, EveryPairExchangesWhatItWants) {
                           return make(node, bootstrap, rank, size, [&](const Partners& partners) {
                             std::mt19937 own{unsigned(rank)};
                             bool good = true;
-                            for (int i = 0; i < 400 / size && good; ++i)
+                            for (int i = 0; i < testing::rounds_of(400) / size && good; ++i)
                               good = one_round(partners, {i, i % 3 == 1, i % 2 == 0}, own);
                             return good;
                           });
@@ -195,7 +195,7 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
                             Partners overlapping = partners;
                             overlapping.context = context + 1;
                             bool good = true;
-                            for (int i = 0; i < 60 / size + 5 && good; ++i) {
+                            for (int i = 0; i < testing::rounds_of(60) / size + 5 && good; ++i) {
                               std::vector<std::unique_ptr<Call>> calls;
                               for (int k = 0; k < 5; ++k) {
                                 const bool overlaps = same() % 3 != 0;

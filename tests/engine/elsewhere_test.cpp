@@ -264,7 +264,8 @@ class Senders : public ::testing::TestWithParam<int> {};
 TEST_P(Senders, MeetReceivesThatMayBeMetElsewhere) {
   EXPECT_EQ(run_members(1 + GetParam(), 120,
                         [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                          return receive_rounds(node, bootstrap, rank, size, 6000 / size, unsigned(size));
+                          return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(6000) / size,
+                                                unsigned(size));
                         }),
             0);
 }
@@ -278,7 +279,7 @@ TEST_P(Protocols, AreTakenInBeforeTheyAreDecided) {
   EXPECT_EQ(run_members(
                 3, 120,
                 [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                  return receive_rounds(node, bootstrap, rank, size, 300, 77);
+                  return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(300), 77);
                 },
                 settings),
             0);

@@ -299,7 +299,8 @@ TEST_P(Sizes, RandomMessagesArriveInOrder) {
   const int size = GetParam();
   EXPECT_EQ(run_members(size, 120,
                         [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                          return random_rounds(node, bootstrap, rank, n, 2000 / (n + 1), unsigned(n));
+                          return random_rounds(node, bootstrap, rank, n, testing::rounds_of(2000) / (n + 1),
+                                               unsigned(n));
                         }),
             0);
 }
@@ -314,7 +315,7 @@ TEST_P(Protocols, ForcedOnesAreRight) {
     EXPECT_EQ(run_members(
                   size, 120,
                   [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                    return random_rounds(node, bootstrap, rank, n, 200, 40 + unsigned(n), true);
+                    return random_rounds(node, bootstrap, rank, n, testing::rounds_of(200), 40 + unsigned(n), true);
                   },
                   settings),
               0);
@@ -395,7 +396,7 @@ TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {
 
 TEST(Messages, AMillionUnexpectedOnesAreKept) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
-              constexpr int count = 1'000'000;
+              constexpr int count = testing::rounds_of(1'000'000);
               if (rank == 0) {
                 for (int i = 0; i < count; ++i) {
                   Request r;
@@ -476,7 +477,7 @@ TEST(Threads, ExchangeAtOnce) {
 // A million messages with NEARFIELD_SOAK=1000000; a few thousand otherwise.
 TEST(Threads, Soak) {
   const char* const text = std::getenv("NEARFIELD_SOAK");
-  EXPECT_EQ(threads_in_members(8, std::max(1, (text ? std::atoi(text) : 9600) / 24)), 0);
+  EXPECT_EQ(threads_in_members(8, std::max(1, (text ? std::atoi(text) : testing::rounds_of(9600)) / 24)), 0);
 }
 
 TEST(Messages, APeerThatDiesInATransferIsReported) {

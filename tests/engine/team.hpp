@@ -36,6 +36,15 @@ inline constexpr int patience = NEARFIELD_TEST_PATIENCE;
 inline constexpr int patience = 1;
 #endif
 
+// Of random rounds so many: ThreadSanitizer needs no luck to see what is not ordered, but time.
+constexpr int rounds_of(int all) {
+#ifdef __SANITIZE_THREAD__
+  return all / 5;
+#else
+  return all;
+#endif
+}
+
 struct Page {
   std::atomic<int> arrived;
   std::atomic<int> generation;

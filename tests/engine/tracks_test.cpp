@@ -122,7 +122,8 @@ TEST_P(Processes, OverlapByAnyAlgorithm) {
   for (const char* text : {"", "allreduce:slots,oneshot,partitioned", "allreduce:direct", "allreduce:tree,direct-pull"})
     EXPECT_EQ(0, run_members(GetParam(), 60,
                              [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               return overlap(node, bootstrap, rank, size, text, size > 4 ? 300 : 1500);
+                               return overlap(node, bootstrap, rank, size, text,
+                                              testing::rounds_of(size > 4 ? 300 : 1500));
                              }))
         << text;
 }
@@ -135,7 +136,7 @@ TEST(Tracks, ServeEveryMeeting) {
     EXPECT_EQ(0, run_members(
                      4, 60,
                      [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                       return overlap(node, bootstrap, rank, size, "", 500);
+                       return overlap(node, bootstrap, rank, size, "", testing::rounds_of(500));
                      },
                      settings));
   }
@@ -372,7 +373,7 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
 }
 TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
   EXPECT_EQ(0, run_members(GetParam(), 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              return plan(node, bootstrap, rank, size, size > 4 ? 60 : 300);
+              return plan(node, bootstrap, rank, size, testing::rounds_of(size > 4 ? 60 : 300));
             }));
 }
 
