@@ -1,4 +1,4 @@
-// Accumulates of forked processes on one memory: by instructions, under locks, and while a window goes from the one to
+// Accumulates of several members on one memory: by instructions, under locks, and while a window goes from the one to
 // the other.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using team::Node;
 using testing::Chance;
 using testing::make_window;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 using testing::run_windows;
 using testing::sizes;
 using testing::word;
@@ -34,7 +34,7 @@ void add(Window& window, int target, std::uint64_t offset, const std::vector<T>&
 }
 
 // Fetch-and-add of one word of the first member: what each has fetched goes behind it, in the first member's memory.
-constexpr std::uint64_t most_fetched = 4096;
+constexpr std::uint64_t most_fetched = testing::rounds_of(4096);
 bool is_permutation(const Window& window, std::uint64_t each) {
   std::vector<std::uint64_t> all;
   for (int m = 0; m < window.size(); ++m)
@@ -92,6 +92,7 @@ bool count_up(Window& window, std::uint64_t offset, Type type, int rounds, bool 
 }
 
 TEST(Accumulates, AllLengthsCount) {
+  static constexpr int counts = testing::rounds_of(1000);
   for (const int size : {1, 2, 4, 9})
     EXPECT_EQ(0, run_windows(size, 4096,
                              [](Window& window, Node&, Chance& chance) {
@@ -99,16 +100,17 @@ TEST(Accumulates, AllLengthsCount) {
                                bool good = true;
                                for (const bool swaps : {false, true}) {
                                  const std::uint64_t base = swaps ? 512 : 0;
-                                 good &= count_up<std::uint8_t>(window, base + 1, Type::u8, 1000, swaps, chance);
-                                 good &= count_up<std::uint16_t>(window, base + 66, Type::u16, 1000, swaps, chance);
-                                 good &= count_up<std::uint32_t>(window, base + 132, Type::u32, 1000, swaps, chance);
-                                 good &= count_up<std::uint64_t>(window, base + 200, Type::u64, 1000, swaps, chance);
-                                 good &= swaps || count_up<float>(window, base + 260, Type::f32, 1000, swaps, chance);
-                                 good &= swaps || count_up<double>(window, base + 328, Type::f64, 1000, swaps, chance);
+                                 good &= count_up<std::uint8_t>(window, base + 1, Type::u8, counts, swaps, chance);
+                                 good &= count_up<std::uint16_t>(window, base + 66, Type::u16, counts, swaps, chance);
+                                 good &= count_up<std::uint32_t>(window, base + 132, Type::u32, counts, swaps, chance);
+                                 good &= count_up<std::uint64_t>(window, base + 200, Type::u64, counts, swaps, chance);
+                                 good &= swaps || count_up<float>(window, base + 260, Type::f32, counts, swaps, chance);
+                                 good &=
+                                     swaps || count_up<double>(window, base + 328, Type::f64, counts, swaps, chance);
                                }
                                // Misaligned: under locks from here on.
-                               good &= count_up<std::uint64_t>(window, 1021, Type::u64, 1000, true, chance);
-                               good &= count_up<std::uint32_t>(window, 1101, Type::u32, 1000, false, chance);
+                               good &= count_up<std::uint64_t>(window, 1021, Type::u64, counts, true, chance);
+                               good &= count_up<std::uint32_t>(window, 1101, Type::u32, counts, false, chance);
                                window.unlock_all();
                                return good;
                              }))
@@ -137,7 +139,7 @@ struct Ranges {
 
 template <class T>
 bool add_ranges(Window& window, Type type, std::uint64_t offset) {
-  const int rounds = 60;
+  const int rounds = testing::rounds_of(60);
   std::memset(window.memory(window.rank()).base, 0, area);
   window.meet();
   Ranges<T> ranges(offset, area);
@@ -181,36 +183,36 @@ TEST(Accumulates, LongOnesLoseNothing) {
 TEST(Accumulates, GoOverToLocksAndLoseNothing) {
   constexpr std::uint64_t each = 400;
   for (const int size : {2, 3, 4, 5, 9})
-    EXPECT_EQ(0, run_processes(size, testing::seconds,
-                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 bool good = true;
-                                 for (unsigned round = 0; round < 40 && good; ++round) {
-                                   auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
-                                   if (!window) return false;
-                                   Chance all(round), chance(round * 16 + unsigned(rank));
-                                   const int first = int(all.below(unsigned(size)));
-                                   const std::uint64_t when = all.below(each);
-                                   if (!window->lock_all(true)) return false;
-                                   for (std::uint64_t i = 0; i < each; ++i) {
-                                     std::uint64_t before = 0;
-                                     if (rank == first && i >= when && i % 3 == 0) {
-                                       std::vector<std::uint64_t> ones(20, 1), fetched(20);
-                                       add(*window, 0, 0, ones, fetched.data(),
-                                           Type::u64);  // the word, and others behind it
-                                       before = fetched[0];
-                                     } else {
-                                       before = fetch_and_add(*window);
-                                     }
-                                     word(*window, rank, 512 + i) = before;
-                                     if (chance.below(64) == 0) chance.delay();
+    EXPECT_EQ(0, run_members(size, testing::seconds,
+                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               bool good = true;
+                               for (unsigned round = 0; round < unsigned(testing::rounds_of(40)) && good; ++round) {
+                                 auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
+                                 if (!window) return false;
+                                 Chance all(round), chance(round * 16 + unsigned(rank));
+                                 const int first = int(all.below(unsigned(size)));
+                                 const std::uint64_t when = all.below(each);
+                                 if (!window->lock_all(true)) return false;
+                                 for (std::uint64_t i = 0; i < each; ++i) {
+                                   std::uint64_t before = 0;
+                                   if (rank == first && i >= when && i % 3 == 0) {
+                                     std::vector<std::uint64_t> ones(20, 1), fetched(20);
+                                     add(*window, 0, 0, ones, fetched.data(),
+                                         Type::u64);  // the word, and others behind it
+                                     before = fetched[0];
+                                   } else {
+                                     before = fetch_and_add(*window);
                                    }
-                                   window->unlock_all();
-                                   window->meet();
-                                   good &= is_permutation(*window, each);
-                                   testing::close(std::move(window), bootstrap);
+                                   word(*window, rank, 512 + i) = before;
+                                   if (chance.below(64) == 0) chance.delay();
                                  }
-                                 return good;
-                               }))
+                                 window->unlock_all();
+                                 window->meet();
+                                 good &= is_permutation(*window, each);
+                                 testing::close(std::move(window), bootstrap);
+                               }
+                               return good;
+                             }))
         << size;
 }
 

@@ -1,4 +1,4 @@
-// Buffered sends between forked processes: what counts against whose memory, and that everything arrives, in order.
+// Buffered sends between members: what counts against whose memory, and that everything arrives, in order.
 #include "engine/messages/buffered.hpp"
 
 #include <gtest/gtest.h>
@@ -15,19 +15,23 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_processes;
 using Sent = Buffered::Sent;
 
 constexpr std::uint64_t overhead = 100, mebibyte = 1 << 20;
 constexpr Buffered::Key one = 11, other = 12;
 
-int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body) {
-  return run_processes(size, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = Team::create(node, rank, n, bootstrap);
-    if (!team) return false;
-    auto messenger = Messenger::create(**team, bootstrap, false);
-    return messenger && body(**messenger, bootstrap, rank);
-  });
+int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
+        decltype(run_members)& run_them = run_members) {
+  return run_them(size, 60,
+                  [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+                    auto team = Team::create(node, rank, n, bootstrap);
+                    if (!team) return false;
+                    auto messenger = Messenger::create(**team, bootstrap, false);
+                    return messenger && body(**messenger, bootstrap, rank);
+                  },
+                  {});
 }
 
 void receive(Messenger& messenger, int from, int tag, std::vector<std::byte>& into) {
@@ -142,7 +146,8 @@ TEST(Buffered, LaterMessagesAreNotWaitedFor) {
 }
 
 TEST(Buffered, AReceiverThatDiesEndsTheFlush) {
-  EXPECT_EQ(run(2,
+  EXPECT_EQ(run(
+                2,
                 [](Messenger& messenger, PageBootstrap& bootstrap, int rank) {
                   Buffered buffered;
                   buffered.attach(one, {nullptr, 0, true});
@@ -156,7 +161,8 @@ TEST(Buffered, AReceiverThatDiesEndsTheFlush) {
                     _exit(0);  // what it has copied is still under way
                   }
                   return false;
-                }),
+                },
+                run_processes),
             1);  // the one that died
 }
 

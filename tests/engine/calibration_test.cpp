@@ -17,7 +17,7 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 // Where ranks of this test keep figures.
 class Figures : public ::testing::Test {
@@ -41,7 +41,7 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
   settings.wait = WaitStyle::spin;  // as if each had a CPU of its own
   // Whoever shares its CPUs with other programs may give up.
   for (int i = 0; i < 50 && access(stored_machine().c_str(), R_OK) != 0; ++i)
-    ASSERT_EQ(0, run_processes(
+    ASSERT_EQ(0, run_members(
                      2, 30,
                      [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                        const std::uint64_t start = waiting::nanoseconds();
@@ -101,7 +101,7 @@ void run(team::Track& track, const collectives::Call& call, const char* name) {
 TEST(Staging, GivesBackWhatItHolds) {
   Settings settings;
   settings.wait = WaitStyle::spin;
-  EXPECT_EQ(0, run_processes(
+  EXPECT_EQ(0, run_members(
                    2, 60,
                    [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                      constexpr std::size_t bytes = 100'000;

@@ -1,4 +1,4 @@
-// Every algorithm of every collective, in forked processes with random delays, against arithmetic done here.
+// Every algorithm of every collective, with random delays, against arithmetic done here.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -20,6 +20,7 @@ using team::Node;
 using team::Team;
 using team::Track;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_processes;
 
 // What rank `r` contributes in round `round` at position `i`.
@@ -199,7 +200,7 @@ void expect_random_calls(int ranks, int rounds, const Settings& settings = {}) {
   auto body = [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     return random_calls(node, bootstrap, rank, size, rounds);
   };
-  EXPECT_EQ(0, run_processes(ranks, 120, body, settings));
+  EXPECT_EQ(0, run_members(ranks, 120, body, settings));
 }
 
 TEST_P(Processes, RandomCallsOfEveryAlgorithm) { expect_random_calls(GetParam(), rounds); }
@@ -239,7 +240,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, Processes, ::testing::Values(2, 3, 4, 5, 7
 
 // The same operands give the same bits by every algorithm: from left to right in rank order.
 TEST(Association, IsFixed) {
-  EXPECT_EQ(0, run_processes(5, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(5, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               bool good = true;
@@ -271,6 +272,7 @@ TEST(Association, IsFixed) {
             }));
 }
 
+#ifndef __SANITIZE_THREAD__  // its kernels do not stream
 // Copies whose working set exceeds the shared cache bypass it, by every path that copies.
 TEST(Streaming, RunsBeyondTheCache) {
   Settings settings;
@@ -308,9 +310,10 @@ TEST(Streaming, RunsBeyondTheCache) {
                    },
                    settings));
 }
+#endif
 
 TEST(Team, ManyAreCheapAndLeaveNothing) {
-  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               std::size_t at_first = 0;
               for (int i = 0; i < 300; ++i) {
                 auto team = Team::create(node, rank, size, bootstrap);
@@ -346,7 +349,7 @@ TEST(Team, ReportsADeadMember) {
 TEST(Team, ComparesCallsWhenAsked) {
   Settings settings;
   settings.check = true;
-  EXPECT_EQ(0, run_processes(
+  EXPECT_EQ(0, run_members(
                    3, 30,
                    [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                      auto team = Team::create(node, rank, size, bootstrap);

@@ -1,4 +1,4 @@
-// Messages between all pairs of forked processes: lengths that only the two of a pair know, layouts, in place, delays.
+// Messages between all pairs of members: lengths that only the two of a pair know, layouts, in place, delays.
 #include "engine/messages/edges.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 constexpr std::uint64_t context = 77;
 
@@ -129,16 +129,16 @@ bool one_round(const Partners& partners, const Round& round, std::mt19937& own) 
 class Sizes : public ::testing::TestWithParam<int> {};
 
 TEST_P(Sizes, EveryPairExchangesWhatItWants) {
-  EXPECT_EQ(run_processes(GetParam(), 120,
-                          [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
-                              std::mt19937 own{unsigned(rank)};
-                              bool good = true;
-                              for (int i = 0; i < 400 / size && good; ++i)
-                                good = one_round(partners, {i, i % 3 == 1, i % 2 == 0}, own);
-                              return good;
-                            });
-                          }),
+  EXPECT_EQ(run_members(GetParam(), 120,
+                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                            std::mt19937 own{unsigned(rank)};
+                            bool good = true;
+                            for (int i = 0; i < testing::rounds_of(400) / size && good; ++i)
+                              good = one_round(partners, {i, i % 3 == 1, i % 2 == 0}, own);
+                            return good;
+                          });
+                        }),
             0);
 }
 INSTANTIATE_TEST_SUITE_P(OneToNine, Sizes, ::testing::Range(1, 10));
@@ -188,71 +188,71 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
     Edges edges;
     std::vector<Buffer> sent, received;
   };
-  EXPECT_EQ(run_processes(GetParam(), 120,
-                          [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
-                              std::mt19937 own{unsigned(rank) + 5}, same{1};
-                              Partners overlapping = partners;
-                              overlapping.context = context + 1;
-                              bool good = true;
-                              for (int i = 0; i < 60 / size + 5 && good; ++i) {
-                                std::vector<std::unique_ptr<Call>> calls;
-                                for (int k = 0; k < 5; ++k) {
-                                  const bool overlaps = same() % 3 != 0;
-                                  auto call = std::make_unique<Call>(overlaps ? overlapping : partners, i * 5 + k,
-                                                                     overlaps, own);
-                                  call->me = rank;
-                                  if (own() % 4 == 0) usleep(own() % 300);
-                                  if (overlaps) {
-                                    call->edges.start();
-                                    calls.push_back(std::move(call));
-                                  } else {
-                                    good &= call->good(call->edges.run());
-                                  }
-                                }
-                                std::shuffle(calls.begin(), calls.end(), own);
-                                for (const auto& call : calls) {
-                                  while (!call->edges.complete()) partners.messenger.poll();
-                                  good &= call->good(call->edges.outcome());
+  EXPECT_EQ(run_members(GetParam(), 120,
+                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                            std::mt19937 own{unsigned(rank) + 5}, same{1};
+                            Partners overlapping = partners;
+                            overlapping.context = context + 1;
+                            bool good = true;
+                            for (int i = 0; i < testing::rounds_of(60) / size + 5 && good; ++i) {
+                              std::vector<std::unique_ptr<Call>> calls;
+                              for (int k = 0; k < 5; ++k) {
+                                const bool overlaps = same() % 3 != 0;
+                                auto call =
+                                    std::make_unique<Call>(overlaps ? overlapping : partners, i * 5 + k, overlaps, own);
+                                call->me = rank;
+                                if (own() % 4 == 0) usleep(own() % 300);
+                                if (overlaps) {
+                                  call->edges.start();
+                                  calls.push_back(std::move(call));
+                                } else {
+                                  good &= call->good(call->edges.run());
                                 }
                               }
-                              return good;
-                            });
-                          }),
+                              std::shuffle(calls.begin(), calls.end(), own);
+                              for (const auto& call : calls) {
+                                while (!call->edges.complete()) partners.messenger.poll();
+                                good &= call->good(call->edges.outcome());
+                              }
+                            }
+                            return good;
+                          });
+                        }),
             0);
 }
 
 // Four members: 2 does not take part in the middle one of three rounds.
 void exchange_with_a_refusal(std::uint64_t bytes) {
-  EXPECT_EQ(run_processes(4, 60,
-                          [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
-                              bool good = true;
-                              for (int round = 0; round < 3; ++round) {
-                                if (round == 1 && rank == 2) {
-                                  refuse(partners, [&](bool, VisitEdge visit) {
-                                    for (int r = 0; r < size; ++r) visit(r, 0);
-                                  });
-                                  continue;
-                                }
-                                std::vector<Buffer> from, to;
-                                AllPairs exchange(partners);
-                                for (int r = 0; r < size; ++r) {
-                                  from.emplace_back(bytes, false);
-                                  to.emplace_back(bytes, false).fill(round, rank, r);
-                                  exchange.from(r) = from.back().data();
-                                  exchange.to(r) = to.back().data();
-                                }
-                                exchange.prepare();
-                                good &= exchange.run() == (round == 1 ? Trouble::broken : Trouble::none);
-                                for (int r = 0; r < size; ++r) {
-                                  const bool refused = round == 1 && r == 2;
-                                  good &= from[std::size_t(r)].holds(round, r, rank, refused ? 0 : bytes);
-                                }
+  EXPECT_EQ(run_members(4, 60,
+                        [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                            bool good = true;
+                            for (int round = 0; round < 3; ++round) {
+                              if (round == 1 && rank == 2) {
+                                refuse(partners, [&](bool, VisitEdge visit) {
+                                  for (int r = 0; r < size; ++r) visit(r, 0);
+                                });
+                                continue;
                               }
-                              return good;
-                            });
-                          }),
+                              std::vector<Buffer> from, to;
+                              AllPairs exchange(partners);
+                              for (int r = 0; r < size; ++r) {
+                                from.emplace_back(bytes, false);
+                                to.emplace_back(bytes, false).fill(round, rank, r);
+                                exchange.from(r) = from.back().data();
+                                exchange.to(r) = to.back().data();
+                              }
+                              exchange.prepare();
+                              good &= exchange.run() == (round == 1 ? Trouble::broken : Trouble::none);
+                              for (int r = 0; r < size; ++r) {
+                                const bool refused = round == 1 && r == 2;
+                                good &= from[std::size_t(r)].holds(round, r, rank, refused ? 0 : bytes);
+                              }
+                            }
+                            return good;
+                          });
+                        }),
             0);
 }
 
@@ -263,19 +263,19 @@ TEST(Edges, AMemberThatRefusesIsNoticedAndHoldsUpNobody) {
 
 TEST(Edges, WhatIsTooLongIsTruncated) {
   for (const bool to_itself : {true, false})
-    EXPECT_EQ(run_processes(2, 60,
-                            [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                              return make(node, bootstrap, rank, size, [&](const Partners& partners) {
-                                const int other = to_itself ? rank : 1 - rank;
-                                Buffer from(5000, false), to(9000, false);
-                                to.fill(0, rank, other);
-                                AllPairs exchange(partners);
-                                exchange.from(other) = from.data();
-                                exchange.to(other) = to.data();
-                                exchange.prepare();
-                                return exchange.run() == Trouble::truncated && from.holds(0, other, rank, 9000);
-                              });
-                            }),
+    EXPECT_EQ(run_members(2, 60,
+                          [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                              const int other = to_itself ? rank : 1 - rank;
+                              Buffer from(5000, false), to(9000, false);
+                              to.fill(0, rank, other);
+                              AllPairs exchange(partners);
+                              exchange.from(other) = from.data();
+                              exchange.to(other) = to.data();
+                              exchange.prepare();
+                              return exchange.run() == Trouble::truncated && from.holds(0, other, rank, 9000);
+                            });
+                          }),
               0);
 }
 

@@ -14,7 +14,7 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 constexpr std::uint64_t longest = 100000;
 
@@ -135,6 +135,8 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
   auto made = Messenger::create(**team, bootstrap, false);
   if (!made) return false;
   Messenger& messenger = *made->release();
+  team->release();
+  testing::node_stays = true;
   auto& stand_in = *new StandIn(messenger);
   std::mt19937 common(seed), own(seed * 100 + unsigned(rank));
   constexpr std::uint64_t sizes[] = {0, 1, 40, 500, 2000, 8192, 16385, 60000, longest};
@@ -253,16 +255,18 @@ bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, in
     if (!good) std::fprintf(stderr, "wrong in round %d\n", round);
   }
   bootstrap.meet();
+  stand_in.dismiss();
   return good;
 }
 
 class Senders : public ::testing::TestWithParam<int> {};
 
 TEST_P(Senders, MeetReceivesThatMayBeMetElsewhere) {
-  EXPECT_EQ(run_processes(1 + GetParam(), 120,
-                          [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return receive_rounds(node, bootstrap, rank, size, 6000 / size, unsigned(size));
-                          }),
+  EXPECT_EQ(run_members(1 + GetParam(), 120,
+                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                          return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(6000) / size,
+                                                unsigned(size));
+                        }),
             0);
 }
 INSTANTIATE_TEST_SUITE_P(OneToThree, Senders, ::testing::Range(1, 4));
@@ -272,10 +276,10 @@ class Protocols : public ::testing::TestWithParam<Protocol> {};
 TEST_P(Protocols, AreTakenInBeforeTheyAreDecided) {
   Settings settings;
   settings.protocol = GetParam();
-  EXPECT_EQ(run_processes(
+  EXPECT_EQ(run_members(
                 3, 120,
                 [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                  return receive_rounds(node, bootstrap, rank, size, 300, 77);
+                  return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(300), 77);
                 },
                 settings),
             0);

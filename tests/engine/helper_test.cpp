@@ -16,7 +16,7 @@ using collectives::Call;
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 struct Helped {
   Team& team;
@@ -27,7 +27,7 @@ struct Helped {
 };
 
 int run(int size, const std::function<bool(Helped&)>& body) {
-  return run_processes(size, 100, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+  return run_members(size, 100, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
     auto team = Team::create(node, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, true);

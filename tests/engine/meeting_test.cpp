@@ -13,7 +13,7 @@ namespace nearfield::team {
 namespace {
 
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 // The sockets of everybody on this machine that bear our prefix, as any user can see them.
 std::vector<std::string> visible_sockets() {
@@ -56,7 +56,7 @@ struct Flood {
 TEST(Meeting, AFloodOfStrangersDelaysNobody) {
   const Flood one, two;
   const std::uint64_t start = waiting::nanoseconds();
-  const int failed = run_processes(4, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  const int failed = run_members(4, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     for (int i = 0; i < 100 && visible_sockets().size() < 4; ++i) usleep(1000);
     usleep(50'000);
     auto team = Team::create(node, rank, size, bootstrap);
@@ -84,7 +84,7 @@ bool clog(Node& node) {
 
 TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
   const std::uint64_t start = waiting::nanoseconds();
-  const int failed = run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  const int failed = run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     if (rank == 1 && !clog(node)) return false;
     return bool(Team::create(node, rank, size, bootstrap)) && bool(Team::create(node, rank, size, bootstrap));
   });
@@ -94,7 +94,7 @@ TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
 
 // A process that knows the names, and even one secret, replaces nobody.
 TEST(Meeting, AKnownPeerIsNeverReplaced) {
-  const int failed = run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  const int failed = run_members(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     auto team = Team::create(node, rank, size, bootstrap);
     if (!team) return false;
     std::byte* const before = (*team)->segment_of(1 - rank);

@@ -1,4 +1,4 @@
-// Messages between forked processes, with random sizes, layouts, delays and protocols, and the pieces they are made of.
+// Messages between members, with random sizes, layouts, delays and protocols, and the pieces they are made of.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -17,6 +17,7 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_processes;
 
 // ---------------------------------------------------------------- fastboxes
@@ -172,7 +173,7 @@ TEST(Matching, FindsTheOldestWithAndWithoutAnIndex) {
   }
 }
 
-// ---------------------------------------------------------------- between processes
+// ---------------------------------------------------------------- between members
 
 struct Plan {
   int source, dest, tag;
@@ -296,10 +297,11 @@ class Sizes : public ::testing::TestWithParam<int> {};
 
 TEST_P(Sizes, RandomMessagesArriveInOrder) {
   const int size = GetParam();
-  EXPECT_EQ(run_processes(size, 120,
-                          [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                            return random_rounds(node, bootstrap, rank, n, 2000 / (n + 1), unsigned(n));
-                          }),
+  EXPECT_EQ(run_members(size, 120,
+                        [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+                          return random_rounds(node, bootstrap, rank, n, testing::rounds_of(2000) / (n + 1),
+                                               unsigned(n));
+                        }),
             0);
 }
 INSTANTIATE_TEST_SUITE_P(OneToNine, Sizes, ::testing::Range(1, 10));
@@ -310,10 +312,10 @@ TEST_P(Protocols, ForcedOnesAreRight) {
   Settings settings;
   settings.protocol = GetParam();
   for (const int size : {2, 3, 5})
-    EXPECT_EQ(run_processes(
+    EXPECT_EQ(run_members(
                   size, 120,
                   [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                    return random_rounds(node, bootstrap, rank, n, 200, 40 + unsigned(n), true);
+                    return random_rounds(node, bootstrap, rank, n, testing::rounds_of(200), 40 + unsigned(n), true);
                   },
                   settings),
               0);
@@ -322,17 +324,17 @@ INSTANTIATE_TEST_SUITE_P(All, Protocols,
                          ::testing::Values(Protocol::queue, Protocol::fastbox, Protocol::copy_buffers, Protocol::cma,
                                            Protocol::mapped));
 
-// Two processes; `body` on each.
-int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body, Settings settings = {}) {
-  return run_processes(
-      2, 60,
-      [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto team = Team::create(node, rank, size, bootstrap);
-        if (!team) return false;
-        auto messenger = Messenger::create(**team, bootstrap, false);
-        return messenger && body(**messenger, bootstrap, rank);
-      },
-      settings);
+// Two members; `body` on each.
+int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
+         decltype(run_members)& run = run_members) {
+  return run(2, 60,
+             [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+               auto team = Team::create(node, rank, size, bootstrap);
+               if (!team) return false;
+               auto messenger = Messenger::create(**team, bootstrap, false);
+               return messenger && body(**messenger, bootstrap, rank);
+             },
+             {});
 }
 
 void prepare(Request& r, bool send, int other, int tag, std::byte* at, std::uint64_t bytes) {
@@ -394,7 +396,7 @@ TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {
 
 TEST(Messages, AMillionUnexpectedOnesAreKept) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
-              constexpr int count = 1'000'000;
+              constexpr int count = testing::rounds_of(1'000'000);
               if (rank == 0) {
                 for (int i = 0; i < count; ++i) {
                   Request r;
@@ -425,7 +427,7 @@ TEST(Messages, AMillionUnexpectedOnesAreKept) {
             0);
 }
 
-// Several threads of each process at once, each with a context of its own; for the thread sanitizer above all.
+// Several threads of each member at once, each with a context of its own; for the thread sanitizer above all.
 void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int messages, std::atomic<bool>& good) {
   std::mt19937 random{unsigned(thread)};  // the same on all processes
   std::vector<std::byte> out(200000), in(200000);
@@ -451,9 +453,9 @@ void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int mess
   }
 }
 
-// Exchanges of three threads in each of `size` processes.
-int threads_in_processes(int size, int messages) {
-  return run_processes(size, 240, [=](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+// Exchanges of three threads in each of `size` members.
+int threads_in_members(int size, int messages) {
+  return run_members(size, 240, [=](Node& node, PageBootstrap& bootstrap, int rank, int n) {
     auto team = Team::create(node, rank, n, bootstrap);
     if (!team) return false;
     auto made = Messenger::create(**team, bootstrap, true);
@@ -469,17 +471,17 @@ int threads_in_processes(int size, int messages) {
 }
 
 TEST(Threads, ExchangeAtOnce) {
-  for (const int size : {1, 2, 4}) EXPECT_EQ(threads_in_processes(size, 400), 0) << size;
+  for (const int size : {1, 2, 4}) EXPECT_EQ(threads_in_members(size, 400), 0) << size;
 }
 
 // A million messages with NEARFIELD_SOAK=1000000; a few thousand otherwise.
 TEST(Threads, Soak) {
   const char* const text = std::getenv("NEARFIELD_SOAK");
-  EXPECT_EQ(threads_in_processes(8, std::max(1, (text ? std::atoi(text) : 9600) / 24)), 0);
+  EXPECT_EQ(threads_in_members(8, std::max(1, (text ? std::atoi(text) : testing::rounds_of(9600)) / 24)), 0);
 }
 
 TEST(Messages, APeerThatDiesInATransferIsReported) {
-  const int failed = pair([](Messenger& m, PageBootstrap&, int rank) {
+  const auto body = [](Messenger& m, PageBootstrap&, int rank) {
     std::vector<std::byte> memory(64 << 20);
     Request r;
     prepare(r, rank == 0, 1 - rank, 0, memory.data(), memory.size());
@@ -495,8 +497,8 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
       return std::string(broken.what()).find("died") != std::string::npos && r.complete();
     }
     return false;
-  });
-  EXPECT_EQ(failed, 1);  // the one that was killed
+  };
+  EXPECT_EQ(pair(body, run_processes), 1);  // the one that was killed
 }
 
 // One way is faster from acceptance to end, but costs the sender more between messages; then no choice is offered for
@@ -544,8 +546,8 @@ TEST(Offers, AreSkippedForAWhile) {
 
 // Large messages whose memory can be reached go every way for a while, arrive whole, and then one way.
 TEST(Ways, AreTriedAndDecided) {
-  EXPECT_EQ(0, run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              choosing::pace = {.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0};
+  const testing::Pacing pacing({.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
+  EXPECT_EQ(0, run_members(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               auto messenger = Messenger::create(**team, bootstrap, false);

@@ -17,8 +17,8 @@ using messages::Request;
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_out_of_memory;
-using testing::run_processes;
 using testing::use_up;
 
 void use_up_buffers(Node& node) {
@@ -37,7 +37,7 @@ bool throws(auto call) {
 
 TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
   for (const int size : {2, 3, 5}) {
-    EXPECT_EQ(0, run_processes(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+    EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                 auto created = Team::create(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
@@ -61,7 +61,7 @@ TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
 
 TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
   for (const int size : {2, 4}) {
-    EXPECT_EQ(0, run_processes(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+    EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                 auto created = Team::create(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
@@ -157,7 +157,7 @@ TEST(Shortage, MatchedMessagesStillArrive) {
       messenger->release();
       return true;
     };
-    EXPECT_EQ(0, run_processes(2, 60, body, settings)) << int(left);
+    EXPECT_EQ(0, run_members(2, 60, body, settings)) << int(left);
   }
 }
 
@@ -182,12 +182,12 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
       messenger->release();
       return true;
     };
-    EXPECT_EQ(0, run_processes(2, 60, body, settings)) << int(left);
+    EXPECT_EQ(0, run_members(2, 60, body, settings)) << int(left);
   }
 }
 
 TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
-  EXPECT_EQ(0, run_processes(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto created = Team::create(node, rank, size, bootstrap);
               if (!created) return false;
               auto messenger = Messenger::create(**created, bootstrap, false);

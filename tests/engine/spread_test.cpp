@@ -1,4 +1,4 @@
-// Collectives over several nodes: forked processes, a team for each pretended node, and a network in shared memory that
+// Collectives over several nodes: a team for each pretended node, and a network in shared memory that
 // delivers late.
 #include <gtest/gtest.h>
 
@@ -171,30 +171,29 @@ bool call_and_check(Spread& s, const Algorithm& row, int round, std::size_t coun
   return true;
 }
 
-// In processes that live on nodes as `home` says.
+// In members that live on nodes as `home` says.
 int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& body) {
   auto* const pages = shared<Page>(home.size());
   auto* const wires = shared<Wires>(1);
   if (!pages || !wires) return -1;
   const Placement placement(home);
-  const int failed =
-      testing::run_processes(int(home.size()), 100, [&](team::Node& node, PageBootstrap&, int rank, int) {
-        const int on = placement.node_of(rank), locals = placement.ranks_on(on);
-        Spread::Near near;
-        if (locals > 1) {
-          PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
-          auto team = team::Team::create(node, placement.local_of(rank), locals, bootstrap);
-          if (!team) return false;
-          near.team = std::move(*team);
-          near.chooser = std::make_unique<choosing::Chooser>();
-          near.chooser->serve(*near.team);
-        }
-        Spread spread(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
-        Shape shape = spread.shape();
-        tell_all(spread, &shape, sizeof shape);
-        spread.set_shape(shape);
-        return body(spread);
-      });
+  const int failed = testing::run_members(int(home.size()), 100, [&](team::Node& node, PageBootstrap&, int rank, int) {
+    const int on = placement.node_of(rank), locals = placement.ranks_on(on);
+    Spread::Near near;
+    if (locals > 1) {
+      PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
+      auto team = team::Team::create(node, placement.local_of(rank), locals, bootstrap);
+      if (!team) return false;
+      near.team = std::move(*team);
+      near.chooser = std::make_unique<choosing::Chooser>();
+      near.chooser->serve(*near.team);
+    }
+    Spread spread(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
+    Shape shape = spread.shape();
+    tell_all(spread, &shape, sizeof shape);
+    spread.set_shape(shape);
+    return body(spread);
+  });
   munmap(pages, home.size() * sizeof(Page));
   munmap(wires, sizeof(Wires));
   return failed;

@@ -11,15 +11,17 @@ namespace {
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body) {
-  return run_processes(size, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
+  return run_members(size, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
     auto team = Team::create(node, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, false);
     const bool good = messenger && body(**messenger, bootstrap, rank);
     if (messenger) messenger->release();
+    team->release();
+    testing::node_stays = true;
     return good;
   });
 }
@@ -55,6 +57,7 @@ TEST(StandIn, TakesInWhatPeersSendWhileTheRankBlocks) {
                     if (round % 4 == 0) usleep(2000);
                   }
                   bootstrap.meet();
+                  stand_in.dismiss();
                   return good;
                 }),
             0);
@@ -86,6 +89,7 @@ TEST(StandIn, GoesOnWithWhatIsUnderWay) {
                     good &= memory.front() == std::byte(round) && memory.back() == std::byte(round);
                   }
                   bootstrap.meet();
+                  stand_in.dismiss();
                   return good;
                 }),
             0);

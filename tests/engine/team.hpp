@@ -1,16 +1,24 @@
-// Forked processes that form teams, without any MPI: the bootstrap is a shared page.
+// Members of teams, without any MPI: the bootstrap is a shared page. They are forked processes, or threads of this one,
+// each with a node of its own: under ThreadSanitizer, which sees of what processes share nothing.
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
@@ -27,6 +35,15 @@ inline constexpr int patience = NEARFIELD_TEST_PATIENCE;
 #else
 inline constexpr int patience = 1;
 #endif
+
+// Of random rounds so many: ThreadSanitizer needs no luck to see what is not ordered, but time.
+constexpr int rounds_of(int all) {
+#ifdef __SANITIZE_THREAD__
+  return all / 5;
+#else
+  return all;
+#endif
+}
 
 struct Page {
   std::atomic<int> arrived;
@@ -66,11 +83,19 @@ class PageBootstrap : public team::Bootstrap {
   int rank_, size_;
 };
 
+// What a member does; false: it fails.
+using Body = std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>;
+
+inline std::unique_ptr<team::Node> make_node(const Settings& settings) {
+  auto node = team::Node::create(settings);
+  if (!node) throw std::runtime_error(node.error().text);
+  choosing::tell_teams(**node);
+  return std::move(*node);
+}
+
 // Runs `body` in `size` forked processes; the number of those that failed. A process fails by returning false, by a
-// signal, or by outliving `seconds`, times patience.
-inline int run_processes(int size, int seconds,
-                         const std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>& body,
-                         Settings settings = {}) {
+// signal, or by outliving `seconds`, times patience. For what is about processes: deaths, what one has only once.
+inline int run_processes(int size, int seconds, const Body& body, const Settings& settings = {}) {
   auto* page =
       static_cast<Page*>(mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   std::vector<pid_t> children;
@@ -78,13 +103,9 @@ inline int run_processes(int size, int seconds,
     children.push_back(fork_child([&] {
       fail_after(unsigned(seconds * patience));
       PageBootstrap bootstrap(*page, rank, size);
-      auto node = team::Node::create(settings);
-      if (!node) throw std::runtime_error(node.error().text);
-      team::Node& kept = **node;
-      node->release();  // it goes with its process
-      choosing::tell_teams(kept);
-      const bool good = body(kept, bootstrap, rank, size);
-      kept.leave();
+      team::Node& node = *make_node(settings).release();  // it goes with its process
+      const bool good = body(node, bootstrap, rank, size);
+      node.leave();
       return good;
     }));
   }
@@ -93,6 +114,72 @@ inline int run_processes(int size, int seconds,
   munmap(page, sizeof(Page));
   return failed;
 }
+
+// By a member whose node is used by threads that do not end with it.
+inline thread_local bool node_stays = false;
+
+// The same in threads. One that outlives `seconds` ends the test.
+inline int run_threads(int size, int seconds, const Body& body, const Settings& settings = {}) {
+  // Segments of all members lie in one address space, of which a sanitizer leaves little.
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limited{rlim_t{4} << 30, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limited);
+  struct Member {
+    std::unique_ptr<team::Node> node;
+    std::atomic<bool> ended{false};
+    bool good = false;
+  };
+  auto page = std::make_unique<Page>();
+  std::vector<Member> members{std::size_t(size)};
+  for (Member& member : members) member.node = make_node(settings);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank, &member = members[std::size_t(rank)]] {
+      try {
+        PageBootstrap bootstrap(*page, rank, size);
+        member.good = body(*member.node, bootstrap, rank, size);
+        member.node->leave();
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "member %d: %s\n", rank, error.what());
+      }
+      if (node_stays) member.node.release();
+      member.ended.store(true);
+    });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds * patience);
+  for (int rank = 0; rank < size; ++rank) {
+    while (!members[std::size_t(rank)].ended.load()) {
+      usleep(500);
+      if (std::chrono::steady_clock::now() < until) continue;
+      std::fprintf(stderr, "member %d of %d takes too long\n", rank, size);
+      std::abort();
+    }
+    threads[std::size_t(rank)].join();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  int failed = 0;
+  for (const Member& member : members) failed += !member.good;
+  return failed;
+}
+
+// Either, as this build shows more. NEARFIELD_TEST_MEMBERS=threads or processes asks for one.
+inline int run_members(int size, int seconds, const Body& body, const Settings& settings = {}) {
+#ifdef __SANITIZE_THREAD__
+  bool threads = true;
+#else
+  bool threads = false;
+#endif
+  if (const char* const asked = std::getenv("NEARFIELD_TEST_MEMBERS")) threads = std::string_view(asked) == "threads";
+  return (threads ? run_threads : run_processes)(size, seconds, body, settings);
+}
+
+// Until it goes, trials go at that pace.
+struct Pacing {
+  explicit Pacing(const choosing::Pace& pace) : before(std::exchange(choosing::pace, pace)) {}
+  ~Pacing() { choosing::pace = before; }
+  Pacing(const Pacing&) = delete;
+  const choosing::Pace before;
+};
 
 // Whether one process may read another's memory here: emulators and some containers do not let it.
 inline bool cma_works() {

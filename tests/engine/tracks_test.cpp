@@ -18,6 +18,7 @@ using collectives::Collective;
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_processes;
 
 struct Sum {
@@ -119,10 +120,11 @@ bool overlap(Node& node, PageBootstrap& bootstrap, int rank, int size, std::stri
 class Processes : public ::testing::TestWithParam<int> {};
 TEST_P(Processes, OverlapByAnyAlgorithm) {
   for (const char* text : {"", "allreduce:slots,oneshot,partitioned", "allreduce:direct", "allreduce:tree,direct-pull"})
-    EXPECT_EQ(0, run_processes(GetParam(), 60,
-                               [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 return overlap(node, bootstrap, rank, size, text, size > 4 ? 300 : 1500);
-                               }))
+    EXPECT_EQ(0, run_members(GetParam(), 60,
+                             [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               return overlap(node, bootstrap, rank, size, text,
+                                              testing::rounds_of(size > 4 ? 300 : 1500));
+                             }))
         << text;
 }
 INSTANTIATE_TEST_SUITE_P(Tracks, Processes, ::testing::Values(1, 2, 3, 4, 5, 7, 9));
@@ -131,10 +133,10 @@ TEST(Tracks, ServeEveryMeeting) {
   for (const Meeting meeting : {Meeting::flags, Meeting::tree, Meeting::gate}) {
     Settings settings;
     settings.meeting = meeting;
-    EXPECT_EQ(0, run_processes(
+    EXPECT_EQ(0, run_members(
                      4, 60,
                      [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                       return overlap(node, bootstrap, rank, size, "", 500);
+                       return overlap(node, bootstrap, rank, size, "", testing::rounds_of(500));
                      },
                      settings));
   }
@@ -165,7 +167,7 @@ TEST(Tracks, TellOfADeadMember) {
 
 // Whoever has no memory says so, and the others do not wait for it.
 TEST(Tracks, WithoutRoomAllEndWithAnError) {
-  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "");
@@ -199,7 +201,7 @@ TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
       track.meet_slots(seq);
     }
   };
-  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               Meeting meeting;
@@ -218,7 +220,7 @@ TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
 
 // Without copy buffers of one member the call goes by pieces.
 TEST(Tracks, GoWithoutCopyBuffers) {
-  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "allreduce:partitioned");
@@ -236,7 +238,7 @@ TEST(Tracks, GoWithoutCopyBuffers) {
 // Every operation, by rows that need copy buffers. What rank r gives in its k-th block: r * 1000 + k * 10 + i.
 TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
   static constexpr std::size_t count = 5000;
-  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               Overlapping::Choosers choosers;
@@ -370,14 +372,14 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
   return good;
 }
 TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
-  EXPECT_EQ(0, run_processes(GetParam(), 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              return plan(node, bootstrap, rank, size, size > 4 ? 60 : 300);
+  EXPECT_EQ(0, run_members(GetParam(), 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+              return plan(node, bootstrap, rank, size, testing::rounds_of(size > 4 ? 60 : 300));
             }));
 }
 
 // However many there have been at a time.
 TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
-  EXPECT_EQ(0, run_processes(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               constexpr unsigned many = 150;
@@ -393,7 +395,7 @@ TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
 
 // All lack a planned track where one of them has no memory for it, and nobody waits.
 TEST(Tracks, NobodyPlansWithoutRoom) {
-  EXPECT_EQ(0, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = Team::create(node, rank, size, bootstrap);
               if (!team) return false;
               const bool first = (*team)->tracks().reserve().has_value();

@@ -1,4 +1,4 @@
-// Trials: of made-up times, and of real algorithms in forked processes.
+// Trials: of made-up times, and of real algorithms.
 #include "engine/trying/trials.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using collectives::Collective;
 using team::Node;
 using team::Team;
 using testing::PageBootstrap;
-using testing::run_processes;
+using testing::run_members;
 
 // Runs all trials of candidates that take these times, with noise and outliers. What was chosen.
 std::size_t choose_among(const std::vector<double>& times, unsigned seed, unsigned* calls = nullptr) {
@@ -152,7 +152,6 @@ TEST(Trials, TheWatchSeesAChangeThatStays) {
 
 // Allgathers of few lengths, while everything is tried: results are right, and all members choose the same.
 bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  pace = {.first = 2, .apart = 2, .sweeps = 3, .watch = 4, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
@@ -197,7 +196,6 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
 
 // One member alone times calls of a decided cell: it must skip what the others skip.
 bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
@@ -226,7 +224,6 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
 
 // The call that one member alone would time is one to which the cell's choice does not apply: nobody tries anything.
 bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  pace = {.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
   auto created = Team::create(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
@@ -259,21 +256,31 @@ bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, i
   return true;
 }
 
-class Processes : public ::testing::TestWithParam<int> {};
-TEST_P(Processes, SkipTogether) { EXPECT_EQ(0, run_processes(GetParam(), 60, watch_out_of_reach)); }
+constexpr Pace quick{.first = 2, .apart = 2, .sweeps = 1, .watch = 3, .pause = 1000, .price = 0, .epoch = 256};
 
-TEST_P(Processes, AgreeAndGoOnTrying) { EXPECT_EQ(0, run_processes(GetParam(), 120, try_everything)); }
+class Processes : public ::testing::TestWithParam<int> {};
+TEST_P(Processes, SkipTogether) {
+  const testing::Pacing pacing(quick);
+  EXPECT_EQ(0, run_members(GetParam(), 60, watch_out_of_reach));
+}
+
+TEST_P(Processes, AgreeAndGoOnTrying) {
+  const testing::Pacing pacing(
+      {.first = 2, .apart = 2, .sweeps = 3, .watch = 4, .pause = 1000, .price = 0, .epoch = 256});
+  EXPECT_EQ(0, run_members(GetParam(), 120, try_everything));
+}
 INSTANTIATE_TEST_SUITE_P(Trials, Processes, ::testing::Values(2, 3, 5));
 
 TEST(Choosing, OnlyWhatAppliesIsWatched) {
+  const testing::Pacing pacing(quick);
   Settings settings;
   settings.wait = WaitStyle::spin;  // where ranks share CPUs nothing is tried for such lengths
-  for (const int size : {2, 3}) EXPECT_EQ(0, run_processes(size, 60, watch_what_does_not_apply, settings));
+  for (const int size : {2, 3}) EXPECT_EQ(0, run_members(size, 60, watch_what_does_not_apply, settings));
 }
 
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
-  EXPECT_EQ(0, run_processes(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto created = Team::create(node, rank, size, bootstrap);
               if (!created) return false;
               Chooser chooser;

@@ -1,4 +1,4 @@
-// Forked processes that share a window.
+// Members that share a window.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -52,10 +52,10 @@ inline void close(std::unique_ptr<windows::Window> window, PageBootstrap& bootst
   bootstrap.meet();
 }
 
-// How many of `size` processes fail, of which each runs `body(window, node, chance)`.
+// How many of `size` members fail, of which each runs `body(window, node, chance)`.
 template <class Body>
 int run_windows(int size, std::size_t bytes, Body body) {
-  return run_processes(size, seconds, [&](team::Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  return run_members(size, seconds, [&](team::Node& node, PageBootstrap& bootstrap, int rank, int size) {
     auto window = make_window(node, bootstrap, rank, size, bytes);
     if (!window) return false;
     Chance chance(unsigned(rank) + 100);

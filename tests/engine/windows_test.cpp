@@ -1,4 +1,4 @@
-// Windows of forked processes: locks, epochs, and what becomes of those whose members die or lack something.
+// Windows of several members: locks, epochs, and what becomes of those whose members die or lack something.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -16,6 +16,7 @@ using team::Team;
 using testing::Chance;
 using testing::make_window;
 using testing::PageBootstrap;
+using testing::run_members;
 using testing::run_out_of_memory;
 using testing::run_processes;
 using testing::run_windows;
@@ -193,18 +194,18 @@ bool ring(Window& first, Window& second, bool all) {
 
 TEST(Locks, OfReadersThatHoldOthersAreNotBehindWritersThatWait) {
   for (const int size : {4, 6, 9})
-    EXPECT_EQ(0, run_processes(size, 10,
-                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 auto one = make_window(node, bootstrap, rank, size, 64);
-                                 auto two = make_window(node, bootstrap, rank, size, 64);
-                                 if (!one || !two) return false;
-                                 bool good = true;
-                                 for (int round = 0; good && round < 5; ++round)
-                                   good = ring(*one, *one, false) && ring(*one, *two, false) && ring(*one, *two, true);
-                                 close(std::move(two), bootstrap);
-                                 close(std::move(one), bootstrap);
-                                 return good;
-                               }))
+    EXPECT_EQ(0, run_members(size, 10,
+                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               auto one = make_window(node, bootstrap, rank, size, 64);
+                               auto two = make_window(node, bootstrap, rank, size, 64);
+                               if (!one || !two) return false;
+                               bool good = true;
+                               for (int round = 0; good && round < 5; ++round)
+                                 good = ring(*one, *one, false) && ring(*one, *two, false) && ring(*one, *two, true);
+                               close(std::move(two), bootstrap);
+                               close(std::move(one), bootstrap);
+                               return good;
+                             }))
         << size;
 }
 
@@ -342,28 +343,28 @@ TEST(Deaths, OfAHolderEndTheWaitsForItsLock) {
 // A member without memory for its words: no window, for all alike, and the next one is made.
 TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
   for (const int size : {2, 3, 5})
-    EXPECT_EQ(0, run_processes(size, 30,
-                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 auto first = Team::create(node, rank, size, bootstrap),
-                                      second = Team::create(node, rank, size, bootstrap);
-                                 if (!first || !second) return false;
-                                 std::vector<std::size_t> taken;
-                                 std::string why;
-                                 if (rank == size - 1) {
-                                   run_out_of_memory(node);
-                                   for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
-                                     while (auto offset = node.arena().allocate(bytes, 64)) taken.push_back(*offset);
-                                 }
-                                 const auto refused =
-                                     Window::create(std::move(*first), Window::Lies::anywhere, {}, {}, why);
-                                 for (const std::size_t offset : taken) node.arena().free(offset);
-                                 if (refused || why.find("memory") == std::string::npos) return false;
-                                 auto window = Window::create(std::move(*second), Window::Lies::anywhere, {}, {}, why);
-                                 if (!window) return false;
-                                 const bool good = window->lock(0, true, true) && window->unlock(0);
-                                 testing::close(std::move(window), bootstrap);
-                                 return good;
-                               }))
+    EXPECT_EQ(0, run_members(size, 30,
+                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               auto first = Team::create(node, rank, size, bootstrap),
+                                    second = Team::create(node, rank, size, bootstrap);
+                               if (!first || !second) return false;
+                               std::vector<std::size_t> taken;
+                               std::string why;
+                               if (rank == size - 1) {
+                                 run_out_of_memory(node);
+                                 for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
+                                   while (auto offset = node.arena().allocate(bytes, 64)) taken.push_back(*offset);
+                               }
+                               const auto refused =
+                                   Window::create(std::move(*first), Window::Lies::anywhere, {}, {}, why);
+                               for (const std::size_t offset : taken) node.arena().free(offset);
+                               if (refused || why.find("memory") == std::string::npos) return false;
+                               auto window = Window::create(std::move(*second), Window::Lies::anywhere, {}, {}, why);
+                               if (!window) return false;
+                               const bool good = window->lock(0, true, true) && window->unlock(0);
+                               testing::close(std::move(window), bootstrap);
+                               return good;
+                             }))
         << size;
 }
 
@@ -371,40 +372,40 @@ TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
 TEST(Refusals, WithoutReachNobodyHasAWindow) {
   for (const int size : {2, 3, 5})
     for (const bool all : {false, true})
-      EXPECT_EQ(0, run_processes(size, 30,
-                                 [all](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                   auto team = Team::create(node, rank, size, bootstrap);
-                                   auto offset = node.arena().allocate_zeroed(4096, 4096);
-                                   if (!team || !offset) return false;
-                                   std::vector<std::byte> own(4096);
-                                   std::byte* const base =
-                                       all || rank == size - 1 ? own.data() : node.segment().base() + *offset;
-                                   std::string why;
-                                   const auto window = Window::create(std::move(*team), Window::Lies::anywhere,
-                                                                      {base, 4096, 1}, {}, why);
-                                   return !window && why.find("reached") != std::string::npos;
-                                 }))
+      EXPECT_EQ(0, run_members(size, 30,
+                               [all](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                                 auto team = Team::create(node, rank, size, bootstrap);
+                                 auto offset = node.arena().allocate_zeroed(4096, 4096);
+                                 if (!team || !offset) return false;
+                                 std::vector<std::byte> own(4096);
+                                 std::byte* const base =
+                                     all || rank == size - 1 ? own.data() : node.segment().base() + *offset;
+                                 std::string why;
+                                 const auto window =
+                                     Window::create(std::move(*team), Window::Lies::anywhere, {base, 4096, 1}, {}, why);
+                                 return !window && why.find("reached") != std::string::npos;
+                               }))
           << size;
 }
 
 TEST(Refusals, OfMemoryInSegmentsThereAreNone) {
   for (const int size : {1, 2, 5})
-    EXPECT_EQ(0, run_processes(size, 30,
-                               [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 auto team = Team::create(node, rank, size, bootstrap);
-                                 auto offset = node.arena().allocate_zeroed(4096, 4096);
-                                 if (!team || !offset) return false;
-                                 std::string why;
-                                 auto window = Window::create(std::move(*team), Window::Lies::anywhere,
-                                                              {node.segment().base() + *offset, 4096, 1}, {}, why);
-                                 if (!window) return false;
-                                 const int next = (rank + 1) % size;
-                                 word(*window, next) = std::uint64_t(rank) + 1;
-                                 window->meet();
-                                 const bool good = word(*window, rank) == std::uint64_t((rank + size - 1) % size) + 1;
-                                 testing::close(std::move(window), bootstrap);
-                                 return good;
-                               }))
+    EXPECT_EQ(0, run_members(size, 30,
+                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                               auto team = Team::create(node, rank, size, bootstrap);
+                               auto offset = node.arena().allocate_zeroed(4096, 4096);
+                               if (!team || !offset) return false;
+                               std::string why;
+                               auto window = Window::create(std::move(*team), Window::Lies::anywhere,
+                                                            {node.segment().base() + *offset, 4096, 1}, {}, why);
+                               if (!window) return false;
+                               const int next = (rank + 1) % size;
+                               word(*window, next) = std::uint64_t(rank) + 1;
+                               window->meet();
+                               const bool good = word(*window, rank) == std::uint64_t((rank + size - 1) % size) + 1;
+                               testing::close(std::move(window), bootstrap);
+                               return good;
+                             }))
         << size;
 }
 
