@@ -16,7 +16,7 @@ import pytest
 from nearfield import apps
 from nearfield import bench as benchmarks
 from nearfield import explain as explaining
-from nearfield.bench import parse_sizes, run_bench
+from nearfield.bench import _merged, parse_sizes, run_bench
 from nearfield.hosts import bound
 from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
 from nearfield.libraries import program
@@ -385,6 +385,13 @@ def test_the_summary_holds_nearfield_against_the_best_host() -> None:
     assert (cell["best"], cell["ratio"], cell["worst"], cell["floor"]) == (2.0, 1.0, 1.5, 2.0)
     assert cell["own"] == 1.5
     assert cells_of(rows[:1])[0]["ratio"] is None
+
+
+def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
+    about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
+    jobs = [[about | {"median": float(time)}] for time in (5, 1, 4, 2, 3)]
+    (row,) = _merged(jobs)
+    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
 
 
 def test_sizes() -> None:

@@ -105,6 +105,24 @@ def test_of_a_program_without_mpi_it_says_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 2
 
 
+def test_an_option_may_have_an_empty_value() -> None:
+    done = nearfield("run", "--log", "off", "--algorithm=", "env")
+    assert "NEARFIELD_ALGORITHM=\n" in done.stdout, done.stderr
+
+
+def test_directories_are_no_patterns(tmp_path: Path) -> None:
+    here = tmp_path / "50%rank"
+    here.mkdir()
+    done = subprocess.run(
+        [COMMAND, "run", "--log", "off", "--log-file", "log.%r", "env"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"NEARFIELD_LOG_FILE={tmp_path}/50%%rank/log.%r\n" in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("level", ["off", "error"])
 def test_who_does_not_want_to_know_is_not_told(level: str) -> None:
     done = nearfield("run", "--log", level, "true")

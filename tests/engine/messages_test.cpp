@@ -91,6 +91,28 @@ TEST(Layout, EveryPieceOfEveryLayoutIsWhereItBelongs) {
   }
 }
 
+TEST(Layout, ManyElementsOfOneLayoutGoWhereTheyAre) {
+  std::mt19937 random(6);
+  for (int trial = 0; trial < 100; ++trial) {
+    Described d = random_layout(random);
+    const layout::View view = d.builder.view(d.extent);
+    const std::uint64_t elements = 1 + random() % 3000, bytes = elements * d.places.size();
+    std::vector<std::byte> memory(elements * std::size_t(d.extent)), target(memory.size(), std::byte{0x55});
+    for (std::byte& byte : memory) byte = std::byte(random());
+    std::vector<std::byte> expected = target;
+    for (std::uint64_t e = 0; e < elements; ++e)
+      for (const std::int64_t place : d.places) {
+        const std::uint64_t at = e * std::uint64_t(d.extent) + std::uint64_t(place);
+        expected[at] = memory[at];
+      }
+    const layout::Data from{memory.data(), bytes, view}, to{target.data(), bytes, view};
+    const std::uint64_t first = random() % bytes;
+    layout::copy(to, from, 0, first);
+    layout::copy(to, from, first, bytes - first);
+    ASSERT_TRUE(target == expected) << trial;
+  }
+}
+
 TEST(Layout, RegularTypesBecomeOneRun) {
   layout::Builder vector;
   for (int i = 0; i < 1000; ++i) vector.add(i * 32, 16);

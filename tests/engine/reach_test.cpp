@@ -46,6 +46,12 @@ struct Told {
 
 enum Outcome { good, bad, none };
 
+int lowest_free_descriptor() {
+  const int fd = dup(STDERR_FILENO);
+  close(fd);
+  return fd;
+}
+
 // Two processes meet; each stores into the other's memory and loads from it, by that way alone.
 Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
   const Way& way = *ways()[w];
@@ -71,12 +77,14 @@ Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
     const auto late = [begin = std::chrono::steady_clock::now()] {
       return std::chrono::steady_clock::now() - begin > std::chrono::seconds(20);
     };
+    const int lowest = lowest_free_descriptor();
     while (way.offer) {
       auto passed = way.offer(peers, peer, Region::of(mine.place));
       if (!passed || late()) return bad;
       if (*passed) break;
       sched_yield();
     }
+    if (lowest_free_descriptor() != lowest) return std::fputs("a descriptor stays open\n", stderr), bad;
     Attached attached;
     while (!late()) {
       attached = peers.attach(peer, region);

@@ -134,6 +134,14 @@ TEST(Report, NamesTheReceiveOfASendAndReceive) {
   has(text({process(0, waiting(bcast, collective(7, Item::itself), {1})), away}), "root MPI_ROOT");
 }
 
+// Members are numbered on their node; who reads the report knows ranks.
+TEST(Report, NamesPartnersByTheirRanks) {
+  const Item item{.kind = Kind::receive, .member = 1, .tag = 2, .context = 7, .bytes = 4};
+  const Attendance away = process(5, {.call = next_call(0, recv) - 1, .unchanged = 2});
+  has(text({process(4, waiting(recv, item, {1})), away}),
+      "rank 4 waits in MPI_Recv for a message of 4 bytes from rank 5");
+}
+
 TEST(Report, TellsProgramsThatLookAgainAndAgain) {
   has(text({process(0, waiting(barrier, collective(7), {1})),
             process(1, {.call = next_call(0, test), .unchanged = 0.01})}),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.mpi.jobs import Completed, compile_c, hosts, launch, report_after_kill
+from tests.mpi.jobs import Completed, compile_c, hosts, launch, python_of, report_after_kill
 
 ALL = hosts("mpich", "openmpi", "impi")
 # What wrong calls give, whatever the host says of them.
@@ -66,6 +66,43 @@ def to_the_host(job: Completed) -> int:
 def test_random_ones_equal_the_model(host: str, ranks: int, times: int, heap: str) -> None:
     job = partitioned(host, ranks, "model", ranks * 100, times, {"NEARFIELD_HEAP": heap})
     assert to_the_host(job) == 0
+
+
+# The sender goes on when the receiver has looked at all of its own partitions.
+STEP_BY_STEP = """
+import itertools
+import numpy as np
+from mpi4py import MPI
+comm, me = MPI.COMM_WORLD, MPI.COMM_WORLD.rank
+for ints, sent_in, received_in in itertools.product((12, 12_000, 1_200_000), (1, 3, 4, 6), (1, 2, 3, 4, 12)):
+    numbers = np.arange(ints, dtype="i4")
+    data = numbers.copy() if me == 0 else np.full(ints, -1, "i4")
+    make = comm.Psend_init if me == 0 else comm.Precv_init
+    request = make([data, MPI.INT], sent_in if me == 0 else received_in, 1 - me, 0)
+    request.Start()
+    for marked in range(sent_in + 1):
+        there = marked * ints // sent_in
+        for k in range(received_in if me == 1 else 0):
+            part = slice(k * ints // received_in, (k + 1) * ints // received_in)
+            while part.stop <= there and not request.Parrived(k):
+                pass
+            assert part.stop <= there or not request.Parrived(k), (ints, sent_in, received_in, marked, k)
+            assert part.stop > there or (data[part] == numbers[part]).all()
+        comm.Barrier()
+        if me == 0 and marked < sent_in:
+            request.Pready(marked)
+        comm.Barrier()
+    request.Wait()
+    request.Free()
+    assert (data == numbers).all()
+print("good", flush=True)
+"""
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_partition_arrives_when_all_is_there_that_lies_in_it(host: str) -> None:
+    job = launch(host, 2, [python_of(host), "-m", "mpi4py", "-c", STEP_BY_STEP], timeout=60)
+    assert not job.timed_out and job.stdout.count("good") == 2, job.text[-3000:]
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
