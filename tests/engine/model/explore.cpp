@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <stdexcept>
@@ -629,9 +627,7 @@ Explored explore(int count, const std::function<std::function<void(int)>()>& beg
     here.run(body);
   } while ((result.good() || here.misjudged) && here.next_path());
   explorer = nullptr;
-  if (std::getenv("NEARFIELD_MODEL_VERBOSE"))
-    std::printf("%zu states in %zu runs%s\n", result.states, result.runs, result.good() ? "" : ", found"),
-        std::fflush(stdout);
+  record(count, options, result);
   return result;
 }
 
