@@ -263,6 +263,7 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.doing != "check":
         old = [name for name in old if name in wanted]
     if old:
+        print(f"proofs that ran on other sources: {', '.join(old)}")
         print(f"to be renewed and committed: scripts/proofs.py --renew {' '.join(old)}")
     return int(failed or bool(old))
 
