@@ -245,6 +245,8 @@ def main(arguments: list[str] | None = None) -> int:
     old = stale(record)
     wanted = list(PROTOCOLS) if chosen.all else chosen.protocols or old
     failed = False
+    if old:
+        print(f"proofs that ran on other sources: {', '.join(old)}", flush=True)
     if chosen.doing != "check" and wanted:
         digests = {name: digest_of(name) for name in wanted}
         build(chosen.build, wanted)
@@ -263,7 +265,6 @@ def main(arguments: list[str] | None = None) -> int:
     if chosen.doing != "check":
         old = [name for name in old if name in wanted]
     if old:
-        print(f"proofs that ran on other sources: {', '.join(old)}")
         print(f"to be renewed and committed: scripts/proofs.py --renew {' '.join(old)}")
     return int(failed or bool(old))
 
