@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Models of the protocols (tests/engine/model) are proofs: tests/engine/model/proofs.json says what each has explored, and
-on which sources. They take many minutes, so they run when those sources have changed.
+on which sources. They need the engine compiled once more, so they run when those sources have changed.
 
     proofs.py --check             fails when sources have changed and the proofs have not been renewed; runs nothing
     proofs.py --rerun [NAME ...]  runs proofs and compares what they explore with the record
