@@ -7,13 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <map>
 #include <stdexcept>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -92,13 +89,39 @@ struct Looked {
   std::uint64_t value;
 };
 // From which value of each word on a process may read: how many stores came before it.
-using View = std::map<Place, std::uint32_t>;
-void learn(View& view, const View& other) {
-  for (const auto& [place, since] : other) {
-    std::uint32_t& mine = view[place];
-    mine = std::max(mine, since);
+class View {
+ public:
+  std::uint32_t of(Place place) const {
+    const auto at = find(place);
+    return at != known_.end() && at->first == place ? at->second : 0;
   }
-}
+  void set(Place place, std::uint32_t since) {
+    auto at = find(place);
+    if (at == known_.end() || at->first != place) at = known_.insert(at, {place, 0});
+    hash_ += term(place, since) - term(place, at->second);
+    at->second = since;
+  }
+  void learn(const View& other) {
+    if (known_.empty()) return void(*this = other);
+    for (const auto& [place, since] : other.known_)
+      if (since > of(place)) set(place, since);
+  }
+  bool empty() const { return known_.empty(); }
+  void clear() { *this = {}; }
+  // Kept at every change: states are told apart at every step.
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  using Known = std::vector<std::pair<Place, std::uint32_t>>;  // in the order of places
+  static std::uint64_t term(Place place, std::uint32_t since) { return since ? mix(place, since) : 0; }
+  static bool before(const Known::value_type& known, Place place) { return known.first < place; }
+  Known::iterator find(Place place) { return std::lower_bound(known_.begin(), known_.end(), place, before); }
+  Known::const_iterator find(Place place) const {
+    return std::lower_bound(known_.begin(), known_.end(), place, before);
+  }
+  Known known_;
+  std::uint64_t hash_ = 0;
+};
 // A value of a word, and what an acquire load of it learns.
 struct Value {
   std::uint64_t value;
@@ -142,6 +165,33 @@ struct Choice {
   std::uint8_t taken, of;
 };
 
+// States that have been seen: a table of their hashes, half of it empty at least.
+class Seen {
+ public:
+  // Whether it is new.
+  bool add(std::uint64_t state) {
+    if (2 * ++count_ > table_.size()) grow();
+    return put(state ? state : 1);
+  }
+  void clear() { *this = {}; }
+
+ private:
+  bool put(std::uint64_t state) {
+    std::size_t at = state & (table_.size() - 1);
+    for (; table_[at]; at = (at + 1) & (table_.size() - 1))
+      if (table_[at] == state) return --count_, false;
+    table_[at] = state;
+    return true;
+  }
+  void grow() {
+    const std::vector<std::uint64_t> before = std::exchange(table_, std::vector<std::uint64_t>(2 * table_.size()));
+    for (const std::uint64_t state : before)
+      if (state) put(state);
+  }
+  std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(1024);
+  std::size_t count_ = 0;
+};
+
 struct Explorer {
   Explorer(const Options& chosen, Explored& told, int processes) : options(chosen), result(told), count(processes) {}
   const Options& options;
@@ -155,7 +205,7 @@ struct Explorer {
   std::uint64_t memory = 0;  // hash of what has changed
   int naps = 0, preemptions = 0, last = -1;
   std::vector<Choice> path;
-  std::unordered_set<std::uint64_t> seen;
+  Seen seen;
   std::vector<int> steps;
   std::unordered_map<Place, Use> uses;
   bool misjudged = false;
@@ -174,11 +224,8 @@ struct Explorer {
     const auto found = history.find(p.pending);
     if (found == history.end()) return 0;
     std::uint32_t since = found->second.dropped;
-    auto raise = [&](const View& view) {
-      if (const auto known = view.find(p.pending); known != view.end()) since = std::max(since, known->second);
-    };
-    raise(p.view);
-    if (p.consistent) raise(consistent);
+    since = std::max(since, p.view.of(p.pending));
+    if (p.consistent) since = std::max(since, consistent.of(p.pending));
     return found->second.last() - since;
   }
   bool releases(std::memory_order order) const {
@@ -192,25 +239,22 @@ struct Explorer {
                    const View* continued) {
     History& h = history_of(word, place, size);
     Value fresh{value, continued ? *continued : View{}};
-    p.view[place] = h.last() + 1;
-    if (releases(order)) learn(fresh.carried, p.view);
+    p.view.set(place, h.last() + 1);
+    if (releases(order)) fresh.carried.learn(p.view);
     h.values.push_back(std::move(fresh));
-    if (order == std::memory_order_seq_cst) consistent[place] = h.last();
+    if (order == std::memory_order_seq_cst) consistent.set(place, h.last());
     write(word, place, size, value);
     // What nobody can read any more. Who has never looked may read all.
     std::uint32_t needed = h.last();
-    for (int i = 0; i < count; ++i) {
-      const auto known = process[i].view.find(place);
-      needed = std::min(needed, known == process[i].view.end() ? 0 : known->second);
-    }
+    for (int i = 0; i < count; ++i) needed = std::min(needed, process[i].view.of(place));
     for (; h.dropped < needed; ++h.dropped) h.values.erase(h.values.begin());
   }
   std::uint64_t load_value(Process& p, Place place, std::memory_order order) {
     History& h = history[place];
     const std::uint32_t which = h.last() - p.age;
     const Value& found = h.values[which - h.dropped];
-    p.view[place] = which;
-    if (acquires(order)) learn(p.view, View(found.carried));
+    p.view.set(place, which);
+    if (acquires(order)) p.view.learn(found.carried);
     return found.value;
   }
 
@@ -345,7 +389,7 @@ struct Explorer {
   void fence() {
     Process& p = process[running];
     give_way(Doing::updating);
-    learn(fenced, p.view);
+    fenced.learn(p.view);
     p.view = fenced;
     note(p, Access::load, 3, 0);
   }
@@ -356,7 +400,7 @@ struct Explorer {
     if (options.mutation.no_barriers) return;
     for (int i = 0; i < count; ++i) p.undrained |= unsigned(!process[i].buffer.empty()) << i;
     give_way(Doing::fencing_all);
-    for (int i = 0; i < count; ++i) learn(fenced, process[i].view);
+    for (int i = 0; i < count; ++i) fenced.learn(process[i].view);
     for (int i = 0; i < count; ++i) process[i].view = fenced;
     note(p, Access::load, 2, 0);
   }
@@ -437,12 +481,6 @@ struct Explorer {
     for (int i = 0; i < count; ++i)
       if (process[i].doing == Doing::sleeping) choices.push_back(-1 - i);
   }
-  static std::uint64_t state_of(const View& view) {
-    std::uint64_t hash = 1;
-    for (const auto& [place, since] : view)
-      if (since) hash = mix(hash, mix(place, since));
-    return hash;
-  }
   std::uint64_t state() const {
     std::uint64_t hash = mix(memory, std::uint64_t(naps));
     if (options.preemptions >= 0) hash = mix(hash, std::uint64_t(preemptions * most + last + 1));
@@ -452,14 +490,14 @@ struct Explorer {
       if (p.doing == Doing::pausing)
         for (const Looked& l : p.looked) hash = mix(hash, mix(l.place, l.value));
       for (const Stored& s : p.buffer) hash = mix(hash, mix(s.place, s.value) + 1);
-      if (of_language()) hash = mix(mix(hash, state_of(p.view)), p.consistent);
+      if (of_language()) hash = mix(mix(hash, p.view.hash()), p.consistent);
     }
     if (!of_language()) return hash;
-    hash = mix(mix(hash, state_of(consistent)), state_of(fenced));
+    hash = mix(mix(hash, consistent.hash()), fenced.hash());
     for (const auto& [place, h] : history) {
       if (h.values.size() < 2 && h.values.front().carried.empty()) continue;
       hash = mix(hash, mix(place, h.dropped));
-      for (const Value& v : h.values) hash = mix(hash, mix(v.value, state_of(v.carried)));
+      for (const Value& v : h.values) hash = mix(hash, mix(v.value, v.carried.hash()));
     }
     return hash;
   }
@@ -512,7 +550,7 @@ struct Explorer {
       if (given_up || misjudged) break;
       list_choices(choices);
       if (choices.empty()) {
-        if (depth >= path.size() && seen.insert(state()).second) ++result.states;
+        if (depth >= path.size() && seen.add(state())) ++result.states;
         if (!std::all_of(process.begin(), process.begin() + count,
                          [](const Process& p) { return p.doing == Doing::finished; })) {
           result.deadlocked = true;
@@ -521,7 +559,7 @@ struct Explorer {
         break;
       }
       if (depth >= path.size()) {
-        if (!seen.insert(state()).second) break;
+        if (!seen.add(state())) break;
         ++result.states;
         path.push_back({0, std::uint8_t(choices.size())});
       }
@@ -629,9 +667,7 @@ Explored explore(int count, const std::function<std::function<void(int)>()>& beg
     here.run(body);
   } while ((result.good() || here.misjudged) && here.next_path());
   explorer = nullptr;
-  if (std::getenv("NEARFIELD_MODEL_VERBOSE"))
-    std::printf("%zu states in %zu runs%s\n", result.states, result.runs, result.good() ? "" : ", found"),
-        std::fflush(stdout);
+  record(count, options, result);
   return result;
 }
 

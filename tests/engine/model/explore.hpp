@@ -69,6 +69,8 @@ struct Explored {
 // `begin` makes everything anew and gives the body of the processes 0 .. count - 1.
 Explored explore(int count, const std::function<std::function<void(int process)>()>& begin,
                  const Options& options = {});
+// In GoogleTest's report of the test that runs (record.cpp).
+void record(int count, const Options& options, const Explored& explored);
 
 // In a body: what must hold.
 void require(bool holds, const char* what);

@@ -47,6 +47,7 @@ TEST(Suspended, PlannedOnesAreRungForInAnyOrder) {
   const Explored explored = explore_play(two, play, in_order(2));
   EXPECT_GOOD(explored);
   EXPECT_EQ(explored.naps, 0);
+  EXPECT_GT(explore_play(two, play, in_order(2, {.no_wakes = true})).naps, 0);
 }
 
 }  // namespace

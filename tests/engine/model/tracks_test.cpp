@@ -9,25 +9,50 @@ namespace {
 
 using team::Track;
 
-constexpr Options language(int preemptions) { return {.memory = Memory::language, .preemptions = preemptions}; }
+constexpr Options language(int preemptions, Mutation mutation = {}) {
+  return {.memory = Memory::language, .preemptions = preemptions, .mutation = mutation};
+}
 void from_first(Track& track, int me, std::uint64_t number) { by_root(track, me, number, 0); }
+// Readers give the slot back before they have read it.
+void too_early(Track& track, int me, std::uint64_t number) {
+  if (me == 0) return from_first(track, me, number);
+  const std::uint64_t seq = track.next_slot();
+  const std::byte* const slot = track.wait_slot(0, seq);
+  track.finish_rooted_slot(seq);
+  require(get(slot) == given(0, number), "a slot of another operation");
+}
+
+void expect_reuse(Play play) {
+  Members two({.count = 2});
+  EXPECT_GOOD(explore_play(two, play, language(3)));
+  play.operate = too_early;
+  EXPECT_FALSE(explore_play(two, play, language(3)).good());
+}
 
 TEST(Tracks, SlotsAreUsedAgainWhenTheyHaveBeenRead) {
-  Members two({.count = 2});
   // The first member has used all slots of both tracks and is to use two again: one is free.
-  const Play play{from_first,
-                  {"i16 i17 w17", "i1 i2 i3 w3 w1"},
-                  {"i0 i1 i2 i3 i4 i5 i6 i7 i8 i9 i10 i11 i12 i13 i14 i15 w15", "i0 w0"}};
-  EXPECT_GOOD(explore_play(two, play, language(3)));
+  expect_reuse({from_first,
+                {"i16 i17 w17", "i1 i2 i3 w3 w1"},
+                {"i0 i1 i2 i3 i4 i5 i6 i7 i8 i9 i10 i11 i12 i13 i14 i15 w15", "i0 w0"}});
 }
 
 TEST(Planned, AreStartedAgainWhileOthersStillRead) {
-  Members two({.count = 2});
-  const Play play{from_first,
-                  {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"},
-                  {"p0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0", "p0 s0 w0"}};
-  EXPECT_GOOD(explore_play(two, play, language(3)));
+  expect_reuse({from_first,
+                {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"},
+                {"p0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0", "p0 s0 w0"}});
 }
+
+// Both at the same time.
+void expect_publication(const Play& play) {
+  Members two({.count = 2});
+  EXPECT_GOOD(explore_play(two, play, language(3)));
+  EXPECT_FALSE(explore_play(two, play, language(3, {.no_release = true})).good());
+  EXPECT_FALSE(explore_play(two, play, language(3, {.no_acquire = true})).good());
+}
+
+TEST(Tracks, WhatOthersReadIsPublished) { expect_publication({from_first, {"i0 i1 w1 w0"}}); }
+
+TEST(Planned, WhatOthersReadIsPublished) { expect_publication({from_first, {"s0 w0 s0 w0"}, {"p0 s0 w0"}}); }
 
 }  // namespace
 }  // namespace nearfield::testing
