@@ -1,21 +1,16 @@
-"""Random one-sided programs on windows of every kind, checked against a sequential truth (windows_plan.py).
-
-Arguments: seed, rounds, seconds, and optionally the one round to run, as a failure names it.
-"""
+"""Random one-sided programs on windows of every kind, checked against a sequential truth (windows_plan.py)."""
 
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import random
-import sys
 import time
-import traceback
 
 import numpy as np
 from mpi4py import MPI
-from windows import Layout, reachable
-from windows_plan import Flush, Op, Plan, Stage, step
+
+from tests.mpi.oracle.windows import Layout, reachable
+from tests.mpi.oracle.windows_plan import Flush, Op, Plan, Stage, step
 
 WORLD = MPI.COMM_WORLD
 KINDS = ["create", "allocate", "shared", "noncontiguous", "dynamic"]
@@ -516,42 +511,32 @@ class Round:
             )
 
 
-def main() -> None:
-    seed, rounds, seconds = (int(word) for word in sys.argv[1:4])
-    only = int(sys.argv[4]) if len(sys.argv) > 4 else None
+def programs(seed: int, rounds: int, seconds: float, only: int | None = None) -> dict[str, int]:
+    """Random rounds, fewer on slow machines, or `only` the one that a failure names; how much was done."""
     comms = [WORLD, WORLD.Split(0, -WORLD.rank), WORLD.Split(WORLD.rank % 2, 0), MPI.COMM_SELF]
     end = time.monotonic() + seconds
-    faulthandler.dump_traceback_later(seconds + 60, exit=True)  # a hang says where, a busy machine is none
     done = operations = 0
     windows: list[Window] = []
-    try:
-        for number in range(rounds):
-            rng = random.Random(f"{seed} {number}")
-            if number % 8 == 0:
-                for window in windows:
-                    window.free()
-                chosen = [(rng.choice(comms), rng.choice(KINDS), rng.getrandbits(32)) for _ in range(3)]
-                windows = [Window(random.Random(own), comm, kind) for comm, kind, own in chosen]
-                if WORLD.bcast(time.monotonic() > end):
-                    break  # slow machines do less
-            window = rng.choice(windows)
-            if only is None or number == only:
+    for number in range(rounds):
+        rng = random.Random(f"{seed} {number}")
+        if number % 8 == 0:
+            for window in windows:
+                window.free()
+            chosen = [(rng.choice(comms), rng.choice(KINDS), rng.getrandbits(32)) for _ in range(3)]
+            windows = [Window(random.Random(own), comm, kind) for comm, kind, own in chosen]
+            if WORLD.bcast(time.monotonic() > end):
+                break
+        window = rng.choice(windows)
+        if only is None or number == only:
+            try:
                 round_ = Round(window, rng, number)
                 round_.run()
-                operations += round_.plan.operations
-            done += 1
-        for window in windows:
-            window.free()
-    except BaseException:
-        print(
-            f"seed {seed}, round {number}, rank {WORLD.rank}: {window.kind}, {window.comm.size} ranks",
-            flush=True,
-        )
-        traceback.print_exc()
-        sys.stderr.flush()
-        WORLD.Abort(1)
-    if WORLD.rank == 0:
-        print(f"{done} rounds, {operations} operations", flush=True)
-
-
-main()
+            except Exception as error:
+                raise AssertionError(f"round {number}: {window.kind}, {window.comm.size} ranks") from error
+            operations += round_.plan.operations
+        done += 1
+    for window in windows:
+        window.free()
+    for comm in comms[1:3]:
+        comm.Free()
+    return {"rounds": done, "operations": operations}

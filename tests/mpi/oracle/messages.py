@@ -1,6 +1,4 @@
-"""Random programs of messages, checked against MPI's rules of matching.
-
-Arguments: seed, rounds and seconds of a generated program, or a JSON file with a list of rounds. A round is
+"""Random programs of messages, checked against MPI's rules of matching. A round is
 
     {"messages": [{"source", "dest", "comm", "tag", "bytes", "mode", "stride"}], "wild": int, "style": int}
 
@@ -14,12 +12,9 @@ its bytes where it comes from and which it is, so the receiver can tell:
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
@@ -333,7 +328,13 @@ class Round:
                 )
 
 
-def main() -> None:
+def drawn(seed: int, rounds: int, seconds: float = 60) -> int:
+    """A random program; slow machines do less of it."""
+    return program(generate(seed, rounds), seconds)
+
+
+def program(rounds: list[dict], seconds: float = 60) -> int:
+    """A program that is given; how many of its rounds were made."""
     comms = communicators()
     rank_in = []
     for comm in comms:
@@ -342,24 +343,14 @@ def main() -> None:
             ranks[world_rank] = r
         rank_in.append(ranks)
     MPI.Attach_buffer(np.zeros(80 << 20, "u1"))
-    limit = float("inf")
-    if len(sys.argv) > 2:
-        program = generate(int(sys.argv[1]), int(sys.argv[2]))
-        if len(sys.argv) > 3:
-            limit = time.monotonic() + float(sys.argv[3])
-    else:
-        program = json.loads(Path(sys.argv[1]).read_text())
-    done = messages = 0
-    for number, plan in enumerate(program):
+    end, done = time.monotonic() + seconds, 0
+    for number, plan in enumerate(rounds):
         Round(number, plan, comms, rank_in).run()
         WORLD.Barrier()  # a wildcard must not take a message of the next round
         done += 1
-        messages += len(plan["messages"])
-        if WORLD.bcast(time.monotonic() > limit if number % 8 == 7 else False):
+        if WORLD.bcast(time.monotonic() > end if number % 8 == 7 else False):
             break
     MPI.Detach_buffer()
-    if ME == 0:
-        print(f"{done} rounds, {messages} messages", flush=True)
-
-
-main()
+    for comm in comms[1:]:
+        comm.Free()
+    return done
