@@ -146,7 +146,7 @@ class Job:
 
     def swept(self) -> str:
         """Closes pipes and removes files; what was printed."""
-        output = (self.directory / "output").read_text(errors="replace")
+        output = self.printed()
         for pipe in [self.answers, *self.pipes]:
             os.close(pipe)
         for path in self.directory.iterdir():
@@ -154,6 +154,10 @@ class Job:
         self.directory.rmdir()
         self.launcher = None
         return output
+
+    def printed(self) -> str:
+        """What the job has printed, which is over."""
+        return (self.directory / "output").read_text(errors="replace")
 
     def end(self) -> None:
         """Ends it, which has to go well."""

@@ -29,7 +29,8 @@ def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
         "oracle.windows_running:programs", seed=ranks, rounds=200, seconds=4, left=left, timeout=120
     )
     assert answers[0]["result"]["operations"] > 0
-    assert ranks == 1 or answers[0]["carried"]["windows"] > 0, answers[0]
+    for answer in answers:
+        assert answer["carried"].get("windows", 0) >= answer["result"]["served"], answer
 
 
 @pytest.mark.parametrize("what", ["counters", "spin", "list", "overlapping", "mixed"])

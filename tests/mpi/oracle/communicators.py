@@ -99,7 +99,7 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
     truncation, or wrong results of Iallgatherv. Intel MPI 2021.19: Ialltoallw in place ends with a truncation when the types
     of blocks differ. Grids with periodic dimensions of 1 and 2: MPICH 5.0.2 pairs blocks as Nearfield does, Open MPI 5.0.11
     only in its blocking forms, Intel MPI 2021.19 never. Between two groups MPICH 5.0.2 hangs in MPI_Reduce_scatter on what
-    was split, and is not asked about what only moves.
+    was split, and is not asked about what only moves; Open MPI truncates blocks whose ends count them in different types.
     """
     name = call.name
     if name == "allgatherv":
@@ -111,6 +111,8 @@ def works_by_host(call: Call, on: On, form: str) -> bool:
         return False
     if on.comm.is_inter and VENDOR != "Open MPI":
         return bool(call.operator) and on.origin != "split"
+    if on.comm.is_inter and name in V_FORMS:
+        return all(kind.units == 1 for side in call.sends + call.receives if side for kind in side.kinds)
     if on.comm.is_inter and call.operator:
         return (name, call.operand.name) != ("reduce", "pair")
     return not (

@@ -105,7 +105,9 @@ class Running:
         for type in (self.fleeting or {}).values():
             type.Free()
         if code != MPI.SUCCESS:
-            raise MPI.Exception(code)
+            error = MPI.Exception(code)
+            error.add_note(f"{call}, {form}, large {large}, rank {me}")
+            raise error
         if form != "blocking":
             sort = MPI.Prequest if form == "persistent" else MPI.Request
             self.requests.append(sort.fromhandle((made.value or 0) % (1 << 8 * ctypes.sizeof(made))))
@@ -206,17 +208,19 @@ class Running:
 
     def rounded(self, got: np.ndarray, expected: np.ndarray, where: np.ndarray) -> bool:
         """Whether a reduction of floating-point numbers differs as other orders of operands may."""
-        call = self.call
+        call, operand = self.call, self.call.operand
         if not call.operator or not call.operator.rounds:
             return False
-        places = call.receives[self.rank].places(0)[: call.terms[self.rank][2] * call.operand.dtype.itemsize]
+        whose, first, count = call.terms[self.rank]
+        places = call.receives[self.rank].places(0)[: count * operand.dtype.itemsize]
         if not np.isin(where, places).all():
             return False
         if call.operator.ordered:
             return True
-        a, b = got[places].view(call.operand.dtype), expected[places].view(call.operand.dtype)
-        close = 1e-3 if call.operand.dtype.char in "fF" else 1e-9
-        return np.allclose(a, b, rtol=close, atol=close)
+        sizes = [abs(call.given(one, self.starts)[first : first + count]).astype("f8") for one in whose]
+        scale = call.operator.function.reduce(sizes)
+        error = abs(got[places].view(operand.dtype) - expected[places].view(operand.dtype))
+        return bool((error <= 4 * len(sizes) * np.finfo(operand.dtype).eps * scale).all())
 
     def result(self) -> bytes:
         """What the receive buffer holds, but for what is not defined."""

@@ -44,9 +44,9 @@ def lines(path: Path) -> Any:
             seconds = 0.001
         if waiting.poll(seconds * 1000):
             kept += os.read(pipe, 1 << 16)
-        elif seconds < 1:
+        else:
             WORLD.Iprobe()
-            seconds *= 1.5
+            seconds = min(seconds * 1.5, 1)
 
 
 def run(case: dict[str, Any], counters: Any) -> dict[str, Any]:
