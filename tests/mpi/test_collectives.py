@@ -23,16 +23,22 @@ CASES = {
     8: {"singles": 60, "mixes": 4, "lifetimes": 2, "threads": 1},
     9: {"singles": 50, "mixes": 2, "lifetimes": 1, "threads": 1},
 }
+KINDS = {
+    "singles": "collectives",
+    "mixes": "outstanding",
+    "lifetimes": "outstanding",
+    "threads": "outstanding",
+}
 V_FORMS = {"allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw"}
 NEAR = {f"neighbor_{name}" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")}
 
 
-@pytest.mark.parametrize("kind", ["singles", "mixes", "lifetimes", "threads"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ranks", CASES)
 @pytest.mark.parametrize("host", EVERY)
 def test_random_calls_equal_the_model(jobs: Jobs, host: str, ranks: int, kind: str) -> None:
     cases = CASES[ranks][kind]
-    answers = jobs(host, ranks).run(f"oracle.collectives:{kind}", seed=ranks + 20, count=cases, timeout=240)
+    answers = jobs(host, ranks).run(f"oracle.{KINDS[kind]}:{kind}", seed=ranks + 20, count=cases, timeout=240)
     carried = set(answers[0]["carried"])
     assert kind != "singles" or ranks > 5 or {*OPERATIONS, *V_FORMS, *NEAR} <= carried, carried
 
@@ -43,7 +49,7 @@ def test_random_calls_equal_the_model(jobs: Jobs, host: str, ranks: int, kind: s
 def test_so_do_those_on_memory_that_is_not_shared(jobs: Jobs, host: str, ranks: int, kind: str) -> None:
     job = jobs(host, ranks, {"NEARFIELD_HEAP": "off"})
     answers = job.run(
-        f"oracle.collectives:{kind}", seed=ranks + 40, count=CASES[ranks][kind] // 2, timeout=240
+        f"oracle.{KINDS[kind]}:{kind}", seed=ranks + 40, count=CASES[ranks][kind] // 2, timeout=240
     )
     assert answers[0]["carried"]
 
@@ -53,7 +59,7 @@ def test_so_do_those_on_memory_that_is_not_shared(jobs: Jobs, host: str, ranks: 
 def test_so_do_those_that_a_thread_keeps_going(jobs: Jobs, host: str, ranks: int) -> None:
     job = jobs(host, ranks, {"NEARFIELD_PROGRESS": "thread"})
     for seed in (11, 12, 13):
-        job.run("oracle.collectives:mixes", seed=seed, count=CASES[ranks]["mixes"] // 2, timeout=120)
+        job.run("oracle.outstanding:mixes", seed=seed, count=CASES[ranks]["mixes"] // 2, timeout=120)
 
 
 @pytest.mark.parametrize("ranks, first", [(2, 1), (5, 1), (5, 2), (5, 3), (3, 2), (4, 1)])
@@ -61,7 +67,7 @@ def test_so_do_those_that_a_thread_keeps_going(jobs: Jobs, host: str, ranks: int
 def test_calls_between_two_groups_equal_the_model(jobs: Jobs, host: str, ranks: int, first: int) -> None:
     job, seed = jobs(host, ranks), 3 * ranks + first
     one = job.run("oracle.collectives:singles", seed=seed, count=220, first=first, timeout=120)
-    many = job.run("oracle.collectives:mixes", seed=seed, count=6, first=first, timeout=120)
+    many = job.run("oracle.outstanding:mixes", seed=seed, count=6, first=first, timeout=120)
     missing = {*OPERATIONS, *V_FORMS} - {"scan", "exscan"} - {*one[0]["carried"], *many[0]["carried"]}
     assert not missing
 

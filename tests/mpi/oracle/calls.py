@@ -344,7 +344,7 @@ def given(case: dict, members: Members) -> Call:
         count //= members.size
     root = case["root"] % members.size if name in ROOTED else None
     if name not in REDUCTIONS:
-        among = family(case["dtype"])[:3] if count and case.get("shapes", True) else [plain(case["dtype"])]
+        among = family(case["dtype"])[:2] if count and case.get("shapes", True) else [plain(case["dtype"])]
         return moving(draw, name, members, among, lambda: count, root, case["in_place"], case["seed"])
     operand = OPERANDS["u4" if case["operator"] == "composed" else case["dtype"]]
     operator = operand.operators.get(case["operator"]) or operand.operators["sum"]
