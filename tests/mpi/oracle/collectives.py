@@ -22,7 +22,7 @@ from tests.mpi.oracle.communicators import (
 )
 from tests.mpi.oracle.completing import WAYS, one_by_one
 from tests.mpi.oracle.groups import forget_sessions
-from tests.mpi.oracle.running import LOADED, Running, served
+from tests.mpi.oracle.running import BY_HOST, LOADED, Running, served
 
 every_kind = functools.cache(of_every_kind)
 
@@ -63,6 +63,7 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
         hint(on.comm, nearfield_algorithm=" ")
     if by_host and form != "persistent" and works_by_host(call, on, form):
         hint(on.comm, nearfield="off")
+        BY_HOST[call.name] += 1
         one = Running(call, on.comm, on.me, form, False, own)
         one_by_one(one.requests)
         check(one, "by the host", exact=False)

@@ -7,7 +7,7 @@ from ctypes import byref, c_int, c_ulonglong, c_void_p
 
 from mpi4py import MPI
 
-from tests.mpi.oracle.running import LOADED, PROGRAM
+from tests.mpi.oracle.running import BY_HOST, LOADED, PROGRAM
 
 LENGTH = 200
 
@@ -62,8 +62,10 @@ class Counters:
         return values
 
     def since(self, before: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
-        """Calls that were carried, by operation, and those that went to the host though nobody switched Nearfield off, by
-        the variable that counts them."""
+        """Calls that were carried, by operation, and those that went to the host though no case said so, by the variable
+        that counts them."""
+        if not before:
+            return {}, {}
         grown = {name: value - before[name] for name, value in self.read().items()}
         operations = [
             name.removesuffix("_calls") for name in grown if name.endswith("_calls") and name != "host_calls"
@@ -71,9 +73,8 @@ class Counters:
         carried = {op: grown[f"{op}_calls"] - grown[f"{op}_to_the_host"] for op in operations}
         carried["windows"] = grown.get("windows", 0)
         sums = [f"{op}_to_the_host" for op in operations]
-        left = {
-            name: n
-            for name, n in grown.items()
-            if n and "_to_the_host" in name and name not in sums and not name.endswith("_switched_off")
-        }
+        for op, calls in BY_HOST.items():
+            grown[f"{op}_to_the_host_switched_off"] -= calls
+        BY_HOST.clear()
+        left = {name: n for name, n in grown.items() if n and "_to_the_host" in name and name not in sums}
         return {op: n for op, n in carried.items() if n}, left

@@ -6,6 +6,7 @@ import ctypes
 import mmap
 import random
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ PROGRAM = ctypes.CDLL(None)  # what is preloaded
 HOST = ctypes.CDLL(re.search(r"\S+/libmpi\.so\S*", Path("/proc/self/maps").read_text())[0])
 VENDOR = MPI.get_vendor()[0]
 LOADED = hasattr(PROGRAM, "nearfield_last_algorithm")
+BY_HOST: Counter[str] = Counter()  # calls that a case has left to the host, by collective
 FORMS = ["blocking", "immediate", "persistent"]
 
 
