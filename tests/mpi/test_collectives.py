@@ -79,20 +79,23 @@ def test_the_model_is_right_of_plain_hosts(jobs: Jobs, host: str, first: int) ->
     job.run("oracle.collectives:by_the_host", seed=5, count=60, first=first, timeout=120)
 
 
-# Rows of machines with several last-level caches or packages.
-OF_CACHES = re.compile("near-first|distant|grouped")
-
-
+# All rows but those of machines with several last-level caches or packages, and of numbers of ranks that there are not.
+@pytest.mark.parametrize(
+    "sizes, others",
+    [
+        ([5], "near-first|distant|xored"),
+        pytest.param([2, 4, 9], "near-first|distant|grouped", marks=pytest.mark.full),
+    ],
+    ids=["5", "2,4,9"],
+)
 @pytest.mark.parametrize("host", BOTH)
-def test_every_row_that_is_forced_runs(jobs: Jobs, host: str) -> None:
+def test_every_row_that_is_forced_runs(jobs: Jobs, host: str, sizes: list[int], others: str) -> None:
     ran = set()
-    for ranks in (2, 4, 9):
-        for answer in jobs(host, ranks).run(
-            "oracle.collectives:rows", lengths=[1, 48, 1000, 20000], timeout=120
-        ):
-            ran |= set(answer["result"])
+    for ranks in sizes:
+        answers = jobs(host, ranks).run("oracle.collectives:rows", lengths=[1, 48, 1000, 20000], timeout=120)
+        ran |= {row for answer in answers for row in answer["result"]}
     every = {f"{op}:{row}" for op, rows in ALGORITHMS.items() for row in rows}
-    assert not {row for row in every - ran if not OF_CACHES.search(row)}
+    assert not {row for row in every - ran if not re.search(others, row)}
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
