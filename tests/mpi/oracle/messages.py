@@ -55,10 +55,13 @@ def generate(seed: int, rounds: int) -> list[dict]:
     return program
 
 
+AT = np.arange(1 << 20, dtype=np.uint32)
+PATTERN = (AT * 7 + (AT >> 8) * 13).astype(np.uint8)
+
+
 def content(seed: int, length: int) -> np.ndarray:
     """Bytes that name their message and their place."""
-    at = np.arange(length, dtype=np.uint32)
-    return ((at * 7 + (at >> 8) * 13 + seed * 31) & 0xFF).astype(np.uint8)
+    return PATTERN[:length] + np.uint8(seed * 31 & 0xFF)
 
 
 @dataclass
@@ -75,20 +78,19 @@ class Layout:
         if self.stride == 0 or self.length < block:
             self.stride = 0
             self.count, self.datatype = self.length, MPI.BYTE
-            self.places = np.arange(self.length)
+            self.places = slice(0, self.length)
+            self.span = self.length
         else:
             whole, rest = divmod(self.length, block)
-            lengths = [block] * whole + ([rest] if rest else [])
-            starts = [k * (block + 5) for k in range(len(lengths))]
             if rest:
+                lengths = [block] * whole + [rest]
+                starts = list(range(0, len(lengths) * (block + 5), block + 5))
                 self.datatype = MPI.BYTE.Create_indexed(lengths, starts).Commit()
             else:
                 self.datatype = MPI.BYTE.Create_vector(whole, block, block + 5).Commit()
-            self.count = 1
-            self.places = (
-                np.repeat(starts, lengths) + np.concatenate([np.arange(n) for n in lengths])
-            ).astype(int)
-        self.span = int(self.places[-1]) + 1 if self.length else 0
+            self.count, at = 1, np.arange(self.length)
+            self.places = at + at // block * 5
+            self.span = int(self.places[-1]) + 1
         self.memory = np.full(self.span + 64, GUARD, np.uint8)
 
     def fill(self, data: np.ndarray) -> None:
