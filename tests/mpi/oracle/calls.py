@@ -234,7 +234,8 @@ def moving(
 
     def side(units: list[int], shape: str, same: Kind | None) -> Side:
         if shape == "one":
-            return lined_up(same or fitting(draw, among, units), max(units, default=0), len(units))
+            one = units or [length()]  # counts are significant also where there are no neighbours
+            return lined_up(same or fitting(draw, among, one), max(one), len(units))
         if made:
             counts, width = [u // made[0].units for u in units], max(units) or 1
             return Side(made * len(units), counts, [r * width for r in range(len(units))], [8] * len(units))
