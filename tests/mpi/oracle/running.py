@@ -175,7 +175,9 @@ class Running:
         bytes_ = self.call.name == "neighbor_alltoallw"
         at = ctypes.c_ssize_t if large or bytes_ else ctypes.c_int
         if not side:
-            nothing, null = handle(MPI.DATATYPE_NULL), ctypes.c_void_p()
+            # Open MPI looks at the types of those of a root's group who move nothing.
+            nothing = handle(MPI.DATATYPE_NULL if len(self.call.sizes) == 1 else MPI.BYTE)
+            null = ctypes.c_void_p()
             if shape == "one":
                 return [place, count(0), nothing]
             return [place, null, null, null if shape == "each" else nothing]
