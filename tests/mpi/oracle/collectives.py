@@ -9,7 +9,7 @@ from dataclasses import replace
 from mpi4py import MPI
 
 from tests.mpi.operations import ALGORITHMS
-from tests.mpi.oracle.calls import OF_NEIGHBOURS, V_FORMS, Call, given
+from tests.mpi.oracle.calls import OF_NEIGHBOURS, ROOTED, V_FORMS, Call, given, moving
 from tests.mpi.oracle.communicators import (
     WORLD,
     On,
@@ -22,6 +22,7 @@ from tests.mpi.oracle.communicators import (
 )
 from tests.mpi.oracle.completing import WAYS, one_by_one
 from tests.mpi.oracle.groups import forget_sessions
+from tests.mpi.oracle.layouts import family
 from tests.mpi.oracle.running import BY_HOST, LOADED, Running, served
 
 every_kind = functools.cache(of_every_kind)
@@ -198,21 +199,18 @@ def errors() -> list[str]:
         [],
     )
 
-    def call(name: str, form: str) -> tuple[On, Call]:
+    def call(name: str) -> tuple[On, Call]:
         """A good one, not in place, with data in it."""
         on, draw = ring if name in OF_NEIGHBOURS else plain, random.Random(name)
-        while True:
-            made, *_ = on.draw(draw, name, form)
-            counts = [count for side in made.receives if side for count in side.counts]
-            if not made.in_place and min(counts) > 1 and max(counts) < 100 and works_by_host(made, on, form):
-                return on, made
+        among = family("f8")[: 1 if name == "allgatherv" else 2]  # of one type where hosts need that
+        root = draw.randrange(WORLD.size) if name in ROOTED else None
+        members = on.near or on.members
+        return on, moving(draw, name, members, among, lambda: draw.randrange(2, 100), root, False, 1)
 
     for wrong in (negative_counts, null_types, root_out_of_range, too_short):
         for name in V_FORMS + OF_NEIGHBOURS:
             for form in ("blocking", "immediate"):
-                on, one = call(name, form)
-                good = Running(call(name, form)[1], on.comm, on.me, form, False, own)
-                one_by_one(good.requests)
+                on, one = call(name)
                 if not wrong(one):
                     continue
                 code = MPI.SUCCESS
@@ -221,7 +219,7 @@ def errors() -> list[str]:
                 except MPI.Exception as error:
                     code = error.Get_error_class()
                 told.append(f"{wrong.__name__}, {form} {name}: {WORLD.allgather(code)}")
-                after = Running(call(name, form)[1], on.comm, on.me, form, False, own)
+                after = Running(call(name)[1], on.comm, on.me, form, False, own)
                 one_by_one(after.requests)
                 check(after, f"after {wrong.__name__}")
     for on in (plain, ring):
