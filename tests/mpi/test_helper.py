@@ -3,12 +3,11 @@
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from nearfield.hosts import HOSTS
-from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch, python_of
+from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.mpi.resident import Jobs
 
 THREAD = {"NEARFIELD_PROGRESS": "thread"}
 THREE = hosts("mpich", "openmpi", "impi")
@@ -93,25 +92,12 @@ def test_without_a_thread_all_goes_on_by_calls() -> None:
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("host", THREE)
-def test_all_forms_equal_the_model(host: str, ranks: int) -> None:
-    env = THREAD | {"NEARFIELD_STALL_SECONDS": "20"}
-    if host == "impi":  # by the Python of MPICH
-        env["MPI4PY_LIBMPI"] = str(HOSTS[host].library)
-    for seed in (11, 12, 13):
-        program = [python_of(host), str(Path(__file__).with_name("worker_forms.py")), str(seed), "12"]
-        job = launch(host, ranks, program, env=env, timeout=120)
-        assert not job.timed_out and job.returncode == 0, job.text[-3000:]
-        assert job.stdout.count("rounds are good") == ranks
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_random_programs(host: str, ranks: int) -> None:
+def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
     for seed, env in ((21, {}), (22, {"NEARFIELD_HEAP": "off"}), (23, {"NEARFIELD_PROTOCOL": "queue"})):
-        program = [python_of(host), str(Path(__file__).with_name("worker_messages.py")), str(seed), "40", "5"]
-        job = launch(host, ranks, program, env=THREAD | {"NEARFIELD_STALL_SECONDS": "30"} | env, timeout=150)
-        assert not job.timed_out and job.returncode == 0 and " rounds, " in job.stdout, job.text[-3000:]
+        job = jobs(host, ranks, THREAD | env)
+        answers = job.run("oracle.messages:drawn", seed=seed, rounds=40, seconds=5, timeout=150)
+        assert answers[0]["result"] > 0
 
 
 @pytest.mark.parametrize(

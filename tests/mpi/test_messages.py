@@ -1,40 +1,16 @@
 """Point to point under real MPIs: random programs against MPI's rules of matching, scenarios in C, faults."""
 
-import json
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.mpi.jobs import SCRATCH, compile_c, hosts, launch, python_of, report_after_kill
+from tests.mpi.jobs import compile_c, hosts, launch, report_after_kill
+from tests.mpi.resident import Jobs
 
-WORKER = str(Path(__file__).with_name("worker_messages.py"))
 PROTOCOLS = ["auto", "queue", "fastbox", "copy-buffers", "cma", "mapped"]
 ALL = hosts()
-
-
-def run_program(host: str, ranks: int, arguments: list[str], env: dict[str, str] | None = None) -> None:
-    """Runs the worker; fails with what it printed."""
-    limits = {"NEARFIELD_STALL_SECONDS": "30"} | (env or {})
-    job = launch(host, ranks, [python_of(host), WORKER, *arguments], env=limits, timeout=150)
-    assert not job.timed_out, job.text[-3000:]
-    assert job.returncode == 0 and " rounds, " in job.stdout, job.text[-3000:]
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_random_programs_by_every_protocol(protocol: str) -> None:
-    for ranks, heap in ((2, "shared"), (3, "off")):
-        run_program(
-            "mpich", ranks, [str(ranks), "25"], {"NEARFIELD_PROTOCOL": protocol, "NEARFIELD_HEAP": heap}
-        )
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 5, 9])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_random_programs_on_every_host(host: str, ranks: int) -> None:
-    run_program(host, ranks, [str(100 + ranks), "80", "8"])
 
 
 MESSAGES = st.fixed_dictionaries(
@@ -63,24 +39,34 @@ ROUNDS = st.fixed_dictionaries(
 )
 
 
-# The same programs on every run: CI must not fail for a reason that the change did not bring.
-@settings(
-    max_examples=10,
-    deadline=None,
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),
-)
-@given(
-    program=st.lists(ROUNDS, min_size=10, max_size=40),
-    ranks=st.sampled_from([2, 3, 4]),
-    protocol=st.sampled_from(PROTOCOLS),
-)
-def test_programs_by_hypothesis(program: list[dict], ranks: int, protocol: str) -> None:
-    SCRATCH.mkdir(exist_ok=True)
-    path = SCRATCH / "messages.json"
-    path.write_text(json.dumps(program))
-    run_program("mpich", ranks, [str(path)], {"NEARFIELD_PROTOCOL": protocol})
+@pytest.mark.parametrize("ranks, heap", [(2, "shared"), (3, "off"), (4, "shared")])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_random_programs_by_every_protocol(jobs: Jobs, protocol: str, ranks: int, heap: str) -> None:
+    job = jobs("mpich", ranks, {"NEARFIELD_PROTOCOL": protocol, "NEARFIELD_HEAP": heap})
+    job.run("oracle.messages:drawn", seed=ranks, rounds=25, timeout=150)
+
+    # The same programs on every run: CI must not fail for a reason that the change did not bring.
+    @settings(
+        max_examples=3,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(program=st.lists(ROUNDS, min_size=10, max_size=40))
+    def programs_by_hypothesis(program: list[dict]) -> None:
+        job.run("oracle.messages:program", rounds=program, timeout=150)
+
+    programs_by_hypothesis()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 9])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_random_programs_on_every_host(jobs: Jobs, host: str, ranks: int) -> None:
+    job = jobs(host, ranks)
+    answers = job.run("oracle.messages:drawn", seed=100 + ranks, rounds=80, seconds=8, timeout=150)
+    assert answers[0]["result"] > 0
 
 
 @pytest.mark.parametrize("scenario", ["errors", "host-blocks", "mixed", "contexts", "threads", "unattended"])

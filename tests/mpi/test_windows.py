@@ -1,13 +1,12 @@
 """One-sided memory under real MPIs: random programs against a sequential truth, contention, locks, errors, lifetimes."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import compile_c, hosts, launch, python_of, report_after_kill
+from tests.mpi.jobs import compile_c, hosts, launch, report_after_kill
+from tests.mpi.resident import Jobs
 
-WORKER = str(Path(__file__).with_name("worker_windows.py"))
 ALL = hosts("mpich", "openmpi", "impi")
 # Hosts under which Nearfield serves windows itself. What is promised only then is tested for these.
 WITH_ENGINE = ["mpich", "openmpi", "impi"]
@@ -23,10 +22,15 @@ def good(host: str, ranks: int, source: str, *arguments: str) -> None:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_random_programs(host: str, ranks: int) -> None:
-    program = [python_of(host), WORKER, str(ranks), "200", "4"]
-    job = launch(host, ranks, program, env=CALM, timeout=120)
-    assert not job.timed_out and job.returncode == 0 and " operations" in job.stdout, job.text[-5000:]
+def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
+    left = ["windows_to_the_host"]  # dynamic ones, and those of memory that is out of reach
+    job = jobs(host, ranks)
+    answers = job.run(
+        "oracle.windows_running:programs", seed=ranks, rounds=200, seconds=4, left=left, timeout=120
+    )
+    assert answers[0]["result"]["operations"] > 0
+    for answer in answers:
+        assert answer["carried"].get("windows", 0) >= answer["result"]["served"], answer
 
 
 @pytest.mark.parametrize("what", ["counters", "spin", "list", "overlapping", "mixed"])

@@ -1,7 +1,7 @@
 """Collectives of communicators that span nodes, in all placements, against arithmetic.
 
 One job for each host and placement, fed with a program of random calls for each collective (feeding.py), every row forced
-in turn (beds.py says which there are). A failure prints its case; worker_collectives.py can run it alone.
+in turn (beds.py says which there are).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 
 from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
-from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
+from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, needs_rows, program, rows
 from tests.nodes.feeding import Case, Fed
 
@@ -110,7 +110,7 @@ def test_random_calls_are_right(fed: Fed, op: str) -> None:
     size = len(fed.placement)
     draw = random.Random(f"{fed.host} {fed.placement} {op}")
     forced = [None, *rows().get(op, [])]
-    fed.run([random_case(draw, fed.host, op, forced[i % len(forced)], size) for i in range(CASES[size])])
+    fed.calls([random_case(draw, fed.host, op, forced[i % len(forced)], size) for i in range(CASES[size])])
 
 
 @pytest.fixture(params=MAIN)
@@ -123,7 +123,7 @@ def two_and_two(request: pytest.FixtureRequest, nodes: Nodes) -> Iterator[Fed]:
 def test_every_row_that_is_forced_serves(two_and_two: Fed) -> None:
     needs_rows()
     forced = {(op, row) for op, names in rows().items() for row in names if not row.startswith("leaders-")}
-    answers = two_and_two.run(
+    answers = two_and_two.calls(
         [case(op, row=row, count=n) for op, row in sorted(forced) for n in (1, 100, 3000, 40_000)]
     )
     for answer in answers:
@@ -136,14 +136,14 @@ def test_every_row_that_is_forced_serves(two_and_two: Fed) -> None:
 def test_some_leaders_serve_where_nodes_have_more_ranks(nodes: Nodes, host: str, layout: list[int]) -> None:
     needs_rows()
     job = Fed(nodes, host, layout, {})
-    for answer in job.run([case("alltoall", row="leaders-2", count=n) for n in (1, 100, 3000)]):
+    for answer in job.calls([case("alltoall", row="leaders-2", count=n) for n in (1, 100, 3000)]):
         assert all(row == by for _, row, by, spans, _ in answer["served"] if spans)
     job.end()
 
 
 def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
     """Also where nothing is forced, and calls are served by one row after the other."""
-    two_and_two.run(
+    two_and_two.calls(
         [
             case(op, comm="dup", count=n, dtype=dtype, times=60)
             for op in REDUCING
@@ -154,11 +154,11 @@ def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
 
 @pytest.mark.parametrize("layout", [blocks(2, 2), [0, 1, 0, 2, 1], blocks(3, 1)], ids=["2+2", "any", "3+1"])
 @pytest.mark.parametrize("host", MAIN)
-def test_exchanges_of_many_lengths_equal_the_hosts(nodes: Nodes, host: str, layout: list[int]) -> None:
+def test_exchanges_of_many_lengths_are_right(nodes: Nodes, host: str, layout: list[int]) -> None:
     """Alltoallv and Alltoallw: near parts as messages, the others by the host."""
-    worker = [python_of(host), str(ROOT / "tests/mpi/worker_exchanging.py"), str(len(layout)), "100"]
-    ended = run_job(nodes, HOSTS[host], layout, worker, environment(host, True), timeout=90)
-    assert ended.returncode == 0 and "100 cases" in ended.out[0], ended.text[-3000:]
+    job = Fed(nodes, host, layout, {})
+    job.run("oracle.over_nodes:exchanges", seed=len(layout), count=100, left="anything", timeout=90)
+    job.end()
 
 
 # ---------------------------------------------------------------- NEARFIELD_REPRODUCIBLE
@@ -201,7 +201,7 @@ def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str
             ("world", 300, "f8", "prod"),
         )
     ]
-    answers = job.run(cases)
+    answers = job.calls(cases)
     job.end()
     return [answer["digests"] for answer in answers]
 

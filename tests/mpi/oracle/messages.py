@@ -1,6 +1,4 @@
-"""Random programs of messages, checked against MPI's rules of matching.
-
-Arguments: seed, rounds and seconds of a generated program, or a JSON file with a list of rounds. A round is
+"""Random programs of messages, checked against MPI's rules of matching. A round is
 
     {"messages": [{"source", "dest", "comm", "tag", "bytes", "mode", "stride"}], "wild": int, "style": int}
 
@@ -14,12 +12,9 @@ its bytes where it comes from and which it is, so the receiver can tell:
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from mpi4py import MPI
@@ -60,10 +55,13 @@ def generate(seed: int, rounds: int) -> list[dict]:
     return program
 
 
+AT = np.arange(1 << 20, dtype=np.uint32)
+PATTERN = (AT * 7 + (AT >> 8) * 13).astype(np.uint8)
+
+
 def content(seed: int, length: int) -> np.ndarray:
     """Bytes that name their message and their place."""
-    at = np.arange(length, dtype=np.uint32)
-    return ((at * 7 + (at >> 8) * 13 + seed * 31) & 0xFF).astype(np.uint8)
+    return PATTERN[:length] + np.uint8(seed * 31 & 0xFF)
 
 
 @dataclass
@@ -80,20 +78,19 @@ class Layout:
         if self.stride == 0 or self.length < block:
             self.stride = 0
             self.count, self.datatype = self.length, MPI.BYTE
-            self.places = np.arange(self.length)
+            self.places = slice(0, self.length)
+            self.span = self.length
         else:
             whole, rest = divmod(self.length, block)
-            lengths = [block] * whole + ([rest] if rest else [])
-            starts = [k * (block + 5) for k in range(len(lengths))]
             if rest:
+                lengths = [block] * whole + [rest]
+                starts = list(range(0, len(lengths) * (block + 5), block + 5))
                 self.datatype = MPI.BYTE.Create_indexed(lengths, starts).Commit()
             else:
                 self.datatype = MPI.BYTE.Create_vector(whole, block, block + 5).Commit()
-            self.count = 1
-            self.places = (
-                np.repeat(starts, lengths) + np.concatenate([np.arange(n) for n in lengths])
-            ).astype(int)
-        self.span = int(self.places[-1]) + 1 if self.length else 0
+            self.count, at = 1, np.arange(self.length)
+            self.places = at + at // block * 5
+            self.span = int(self.places[-1]) + 1
         self.memory = np.full(self.span + 64, GUARD, np.uint8)
 
     def fill(self, data: np.ndarray) -> None:
@@ -333,7 +330,13 @@ class Round:
                 )
 
 
-def main() -> None:
+def drawn(seed: int, rounds: int, seconds: float = 60) -> int:
+    """A random program; slow machines do less of it."""
+    return program(generate(seed, rounds), seconds)
+
+
+def program(rounds: list[dict], seconds: float = 60) -> int:
+    """A program that is given; how many of its rounds were made."""
     comms = communicators()
     rank_in = []
     for comm in comms:
@@ -342,24 +345,14 @@ def main() -> None:
             ranks[world_rank] = r
         rank_in.append(ranks)
     MPI.Attach_buffer(np.zeros(80 << 20, "u1"))
-    limit = float("inf")
-    if len(sys.argv) > 2:
-        program = generate(int(sys.argv[1]), int(sys.argv[2]))
-        if len(sys.argv) > 3:
-            limit = time.monotonic() + float(sys.argv[3])
-    else:
-        program = json.loads(Path(sys.argv[1]).read_text())
-    done = messages = 0
-    for number, plan in enumerate(program):
+    end, done = time.monotonic() + seconds, 0
+    for number, plan in enumerate(rounds):
         Round(number, plan, comms, rank_in).run()
         WORLD.Barrier()  # a wildcard must not take a message of the next round
         done += 1
-        messages += len(plan["messages"])
-        if WORLD.bcast(time.monotonic() > limit if number % 8 == 7 else False):
+        if WORLD.bcast(time.monotonic() > end if number % 8 == 7 else False):
             break
     MPI.Detach_buffer()
-    if ME == 0:
-        print(f"{done} rounds, {messages} messages", flush=True)
-
-
-main()
+    for comm in comms[1:]:
+        comm.Free()
+    return done

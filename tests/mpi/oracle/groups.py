@@ -1,8 +1,7 @@
-"""How the workers of intercommunicators make theirs, and communicators that have no parent which all of their ranks know."""
+"""Communicators between two groups of ranks, and communicators that have no parent which all of their ranks know."""
 
 from __future__ import annotations
 
-import os
 import random
 
 from mpi4py import MPI
@@ -17,6 +16,13 @@ def halves(first: int) -> tuple[MPI.Intracomm, bool, int]:
     mine = int(WORLD.rank in groups[1])
     local = WORLD.Split(mine, groups[mine].index(WORLD.rank))
     return local, mine == 0, groups[1 - mine][0]
+
+
+def is_first(first: int) -> bool:
+    """Whether this rank is of the first group."""
+    local, mine, _ = halves(first)
+    local.Free()
+    return mine
 
 
 def connect(first: int, tag: int = 3) -> MPI.Intercomm:
@@ -35,9 +41,7 @@ def idup(comm: MPI.Comm) -> MPI.Comm:
 
 
 def sessions() -> bool:
-    """Whether the host can make communicators from groups, and is to."""
-    if "WITHOUT_SESSIONS" in os.environ:
-        return False
+    """Whether the host can make communicators from groups."""
     try:
         session = MPI.Session.Init()
         session.Finalize()
@@ -64,7 +68,7 @@ def from_groups(first: int) -> tuple[MPI.Intercomm, MPI.Intracomm]:
 KEPT: list[MPI.Session] = []
 
 
-def intercommunicators(first: int) -> dict[str, MPI.Intercomm]:
+def intercommunicators(first: int, with_sessions: bool = True) -> dict[str, MPI.Intercomm]:
     """Of every constructor."""
     one = connect(first)
     made = {"create": one, "again": connect(first), "dup": one.Dup(), "idup": idup(one)}
@@ -74,17 +78,16 @@ def intercommunicators(first: int) -> dict[str, MPI.Intercomm]:
     local = one.Get_group()
     made["comm_create"] = one.Create(local)
     local.Free()
-    if sessions():
+    if with_sessions and sessions():
         made["from groups"], intra = from_groups(first)
         intra.Free()
     return made
 
 
-def intracommunicators(first: int) -> dict[str, MPI.Intracomm]:
+def intracommunicators(first: int, with_sessions: bool = True) -> dict[str, MPI.Intracomm]:
     """Those that are made of intercommunicators and of groups, and children of theirs; and the world."""
-    _, is_first, _ = halves(first)
-    one = connect(first)
-    made = {"world": WORLD, "merge": one.Merge(is_first), "merge again": one.Merge(not is_first)}
+    first_group, one = is_first(first), connect(first)
+    made = {"world": WORLD, "merge": one.Merge(first_group), "merge again": one.Merge(not first_group)}
     duplicate = one.Dup()
     made["merge of dup"] = duplicate.Merge()
     made["dup of merge"] = made["merge"].Dup()
@@ -107,14 +110,20 @@ def intracommunicators(first: int) -> dict[str, MPI.Intracomm]:
             continue
         if split != MPI.COMM_NULL:
             made[kind] = split
-    if sessions():
+    if with_sessions and sessions():
         inter, made["from group"] = from_groups(first)
         made["dup of from group"] = made["from group"].Dup()
-        made["merge of from groups"] = inter.Merge(is_first)
+        made["merge of from groups"] = inter.Merge(first_group)
         inter.Free()
     duplicate.Free()
     one.Free()
     return made
+
+
+def forget_sessions() -> None:
+    """Ends those that communicators were made from."""
+    while KEPT:
+        KEPT.pop().Finalize()
 
 
 def free(comms: dict[str, MPI.Comm]) -> None:
@@ -122,5 +131,4 @@ def free(comms: dict[str, MPI.Comm]) -> None:
     for name, comm in comms.items():
         if name != "world":
             comm.Free()
-    while KEPT:
-        KEPT.pop().Finalize()
+    forget_sessions()

@@ -1,41 +1,25 @@
 """Intercommunicators, and communicators that have no parent which all of their ranks know: messages and errors.
 
-    worker_intercommunicators.py messages FIRST SEED ROUNDS    FIRST ranks in the first group
-    worker_intercommunicators.py origins FIRST SEED ROUNDS
-    worker_intercommunicators.py errors FIRST
-
 What a call must bring follows from the standard: all data is a function of who sends what to whom.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import sys
 
 import numpy as np
-from intercommunicators import (  # ranks run this file as a script: its directory is searched
-    WORLD,
-    connect,
-    free,
-    intercommunicators,
-    intracommunicators,
-)
 from mpi4py import MPI
+
+from tests.mpi.oracle.groups import WORLD, connect, free, intercommunicators, intracommunicators
 
 
 def has_partitioned() -> bool:
-    """Whether they are asked for, and the host has such messages. MPICH has none on intercommunicators (5.0.2): it crashes."""
-    if "WITH_PARTITIONED" not in os.environ:
-        return False
+    """Whether the host has such messages."""
     try:
         WORLD.Psend_init([bytearray(1), 1, MPI.BYTE], 1, MPI.PROC_NULL).Free()
     except NotImplementedError:
         return False
     return True
-
-
-PARTITIONED = has_partitioned()
 
 
 # ---------------------------------------------------------------- messages
@@ -44,7 +28,8 @@ PARTITIONED = has_partitioned()
 class Talk:
     """Messages of every form on many communicators at once, with equal tags. `serial` numbers those of a pair."""
 
-    def __init__(self, comms: dict[str, MPI.Comm], seed: int):
+    def __init__(self, comms: dict[str, MPI.Comm], seed: int, partitioned: bool):
+        self.with_partitioned = partitioned and has_partitioned()
         self.comms = [comms[name] for name in sorted(comms)]
         self.draw = random.Random(seed * 1000 + WORLD.rank)
         self.alike = random.Random(seed)
@@ -145,7 +130,7 @@ class Talk:
         WORLD.Barrier()  # what follows is not for receives from anybody
         self.shift(tag)
         WORLD.Barrier()
-        if PARTITIONED:
+        if self.with_partitioned:
             self.partitioned(tag)
 
     def partitioned(self, tag: int) -> None:
@@ -205,22 +190,29 @@ class Talk:
         return found
 
 
-def talk(comms: dict[str, MPI.Comm], seed: int, rounds: int) -> None:
-    """Random rounds."""
+def talk(
+    first: int, seed: int, rounds: int, between: bool = True, partitioned: bool = True, sessions: bool = True
+) -> list[str]:
+    """Random rounds on communicators of every origin at once, and `between` two groups; the names of the communicators.
+
+    MPICH has no partitioned messages on intercommunicators (5.0.2): it crashes.
+    """
+    comms: dict[str, MPI.Comm] = dict(intracommunicators(first, sessions))
+    comms |= intercommunicators(first, sessions) if between else {}
     MPI.Attach_buffer(bytearray(1 << 20))
-    talking = Talk(comms, seed)
+    talking = Talk(comms, seed, partitioned)
     for _ in range(rounds):
         talking.round()
     MPI.Detach_buffer()
     WORLD.Barrier()
-    if WORLD.rank == 0:
-        print(f"{rounds} rounds on {len(comms)} communicators: {', '.join(sorted(comms))}")
+    free(comms)
+    return sorted(comms)
 
 
 # ---------------------------------------------------------------- errors
 
 
-def errors(first: int) -> None:
+def errors(first: int) -> list[str]:
     """The classes of errors of wrong arguments."""
     inter = connect(first)
     inter.Set_errhandler(MPI.ERRORS_RETURN)
@@ -272,23 +264,4 @@ def errors(first: int) -> None:
     inter.Allreduce(value, total)
     lines.append(f"works afterwards: {total[0] == n * (n + 1) // 2}")
     inter.Free()
-    for rank in range(WORLD.size):
-        WORLD.Barrier()
-        if rank == WORLD.rank:
-            print(*[f"{rank} {line}" for line in lines], sep="\n", flush=True)
-
-
-def main() -> None:
-    what, first, *more = sys.argv[1:]
-    if what == "errors":
-        errors(int(first))
-    else:
-        seed, rounds = map(int, more)
-        comms: dict[str, MPI.Comm] = dict(intracommunicators(int(first)))
-        comms |= intercommunicators(int(first)) if what == "messages" else {}
-        talk(comms, seed, rounds)
-        free(comms)
-
-
-if __name__ == "__main__":
-    main()
+    return lines

@@ -1,21 +1,16 @@
-"""Random one-sided programs on windows of every kind, checked against a sequential truth (windows_plan.py).
-
-Arguments: seed, rounds, seconds, and optionally the one round to run, as a failure names it.
-"""
+"""Random one-sided programs on windows of every kind, checked against a sequential truth (windows_plan.py)."""
 
 from __future__ import annotations
 
 import ctypes
-import faulthandler
 import random
-import sys
 import time
-import traceback
 
 import numpy as np
 from mpi4py import MPI
-from windows import Layout, reachable
-from windows_plan import Flush, Op, Plan, Stage, step
+
+from tests.mpi.oracle.windows import Layout, reachable
+from tests.mpi.oracle.windows_plan import Flush, Op, Plan, Stage, step
 
 WORLD = MPI.COMM_WORLD
 KINDS = ["create", "allocate", "shared", "noncontiguous", "dynamic"]
@@ -90,7 +85,10 @@ class Window:
         info = MPI.Info.Create(hints)
         me, unit = comm.rank, self.units[comm.rank]
         size = sum(self.lengths[me])
-        self.kept = [aligned(length) for length in self.lengths[me]]
+        # Small blocks of a program's own heap are out of its peers' reach.
+        self.of_mpi = MPI.Alloc_mem(size + 128) if kind == "create" and rng.random() < 0.6 else None
+        self.served = comm.size > 1 and (self.of_mpi is not None or kind not in ("create", "dynamic"))
+        self.kept = [aligned(length, self.of_mpi) for length in self.lengths[me]]
         if kind == "create":
             self.win = MPI.Win.Create(self.kept[0], unit, info, comm)
         elif kind == "allocate":
@@ -145,11 +143,13 @@ class Window:
                     self.win.Detach(memory)
         self.kept = []
         self.win.Free()
+        if self.of_mpi is not None:
+            MPI.Free_mem(self.of_mpi)
 
 
-def aligned(length: int) -> np.ndarray:
-    """Zeros at a multiple of 32 that is not one of 64."""
-    raw = np.zeros(length + 128, np.uint8)
+def aligned(length: int, memory: MPI.buffer | None = None) -> np.ndarray:
+    """Memory, or such as there is, at a multiple of 32 that is not one of 64."""
+    raw = np.zeros(length + 128, np.uint8) if memory is None else np.frombuffer(memory, np.uint8)
     start = -raw.ctypes.data % 64 + 32
     return raw[start : start + length]
 
@@ -516,42 +516,34 @@ class Round:
             )
 
 
-def main() -> None:
-    seed, rounds, seconds = (int(word) for word in sys.argv[1:4])
-    only = int(sys.argv[4]) if len(sys.argv) > 4 else None
+def programs(seed: int, rounds: int, seconds: float, only: int | None = None) -> dict[str, int]:
+    """Random rounds, fewer on slow machines, or `only` the one that a failure names; how much was
+    done, and how many windows Nearfield has to have served."""
     comms = [WORLD, WORLD.Split(0, -WORLD.rank), WORLD.Split(WORLD.rank % 2, 0), MPI.COMM_SELF]
     end = time.monotonic() + seconds
-    faulthandler.dump_traceback_later(seconds + 60, exit=True)  # a hang says where, a busy machine is none
-    done = operations = 0
+    done = operations = served = 0
     windows: list[Window] = []
-    try:
-        for number in range(rounds):
-            rng = random.Random(f"{seed} {number}")
-            if number % 8 == 0:
-                for window in windows:
-                    window.free()
-                chosen = [(rng.choice(comms), rng.choice(KINDS), rng.getrandbits(32)) for _ in range(3)]
-                windows = [Window(random.Random(own), comm, kind) for comm, kind, own in chosen]
-                if WORLD.bcast(time.monotonic() > end):
-                    break  # slow machines do less
-            window = rng.choice(windows)
-            if only is None or number == only:
+    for number in range(rounds):
+        rng = random.Random(f"{seed} {number}")
+        if number % 8 == 0:
+            for window in windows:
+                window.free()
+            chosen = [(rng.choice(comms), rng.choice(KINDS), rng.getrandbits(32)) for _ in range(3)]
+            windows = [Window(random.Random(own), comm, kind) for comm, kind, own in chosen]
+            served += sum(window.served for window in windows)
+            if WORLD.bcast(time.monotonic() > end):
+                break
+        window = rng.choice(windows)
+        if only is None or number == only:
+            try:
                 round_ = Round(window, rng, number)
                 round_.run()
-                operations += round_.plan.operations
-            done += 1
-        for window in windows:
-            window.free()
-    except BaseException:
-        print(
-            f"seed {seed}, round {number}, rank {WORLD.rank}: {window.kind}, {window.comm.size} ranks",
-            flush=True,
-        )
-        traceback.print_exc()
-        sys.stderr.flush()
-        WORLD.Abort(1)
-    if WORLD.rank == 0:
-        print(f"{done} rounds, {operations} operations", flush=True)
-
-
-main()
+            except Exception as error:
+                raise AssertionError(f"round {number}: {window.kind}, {window.comm.size} ranks") from error
+            operations += round_.plan.operations
+        done += 1
+    for window in windows:
+        window.free()
+    for comm in comms[1:3]:
+        comm.Free()
+    return {"rounds": done, "operations": operations, "served": served}

@@ -1,6 +1,6 @@
 """What one-sided programs move and what has to come of it: types, operators and layouts, each with its truth in numpy.
 
-Runs in ranks, below mpi4py; workers find it in their own directory.
+Runs in ranks, below mpi4py.
 """
 
 from __future__ import annotations

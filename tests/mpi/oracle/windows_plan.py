@@ -19,7 +19,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from windows import BASICS, BYTES, OPERATORS, SWAPPED, Basic, Layout, combine, layout, structs
+
+from tests.mpi.oracle.windows import (
+    BASICS,
+    BYTES,
+    OPERATORS,
+    SWAPPED,
+    Basic,
+    Layout,
+    combine,
+    layout,
+    structs,
+)
 
 BYTE = next(b for b in BASICS if b.name == BYTES[0][0])
 MIXED = [b for b in BASICS if b.significant().all() and b.kind != "pair"]
