@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from nearfield.node_jobs import Ended, Job, blocks, round_robin
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
-from tests.nodes.test_nodes import made_or_skip, program
+from tests.nodes.beds import FULL, MAIN, made_or_skip, per_change, program
 
-THREE = hosts("mpich", "openmpi", "impi")
+THREE = per_change(hosts("mpich", "openmpi", "impi"), 2)
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
 
 
@@ -64,7 +64,9 @@ def expect_rounds(ended: Ended) -> None:
 
 
 @pytest.mark.parametrize(
-    "placement", [blocks(2, 2), round_robin(2, 2, 1), [0, 1, 0, 2, 1]], ids=["blocks", "round robin", "any"]
+    "placement",
+    per_change([[0, 1, 0, 2, 1], blocks(2, 2), round_robin(2, 2, 1)]),
+    ids=["any", "blocks", "round robin"],
 )
 @pytest.mark.parametrize("host", THREE)
 def test_receives_from_anybody_are_met_by_either_side(nodes: Nodes, host: str, placement: list[int]) -> None:
@@ -100,7 +102,8 @@ ROUNDS = st.tuples(
 )
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_programs_that_hypothesis_writes(nodes: Nodes, host: str) -> None:
     path = nodes.files / "program"
 
@@ -133,7 +136,8 @@ def begun(job: Job) -> Job:
     return job
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None:
     job = begun(begin(nodes, host, blocks(2, 2), wild(host, 60)))
     with nodes.stalled():
@@ -143,7 +147,8 @@ def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None
     expect_rounds(ended)
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) -> None:
     job = begun(begin(nodes, host, blocks(2, 2), wild(host, 1_000_000)))
     time.sleep(0.5)
@@ -156,6 +161,7 @@ def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) ->
 MODULES = ["p2p", "request", "msgspec"]
 
 
+@FULL
 @pytest.mark.parametrize("host", hosts("openmpi"))
 def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
     selection = [word for module in MODULES for word in ("-i", f"test_{module}")]
