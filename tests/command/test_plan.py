@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearfield.plan import COMPUTED, make_plan, partners_of, plan_job, read_statistics
-from tests.command.test_command import nearfield
+from tests.command.calling import nearfield
 from tests.mpi.jobs import SANITIZED, Completed, compile_c, hosts, launch
 
 MIB, GIB = 1 << 20, 1 << 30

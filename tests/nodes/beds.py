@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from nearfield.explain import explain_nodes
 from nearfield.nodes import Nodes, Unavailable
@@ -20,7 +19,6 @@ from tests.mpi.jobs import compile_c, hosts
 
 PROGRAMS = Path(__file__).parent / "programs"
 MAIN = hosts("mpich", "openmpi")
-FULL = pytest.mark.full
 Made = TypeVar("Made", Nodes, Slurm)
 
 # The rows of communicators that span nodes, and the collectives that have some.
@@ -50,16 +48,6 @@ def forced(*names: str) -> str:
     """NEARFIELD_ALGORITHM that forces rows of these names (several: they are tried) wherever there are such."""
     having = {op: [name for name in names if name in found] for op, found in rows().items()}
     return ";".join(f"{op}:{','.join(found)}" for op, found in having.items() if found)
-
-
-def per_change(parameters: Iterable, first: int = 1) -> list:
-    """Parameters for pytest, of which only the first run per change, the others in `make test-all`."""
-    marked = []
-    for index, parameter in enumerate(parameters):
-        one = parameter if isinstance(parameter, ParameterSet) else pytest.param(parameter)
-        marks = [*one.marks, FULL] if index >= first else one.marks
-        marked.append(pytest.param(*one.values, marks=marks, id=one.id))
-    return marked
 
 
 @contextlib.contextmanager

@@ -11,7 +11,8 @@ import pytest
 from nearfield.node_jobs import Ended, blocks, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
-from tests.nodes.beds import FULL, MAIN, made_or_skip, per_change
+from tests.nodes.beds import MAIN, made_or_skip
+from tests.selection import FULL, per_change
 
 CALIBRATE = [
     str(ROOT / ".venv/bin/nearfield"),

@@ -14,8 +14,9 @@ import pytest
 from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
-from tests.nodes.beds import FULL, MAIN, OPERATIONS, SAME_BITS, made_or_skip, per_change, program, rows
+from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, program, rows
 from tests.nodes.feeding import Case, Fed
+from tests.selection import FULL, per_change
 
 PLACEMENTS = {
     "2+2-in-turn": round_robin(2, 2),

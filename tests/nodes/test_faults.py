@@ -13,7 +13,8 @@ import pytest
 from nearfield.node_jobs import Job, blocks, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, environment
-from tests.nodes.beds import FULL, MAIN, ROWS, forced, made_or_skip, per_change, program
+from tests.nodes.beds import MAIN, ROWS, forced, made_or_skip, program
+from tests.selection import FULL, per_change
 
 OURS = "leader,lanes,pipelined"  # tried one after the other
 either = pytest.mark.parametrize("names", ["", OURS], ids=["free", "ours"])

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from nearfield.node_jobs import Ended, Job, blocks, round_robin
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
-from tests.nodes.beds import FULL, MAIN, made_or_skip, per_change, program
+from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.selection import FULL, per_change
 
 THREE = per_change(hosts("mpich", "openmpi", "impi"), 2)
 SUITE = ROOT / ".hosts/mpi4py-tests/test"

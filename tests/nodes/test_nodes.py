@@ -21,7 +21,8 @@ from nearfield.node_jobs import Ended, Job, blocks, round_robin, run_job
 from nearfield.nodes import Nodes
 from nearfield.slurm import Slurm
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
-from tests.nodes.beds import FULL, MAIN, made_or_skip, per_change, program
+from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.selection import FULL, per_change
 
 EVERY = per_change(hosts("mpich", "openmpi", "impi", "debian-openmpi"), 2)
 

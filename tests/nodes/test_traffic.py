@@ -17,7 +17,8 @@ from nearfield.crossing import COUNTED, SHORT, Row, count_in_job, least
 from nearfield.node_jobs import blocks, round_robin
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT
-from tests.nodes.beds import FULL, MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, per_change, rows
+from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, rows
+from tests.selection import FULL, per_change
 
 PLACEMENTS = {"2+2-in-turn": round_robin(2, 2), "2+2": blocks(2, 2)}
 LAYOUT = pytest.mark.parametrize("layout", per_change(PLACEMENTS))
