@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.mpi.jobs import (
     launch,
     python_of,
 )
+from tests.selection import FULL
 
 BOTH = hosts("mpich", "openmpi")
 OUTSIDE = "is outside of MPI, last in MPI_Barrier"
@@ -187,8 +189,22 @@ def report_of(host: str, ranks: int, scenario: str, wanted: list[str], directory
     return report(host, program, ranks, [*wanted, r": \w+ at .*rollcall\.c:\d+\n"], directory, **more)
 
 
-@pytest.mark.parametrize("host", BOTH)
-@pytest.mark.parametrize("fault", FAULTS)
+# Reports are the engine's work: of a second host some show how its calls and handles get into them.
+OF_EACH_HOST = ("count", "split", "waitall", "fence", "host", "roots")
+
+
+def on_hosts(scenarios: Iterable[str]) -> list:
+    """Hosts and scenarios, as parameters for pytest."""
+    return [
+        pytest.param(
+            *host.values, scenario, marks=[*host.marks, *[FULL] * (second and scenario not in OF_EACH_HOST)]
+        )
+        for second, host in enumerate(BOTH)
+        for scenario in scenarios
+    ]
+
+
+@pytest.mark.parametrize(("host", "fault"), on_hosts(FAULTS))
 def test_faults_are_named(host: str, fault: str, tmp_path: Path) -> None:
     ranks, wanted = FAULTS[fault]
     report_of(host, ranks, fault, wanted, tmp_path)
@@ -208,8 +224,7 @@ LEGAL = {
 }
 
 
-@pytest.mark.parametrize("host", BOTH)
-@pytest.mark.parametrize("program", LEGAL)
+@pytest.mark.parametrize(("host", "program"), on_hosts(LEGAL))
 def test_programs_that_are_late_are_not_said_to_be_wrong(host: str, program: str, tmp_path: Path) -> None:
     ranks, wanted = LEGAL[program]
     text = report_of(host, ranks, program, wanted, tmp_path)
