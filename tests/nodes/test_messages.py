@@ -64,21 +64,29 @@ def expect_rounds(ended: Ended) -> None:
     assert sent and int(sent[1]) > 10, ended.err[0]
 
 
+LENGTHS = pytest.mark.parametrize("times", per_change([1, 5]), ids=["short", "long"])
+
+
 @pytest.mark.parametrize(
     "placement",
     per_change([[0, 1, 0, 2, 1], blocks(2, 2), round_robin(2, 2, 1)]),
     ids=["any", "blocks", "round robin"],
 )
+@LENGTHS
 @pytest.mark.parametrize("host", THREE)
-def test_receives_from_anybody_are_met_by_either_side(nodes: Nodes, host: str, placement: list[int]) -> None:
-    expect_rounds(run(nodes, host, placement, wild(host, 1000 if host == "openmpi" else 45)))
+def test_receives_from_anybody_are_met_by_either_side(
+    nodes: Nodes, host: str, placement: list[int], times: int
+) -> None:
+    rounds = 200 * times if host == "openmpi" else 9 * times + 27
+    expect_rounds(run(nodes, host, placement, wild(host, rounds)))
 
 
+@LENGTHS
 @pytest.mark.parametrize("host", THREE)
-def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str) -> None:
+def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str, times: int) -> None:
     """Its own collectives, in which it knows of no message of ours."""
     collectives = ";".join(f"{op}:host" for op in ("barrier", "bcast", "allreduce", "allgather"))
-    rounds = 5000 if host == "openmpi" else 90
+    rounds = 1000 * times if host == "openmpi" else 18 * times + 27
     expect_rounds(run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
 
 
