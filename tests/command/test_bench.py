@@ -28,7 +28,7 @@ def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *
     """What the worker measures of several operations, a few calls each; it ends the job where results differ."""
     worker = [str(program(f"nearfield-bench-{HOSTS[host].abi}")), ",".join(operations)]
     lengths = ",".join(map(str, sizes))
-    job = launch(host, ranks, [*worker, lengths, "used", "0.005", "", ",".join(words)], timeout=400)
+    job = launch(host, ranks, [*worker, lengths, "used", "0.02", "", ",".join(words)], timeout=400)
     assert job.returncode == 0 and not job.timed_out, job.text
     about = {"host": host, "version": "5", "machine": "some machine", "heap": "shared", "protocol": "auto"}
     return [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
@@ -124,7 +124,7 @@ def test_windows_of_more_ranks_than_cpus_are_measured() -> None:
 def bench(tmp_path: Path, *arguments: str) -> tuple[list[dict], str]:
     """The rows of a benchmark of a few calls by the command, and what was printed."""
     rows = tmp_path / "rows.json"
-    done = nearfield("bench", *arguments, "--seconds", "0.005", "--json", str(rows))
+    done = nearfield("bench", *arguments, "--seconds", "0.02", "--json", str(rows))
     assert done.returncode == 0, done.stderr
     return json.loads(rows.read_text()), done.stdout
 

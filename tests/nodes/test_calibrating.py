@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -53,21 +54,29 @@ def test_the_network_is_measured_and_stored_on_every_node(tmp_path: Path, host: 
     assert shown and float(shown[1]) == pytest.approx(first["net_latency"] / 1000, rel=0.01)
 
 
+# Networks, and between what their figures lie. Messages are late where others use the CPUs: by milliseconds at most.
+SLOW = {
+    "bytes": ({"delay": 50, "rate": 1e8}, {"net_byte": (56, 104), "net_node_byte": (56, 104)}),
+    "latency": ({"delay": 5000}, {"net_latency": (5e6, 1e7)}),
+}
+
+
 @FULL
+@pytest.mark.parametrize("network", SLOW)
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_a_slow_network_is_found_to_be_as_slow_as_it_is(tmp_path: Path, host: str) -> None:
-    # Far above what the program that delays frames adds: 30 us, and milliseconds where others want its CPU.
-    with made_or_skip(Nodes(2, own_cpus=True, delay=10_000, rate=1e9)) as nodes:
-        told = {"net_latency": 10_000_000, "net_byte": 8, "net_node_byte": 8}
-        least: dict[str, float] = {}
+def test_a_slow_network_is_found_to_be_as_slow_as_it_is(tmp_path: Path, host: str, network: str) -> None:
+    shape, bounds = SLOW[network]
+    with made_or_skip(Nodes(2, own_cpus=True, **shape)) as nodes:
+        least = dict.fromkeys(bounds, math.inf)
         for _ in range(6):
             ended = calibrate(nodes, host, blocks(2, 2), tmp_path)
             assert ended.returncode == 0 and not ended.timed_out, ended.text
             figures = stored(nodes, tmp_path)
-            least = {name: min(figures[name], least.get(name, figures[name])) for name in told}
-            if least == pytest.approx(told, rel=0.3):
-                break
-    assert least == pytest.approx(told, rel=0.3)
+            assert figures["net_latency"] >= 1000 * shape["delay"]
+            least = {name: min(figures[name], least[name]) for name in bounds}
+            if all(low <= least[name] <= high for name, (low, high) in bounds.items()):
+                return
+    raise AssertionError(f"{least} are not within {bounds}")
 
 
 @FULL
