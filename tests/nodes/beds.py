@@ -52,7 +52,7 @@ def forced(*names: str) -> str:
 
 @contextlib.contextmanager
 def made_or_skip(made: AbstractContextManager[Made]) -> Iterator[Made]:
-    """Nodes or Slurm, or a skipped test that says why there are none; where CI runs as root there have to be."""
+    """Nodes or Slurm, or a skipped test that says why there are none; in CI there have to be."""
     with contextlib.ExitStack() as stack:
         try:
             ready = stack.enter_context(made)

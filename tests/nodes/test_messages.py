@@ -116,11 +116,9 @@ ROUNDS = st.tuples(
 def test_programs_that_hypothesis_writes(nodes: Nodes, host: str) -> None:
     path = nodes.files / "program"
 
-    # The same programs on every run, as those of collectives (tests/mpi/test_random_programs.py).
     @settings(
         max_examples=10,
         deadline=None,
-        derandomize=True,
         phases=[Phase.generate],  # what hangs takes its whole time at every step of shrinking
         suppress_health_check=list(HealthCheck),
     )
