@@ -101,7 +101,7 @@ class FloorOfCell {
   const Floor::Body* chosen_ = nullptr;
 };
 
-inline constexpr double patience = 3;  // seconds in which a cell may wait for a state that lasts, at least
+inline constexpr double patience = 10;  // seconds in which a cell may wait for a state that lasts, at least
 
 // Both must give the same result first; that also warms up, and tells how long a call takes.
 inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool with_floor) {

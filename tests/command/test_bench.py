@@ -59,10 +59,9 @@ def test_calls_are_measured_as_programs_make_them(
     for name in operations:
         for mode in ("plain", "nearfield", *words):
             found = [row for row in rows if (row["op"], row["mode"]) == (name, mode)]
-            assert {row["bytes"] for row in found} == ({0} if name in WITHOUT_SIZE else set(sizes)), (
-                name,
-                mode,
-            )
+            measured, asked = {row["bytes"] for row in found}, {0} if name in WITHOUT_SIZE else set(sizes)
+            # Bare code has no row where the machine's state changes before all of its forms have been tried.
+            assert measured == asked or (mode == "floor" and measured and measured < asked), (name, mode)
             assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
             assert {row["buffers"] for row in found} == {"used"}
         assert f"\n{name}, {ranks} ranks, used buffers" in shown
