@@ -101,6 +101,8 @@ class FloorOfCell {
   const Floor::Body* chosen_ = nullptr;
 };
 
+inline constexpr double patience = 10;  // seconds in which a cell may wait for a state that lasts, at least
+
 // Both must give the same result first; that also warms up, and tells how long a call takes.
 inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool with_floor) {
   std::optional<Side> sides[2];
@@ -149,7 +151,7 @@ inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool w
     for (const Mode m : turns)
       each_has_some &= std::ranges::any_of(blocks, [&](const Block& b) { return b.mode == m; });
     const double elapsed = MPI_Wtime() - start;
-    int go = elapsed < seconds || turn < last_turn || (!each_has_some && elapsed < 20 * seconds);
+    int go = elapsed < seconds || turn < last_turn || (!each_has_some && elapsed < std::max(20 * seconds, patience));
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (!go && turn % (last_turn + 1) == last_turn) break;
   }

@@ -1,4 +1,5 @@
-"""What all tests share: which of them run for every change, and directories of their own for temporary files.
+"""What all tests share: which of them run for every change, directories of their own for temporary files, and whether
+Hypothesis draws the same examples on every run.
 
 The marker `full` keeps a test out of `make test`; `make test-all` runs it. It is given by hand, and to all repetitions over
 hosts and ranks but these: MPICH and Open MPI with 2 and 5 ranks.
@@ -12,9 +13,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 HOSTS_PER_CHANGE = ("mpich", "openmpi")
 RANKS_PER_CHANGE = (2, 5)
+
+# A change must not fail for a reason that it did not bring. `--hypothesis-profile random`, as in `make test-all`, looks further.
+settings.register_profile("same", derandomize=True)
+settings.register_profile("random", derandomize=False, print_blob=True)
+settings.load_profile("same")
 
 if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     own = Path(tempfile.gettempdir()) / f"nearfield-{worker}-{os.getuid()}"

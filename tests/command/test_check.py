@@ -9,7 +9,7 @@ import pytest
 
 from nearfield import check as checking
 from nearfield import elf
-from tests.command.test_command import nearfield
+from tests.command.calling import nearfield
 from tests.mpi.jobs import HOSTS, LIBRARY, PROGRAMS, compile_c, python_of
 
 EMPTY = "int main(void) { return 0; }\n"

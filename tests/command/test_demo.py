@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from nearfield.apps import APPS
-from nearfield.demo import PROGRAMS, Program, ratios_of, read_statistics, run_demo, speed_word
+from nearfield.demo import OPERATIONS, PROGRAMS, Program, ratios_of, read_statistics, run_demo, speed_word
 from nearfield.demo_page import write_demo
 from tests.command.pages import check_page
+from tests.selection import per_change
 
 STATISTICS = """nearfield: rank 0 of 2
   operation                     calls          bytes      seconds  to the host  why
@@ -85,7 +86,14 @@ def test_the_page_shows_gains_and_losses(tmp_path: Path) -> None:
     assert len(re.findall("class=worse style", out.read_text())) == 1
 
 
-def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("operations", per_change([("latency", "bcast"), OPERATIONS]), ids=["two", "all"])
+def test_it_runs(
+    operations: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("nearfield.demo.OPERATIONS", operations)
     out = tmp_path / "report.html"
     run_demo(out, True, (Program("mesh", "adaptive mesh", 4, 2),))
     told = capsys.readouterr().out
@@ -99,5 +107,6 @@ def test_it_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert question in told
     check_page(out, "adaptive mesh")
     stored = json.loads(out.with_suffix(".json").read_text())
-    assert {row["mode"] for row in stored["programs"]} == {"plain", "nearfield"} and stored["operations"]
+    assert {row["mode"] for row in stored["programs"]} == {"plain", "nearfield"}
+    assert {row["op"] for row in stored["operations"]} == set(operations)
     assert set(APPS) == {program.app for program in PROGRAMS}

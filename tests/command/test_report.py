@@ -11,8 +11,8 @@ import pytest
 
 from nearfield.recording import total
 from nearfield.report import parts_of
+from tests.command.calling import COMMAND, nearfield
 from tests.command.pages import check_page
-from tests.command.test_command import COMMAND, nearfield
 from tests.mpi.jobs import HOSTS, compile_c, hosts, python_of
 
 

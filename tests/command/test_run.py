@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.command.calling import COMMAND, nearfield
 from tests.command.test_check import EMPTY, build
-from tests.command.test_command import COMMAND, nearfield
 from tests.mpi.jobs import HOSTS, Completed, compile_c, hosts, kill_tree
 
 SAYS = "nearfield run: "

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.selection import per_change
 
 RANKS = 3
 # Static objects of a library that is being loaded: the loader cannot be told that they could not be made.
@@ -126,15 +127,15 @@ def walk(host: str, rank: int, memory: bool, most: int, mode: str = "abort") -> 
     return found
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("rank", per_change([1, 0]))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_descriptors_mappings_and_files_may_lack(host: str, rank: int) -> None:
     found = walk(host, rank, False, 12 if host == "mpich" else 6)
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("rank", per_change([1, 0]))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_memory_may_lack(host: str, rank: int) -> None:
     found = walk(host, rank, True, 12 if host == "mpich" else 6)
     assert not found, "\n".join(found)

@@ -8,6 +8,7 @@ import pytest
 
 from nearfield import __version__
 from tests.mpi.jobs import HOSTS, SANITIZED, compile_c, hosts, launch
+from tests.selection import per_change
 
 HOST = re.escape(socket.gethostname()[:64])
 LINE = re.compile(
@@ -35,7 +36,7 @@ def test_the_first_rank_says_once_what_it_runs_on(host: str) -> None:
     assert said["heap"] == ("the program's own" if SANITIZED else "shared")
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_the_line_says_what_is_left_out(host: str) -> None:
     env = {
         "NEARFIELD_LOG": "info",
@@ -49,7 +50,7 @@ def test_the_line_says_what_is_left_out(host: str) -> None:
     assert "cma" not in said["reach"]
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_the_line_counts_the_ranks_of_the_node(host: str) -> None:
     text = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export NEARFIELD_NODE=n$((r / 2)); exec "$0" plain'
     job = launch(host, 3, ["sh", "-c", text, compile_c(host, "several.c")], env={"NEARFIELD_LOG": "info"})
@@ -57,7 +58,7 @@ def test_the_line_counts_the_ranks_of_the_node(host: str) -> None:
     assert (said["ranks"], said["near"]) == ("3", "2"), job.stderr
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_switched_off_the_line_says_so(host: str) -> None:
     env = {"NEARFIELD_LOG": "info", "NEARFIELD": "off"}
     job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=env)
@@ -66,7 +67,7 @@ def test_switched_off_the_line_says_so(host: str) -> None:
     )
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_every_line_tells_its_rank(host: str) -> None:
     text = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
     job = launch(host, 2, ["sh", "-c", text, compile_c(host, "several.c")], env={"NEARFIELD_LOG": "info"})

@@ -4,6 +4,7 @@ import pytest
 
 from bench.memory import Bytes, measure, middle
 from tests.mpi.jobs import HOSTS, SANITIZED, hosts
+from tests.selection import FULL
 
 pytestmark = [
     pytest.mark.skipif(SANITIZED, reason="sanitizers need more than everything else"),
@@ -18,16 +19,9 @@ FASTBOX, FASTBOXES = MIB / 8, 4 * MIB  # of a pair of few ranks; of a rank at mo
 COPY_BUFFERS = 2 * MIB  # more only where a core's private cache is beyond 1 MiB
 
 
-def above(host: str, ranks: int, talk: tuple[str, ...] = ()) -> tuple[Bytes, Bytes]:
-    """With Nearfield, in the median of some starts, and how much more that is than without."""
-    both = {}
-    for nearfield in (True, False):
-        both[nearfield] = middle([measure(HOSTS[host], ranks, nearfield, talk) for _ in range(3)])
-    more = {
-        phase: {part: kib - both[False][phase][part] for part, kib in parts.items()}
-        for phase, parts in both[True].items()
-    }
-    return both[True], more
+def taken(host: str, ranks: int, nearfield: bool = True, talk: tuple[str, ...] = ()) -> Bytes:
+    """What ranks take, in the median of some starts."""
+    return middle([measure(HOSTS[host], ranks, nearfield, talk) for _ in range(3)])
 
 
 def total(parts: dict[str, float]) -> float:
@@ -38,21 +32,22 @@ def total(parts: dict[str, float]) -> float:
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_before_the_first_message_a_rank_needs_at_most_2_mib(host: str, ranks: int) -> None:
-    ours, more = above(host, ranks)
-    assert total(more["first"]) <= 2 * MIB + SLACK, more
+    ours, plain = taken(host, ranks), taken(host, ranks, nearfield=False)
+    assert total(ours["first"]) - total(plain["first"]) <= 2 * MIB + SLACK, (ours, plain)
     assert 0 < ours["first"]["own"] <= SEGMENT, ours
     assert ours["first"]["heap"] <= 64, "the host's own allocations lie in the shared heap"
 
 
 @pytest.mark.parametrize(("ranks", "bytes"), [(2, 64), (2, 16384), (6, 64)])
 def test_what_talks_needs_what_its_pairs_need(ranks: int, bytes: int) -> None:
-    ours, _ = above("mpich", ranks, (str(bytes), "20"))
+    ours = taken("mpich", ranks, talk=(str(bytes), "20"))
     grown = ours["talked"]["own"] - ours["first"]["own"]
     boxes = (ranks - 1) * (FASTBOX + 4)
     assert boxes <= grown <= boxes + (COPY_BUFFERS if bytes > 1024 else 0) + SLACK, ours
 
 
+@FULL
 def test_many_ranks_that_all_talk_stay_within_the_bound_of_fastboxes() -> None:
-    ours, _ = above("mpich", 40, ("64", "6"))
+    ours = taken("mpich", 40, talk=("64", "6"))
     grown = ours["talked"]["own"] - ours["first"]["own"]
     assert 39 * (FASTBOX / 2) <= grown <= FASTBOXES + SLACK, ours

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.mpi.jobs import ROOT, Completed, hosts, launch, python_of
+from tests.selection import FULL
 
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
 # Spawning is the host's alone, and needs a launcher that some hosts do not offer here.
@@ -50,7 +51,7 @@ def suite(host: str, ranks: int, nearfield: bool) -> Completed:
 @pytest.mark.parametrize(
     ("host", "ranks"),
     [
-        pytest.param(host.values[0], ranks, marks=host.marks)
+        pytest.param(host.values[0], ranks, marks=[*host.marks, *[FULL] * (ranks != 2)])
         for host, counts in zip(hosts("mpich", "openmpi"), ((1, 2, 3, 4, 5), (2, 5)), strict=True)
         for ranks in counts
     ],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.jobs import Completed, compile_c, hosts, launch
+from tests.selection import per_change
 
 BOTH = hosts("mpich", "openmpi")
 NODES = [int(path.name[4:]) for path in Path("/sys/devices/system/node").glob("node[0-9]*")]
@@ -83,7 +84,7 @@ def test_nothing_is_placed_or_loaded_without_a_wish() -> None:
         ("boxes:local", "`boxes` is not one of all, fastboxes"),
     ],
 )
-@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("host", per_change(BOTH))
 def test_a_setting_that_cannot_be_honoured_ends_the_job(host: str, wish: str, why: str) -> None:
     job = run(host, [], NEARFIELD_MEMORY=wish)
     assert job.returncode != 0 and not job.timed_out, job.text[-3000:]

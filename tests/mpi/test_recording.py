@@ -15,6 +15,7 @@ import pytest
 from nearfield import recording
 from nearfield.recording import join, join_traces
 from tests.mpi.jobs import command, compile_c, descendants, environment, hosts, kill_tree, launch, python_of
+from tests.selection import per_change
 
 Record = dict[str, Any]
 LATE = 50_000  # microseconds
@@ -61,26 +62,26 @@ def expected(rank: int, ranks: int) -> dict[tuple[str, str], tuple[int, int]]:
     }
 
 
+@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-@pytest.mark.parametrize("env", [{}, {"NEARFIELD": "off"}], ids=["carried", "off"])
-def test_calls_are_counted_where_they_are(host: str, env: dict[str, str], tmp_path: Path) -> None:
-    for ranks in (2, 4):
-        world = recorded(host, ranks, tmp_path / str(ranks), "all", str(LATE), **env)
-        assert world["size"] == len(world["ranks"]) == ranks and not world["missing"]
-        for rank in world["ranks"]:
-            assert rank["ending"] == "MPI_Finalize" and rank["rows_lost"] == 0
-            assert sums(world, rank["rank"]) == expected(rank["rank"], ranks)
-        pairs = [one for one in world["communicators"] if one["name"] == "pairs"]
-        assert sorted(one["members"] for one in pairs) == [[n, n + 1] for n in range(0, ranks, 2)]
-        served = {
-            row["by"] for row in world["rows"] if row["function"] == "MPI_Allreduce" and "sums" in row["site"]
-        }
-        assert served and (served == {"host"}) == bool(env)
-        assert all(row["by"] == "host" for row in world["rows"] if row["function"] == "MPI_File_open")
-        if not env:  # rank 0 waits for rank 1, and is seen to
-            (barrier,) = [row for row in world["rows"] if row["function"] == "MPI_Barrier"]
-            waits = barrier["ranks"]["0"]
-            assert LATE / 2e6 < waits["waiting"] <= waits["seconds"] + 1e-3
+@pytest.mark.parametrize("env", per_change([{}, {"NEARFIELD": "off"}]), ids=["carried", "off"])
+def test_calls_are_counted_where_they_are(host: str, env: dict[str, str], ranks: int, tmp_path: Path) -> None:
+    world = recorded(host, ranks, tmp_path, "all", str(LATE), **env)
+    assert world["size"] == len(world["ranks"]) == ranks and not world["missing"]
+    for rank in world["ranks"]:
+        assert rank["ending"] == "MPI_Finalize" and rank["rows_lost"] == 0
+        assert sums(world, rank["rank"]) == expected(rank["rank"], ranks)
+    pairs = [one for one in world["communicators"] if one["name"] == "pairs"]
+    assert sorted(one["members"] for one in pairs) == [[n, n + 1] for n in range(0, ranks, 2)]
+    served = {
+        row["by"] for row in world["rows"] if row["function"] == "MPI_Allreduce" and "sums" in row["site"]
+    }
+    assert served and (served == {"host"}) == bool(env)
+    assert all(row["by"] == "host" for row in world["rows"] if row["function"] == "MPI_File_open")
+    if not env:  # rank 0 waits for rank 1, and is seen to
+        (barrier,) = [row for row in world["rows"] if row["function"] == "MPI_Barrier"]
+        waits = barrier["ranks"]["0"]
+        assert LATE / 2e6 < waits["waiting"] <= waits["seconds"] + 1e-3
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
@@ -105,7 +106,7 @@ def test_a_trace_is_in_order_and_says_who_was_late(host: str, tmp_path: Path) ->
     assert late["seconds"] > LATE / 2e6
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_a_program_that_exits_without_finalizing_is_recorded(host: str, tmp_path: Path) -> None:
     world = recorded(host, 2, tmp_path, "exit", "0")
     assert any(rank["ending"] == "exit" for rank in world["ranks"])
@@ -121,7 +122,7 @@ def test_handlers_of_exit_are_recorded(tmp_path: Path) -> None:
         assert sums(world, rank["rank"]) == {("sums", "MPI_Allreduce"): (20, 20480)}
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_a_killed_program_leaves_what_it_had_done(host: str, tmp_path: Path) -> None:
     job = subprocess.Popen(
         command(host, 2, [compile_c(host, "recorded.c"), "killed", "0"]),
@@ -201,7 +202,7 @@ def test_partners_in_another_group_are_named(host: str, tmp_path: Path) -> None:
     assert found == [([0], [1, 2, 3]), ([1, 2, 3], [0])]
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_programs_that_change_their_directory_write_where_they_began(
     host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,7 +211,7 @@ def test_programs_that_change_their_directory_write_where_they_began(
     assert len(world["ranks"]) == 2 and len(list(tmp_path.glob("?.trace"))) == 2
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 @pytest.mark.parametrize("env", [{}, {"NEARFIELD": "off"}], ids=["carried", "off"])
 def test_a_job_that_died_at_once_is_apart_from_the_next(
     host: str, env: dict[str, str], tmp_path: Path

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tests.mpi.jobs import HOSTS, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.selection import per_change
 
 BOTH = hosts("mpich", "openmpi")
 DIRECT = {
@@ -52,20 +53,20 @@ def test_any_memory_is_reached(host: str, ranks: int, heap: str, stand_in: str) 
 
 
 @pytest.mark.parametrize("reach", ["^xpmem", "^cma,^xpmem"])
-@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("host", per_change(BOTH))
 def test_it_can_be_left_out(host: str, reach: str, stand_in: str) -> None:
     job = run(host, 2, stand_in, {"NEARFIELD_REACH": reach})
     assert "direct" not in algorithms(job), job.stdout
     assert received_directly(job) == 0, job.text
 
 
-@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("host", per_change(BOTH))
 def test_it_reaches_what_mapped_would(host: str, stand_in: str) -> None:
     job = run(host, 2, stand_in, {"NEARFIELD_REACH": "^mapped"})
     assert algorithms(job) == ["direct", "direct"], job.stdout
 
 
-@pytest.mark.parametrize("host", BOTH)
+@pytest.mark.parametrize("host", per_change(BOTH))
 def test_forks_change_nothing(host: str, stand_in: str) -> None:
     job = run(host, 2, stand_in, {}, "fork")
     assert algorithms(job) == ["direct", "direct"], job.stdout

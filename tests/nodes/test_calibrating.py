@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import math
 import re
 import tomllib
 from pathlib import Path
@@ -12,7 +12,8 @@ import pytest
 from nearfield.node_jobs import Ended, blocks, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
-from tests.nodes.test_nodes import EVERY, MAIN, made_or_skip
+from tests.nodes.beds import MAIN, made_or_skip
+from tests.selection import FULL, per_change
 
 CALIBRATE = [
     str(ROOT / ".venv/bin/nearfield"),
@@ -39,7 +40,7 @@ def stored(nodes: Nodes, cache: Path, node: int = 0) -> dict:
     return tomllib.loads((cache / "nearfield" / f"{nodes.names[node]}.toml").read_text())
 
 
-@pytest.mark.parametrize("host", EVERY)
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi", "impi", "debian-openmpi")))
 def test_the_network_is_measured_and_stored_on_every_node(tmp_path: Path, host: str) -> None:
     with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
         ended = calibrate(nodes, host, blocks(2, 2), tmp_path)
@@ -53,26 +54,32 @@ def test_the_network_is_measured_and_stored_on_every_node(tmp_path: Path, host: 
     assert shown and float(shown[1]) == pytest.approx(first["net_latency"] / 1000, rel=0.01)
 
 
+# Networks, and between what their figures lie. Messages are late where others use the CPUs: by milliseconds at most.
+SLOW = {
+    "bytes": ({"delay": 50, "rate": 1e8}, {"net_byte": (56, 104), "net_node_byte": (56, 104)}),
+    "latency": ({"delay": 5000}, {"net_latency": (5e6, 1e7)}),
+}
+
+
+@FULL
+@pytest.mark.parametrize("network", SLOW)
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_a_slow_network_is_found_to_be_as_slow_as_it_is(tmp_path: Path, host: str) -> None:
-    with made_or_skip(Nodes(2, own_cpus=True, delay=50, rate=1e9)) as nodes:
-        # The program that delays frames adds 25 to 30 us, and more where others want its CPU.
-        told = {"net_latency": 77_500, "net_byte": 8, "net_node_byte": 8}
-        least: dict[str, float] = {}
+def test_a_slow_network_is_found_to_be_as_slow_as_it_is(tmp_path: Path, host: str, network: str) -> None:
+    shape, bounds = SLOW[network]
+    with made_or_skip(Nodes(2, own_cpus=True, **shape)) as nodes:
+        least = dict.fromkeys(bounds, math.inf)
         for _ in range(6):
             ended = calibrate(nodes, host, blocks(2, 2), tmp_path)
             assert ended.returncode == 0 and not ended.timed_out, ended.text
             figures = stored(nodes, tmp_path)
-            least = {name: min(figures[name], least.get(name, figures[name])) for name in told}
-            if least == pytest.approx(told, rel=0.3):
-                break
-    late = least["net_latency"] > 1.3 * told["net_latency"]
-    if late and (load := os.getloadavg()[0]) > 2 * len(os.sched_getaffinity(0)):
-        assert {**least, "net_latency": told["net_latency"]} == pytest.approx(told, rel=0.3)
-        pytest.skip(f"others use the CPUs (load {load:.0f}), so every message is late")
-    assert least == pytest.approx(told, rel=0.3)
+            assert figures["net_latency"] >= 1000 * shape["delay"]
+            least = {name: min(figures[name], least[name]) for name in bounds}
+            if all(low <= least[name] <= high for name, (low, high) in bounds.items()):
+                return
+    raise AssertionError(f"{least} are not within {bounds}")
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_the_plain_host_is_measured_and_other_figures_stay(tmp_path: Path, host: str) -> None:
     with made_or_skip(Nodes(3, own_cpus=True)) as nodes:

@@ -14,15 +14,16 @@ import pytest
 from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
-from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, needs_rows, program, rows
+from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, program, rows
 from tests.nodes.feeding import Case, Fed
+from tests.selection import FULL, per_change
 
 PLACEMENTS = {
+    "2+2-in-turn": round_robin(2, 2),
+    "1+2+1": blocks(1, 2, 1),
     "1+1": blocks(1, 1),
     "2+2": blocks(2, 2),
-    "2+2-in-turn": round_robin(2, 2),
     "3+1": blocks(3, 1),
-    "1+2+1": blocks(1, 2, 1),
     "1+1+1+1": blocks(1, 1, 1, 1),
     "any": [2, 0, 1, 1, 0, 2, 0],
     "4+4": blocks(4, 4),
@@ -48,7 +49,7 @@ def nodes() -> Iterator[Nodes]:
         yield four
 
 
-@pytest.fixture(scope="module", params=PLACEMENTS)
+@pytest.fixture(scope="module", params=per_change(PLACEMENTS, 2))
 def placement(request: pytest.FixtureRequest) -> list[int]:
     return PLACEMENTS[request.param]
 
@@ -101,7 +102,7 @@ def random_case(draw: random.Random, host: str, op: str, row: str | None, size: 
         seed=draw.randrange(1_000_000),
         row=row,
         host_errs=host == "openmpi" and op in ("gather", "scatter") and comm in UNORDERED,
-        rows=[other for other in rows().get(op, []) if {row, other} <= set(SAME_BITS)],
+        rows=[other for other in rows()[op] if {row, other} <= set(SAME_BITS)],
     )
 
 
@@ -109,7 +110,7 @@ def random_case(draw: random.Random, host: str, op: str, row: str | None, size: 
 def test_random_calls_are_right(fed: Fed, op: str) -> None:
     size = len(fed.placement)
     draw = random.Random(f"{fed.host} {fed.placement} {op}")
-    forced = [None, *rows().get(op, [])]
+    forced = [None, *rows()[op]]
     fed.calls([random_case(draw, fed.host, op, forced[i % len(forced)], size) for i in range(CASES[size])])
 
 
@@ -121,7 +122,6 @@ def two_and_two(request: pytest.FixtureRequest, nodes: Nodes) -> Iterator[Fed]:
 
 
 def test_every_row_that_is_forced_serves(two_and_two: Fed) -> None:
-    needs_rows()
     forced = {(op, row) for op, names in rows().items() for row in names if not row.startswith("leaders-")}
     answers = two_and_two.calls(
         [case(op, row=row, count=n) for op, row in sorted(forced) for n in (1, 100, 3000, 40_000)]
@@ -131,16 +131,16 @@ def test_every_row_that_is_forced_serves(two_and_two: Fed) -> None:
         assert not forced - ran
 
 
-@pytest.mark.parametrize("host", MAIN)
-@pytest.mark.parametrize("layout", [blocks(3, 3), blocks(3, 4)], ids=["3+3", "3+4"])
+@pytest.mark.parametrize("host", per_change(MAIN))
+@pytest.mark.parametrize("layout", per_change([blocks(3, 3), blocks(3, 4)]), ids=["3+3", "3+4"])
 def test_some_leaders_serve_where_nodes_have_more_ranks(nodes: Nodes, host: str, layout: list[int]) -> None:
-    needs_rows()
     job = Fed(nodes, host, layout, {})
     for answer in job.calls([case("alltoall", row="leaders-2", count=n) for n in (1, 100, 3000)]):
         assert all(row == by for _, row, by, spans, _ in answer["served"] if spans)
     job.end()
 
 
+@FULL
 def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
     """Also where nothing is forced, and calls are served by one row after the other."""
     two_and_two.calls(
@@ -152,8 +152,10 @@ def test_bits_stay_while_rows_are_tried(two_and_two: Fed) -> None:
     )
 
 
-@pytest.mark.parametrize("layout", [blocks(2, 2), [0, 1, 0, 2, 1], blocks(3, 1)], ids=["2+2", "any", "3+1"])
-@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize(
+    "layout", per_change([[0, 1, 0, 2, 1], blocks(2, 2), blocks(3, 1)]), ids=["any", "2+2", "3+1"]
+)
+@pytest.mark.parametrize("host", per_change(MAIN))
 def test_exchanges_of_many_lengths_are_right(nodes: Nodes, host: str, layout: list[int]) -> None:
     """Alltoallv and Alltoallw: near parts as messages, the others by the host."""
     job = Fed(nodes, host, layout, {})
@@ -173,17 +175,15 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.skipif(
-    "NEARFIELD_REPRODUCIBLE" not in (ROOT / "engine/base/settings.cpp").read_text(),
-    reason="there is no NEARFIELD_REPRODUCIBLE",
-)
-@pytest.mark.parametrize("host", MAIN)
-def test_reproducible_sums_have_the_same_bits_in_every_layout(nodes: Nodes, host: str) -> None:
-    given = {
-        layout: digests_of_sums(nodes, host, placement, {"NEARFIELD_REPRODUCIBLE": "1"})
-        for layout, placement in LAYOUTS.items()
-    }
-    assert all(digests == given["one-node"] for digests in given.values())
+@pytest.mark.parametrize("layouts", per_change([["one-node", "any"], list(LAYOUTS)]), ids=["some", "all"])
+@pytest.mark.parametrize("host", per_change(MAIN))
+def test_reproducible_sums_have_the_same_bits_in_every_layout(
+    nodes: Nodes, host: str, layouts: list[str]
+) -> None:
+    given = [
+        digests_of_sums(nodes, host, LAYOUTS[layout], {"NEARFIELD_REPRODUCIBLE": "1"}) for layout in layouts
+    ]
+    assert all(digests == given[0] for digests in given)
 
 
 def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str, str]) -> list[list[str]]:
@@ -192,7 +192,7 @@ def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str
     cases = [
         case(op, comm=comm, count=n, dtype=dtype, operator=operator, row=row, times=5, fold=operator == "sum")
         for op in REDUCING
-        for row in [None, *(row for row in rows().get(op, []) if row in SAME_BITS)]
+        for row in [None, *(row for row in rows()[op] if row in SAME_BITS)]
         for comm, n, dtype, operator in (
             ("world", 1, "f8", "sum"),
             ("world", 20_000, "f8", "sum"),
@@ -206,15 +206,13 @@ def digests_of_sums(nodes: Nodes, host: str, placement: list[int], env: dict[str
     return [answer["digests"] for answer in answers]
 
 
+@pytest.mark.parametrize(
+    "placement",
+    per_change([[0, 1, 1, 2, 0], blocks(2, 1), round_robin(2, 2), blocks(1, 1, 1, 1)]),
+    ids=["any", "2+1", "2+2-in-turn", "1+1+1+1"],
+)
 @pytest.mark.parametrize("host", MAIN)
-def test_a_hint_keeps_the_order_of_ranks(nodes: Nodes, host: str) -> None:
-    for placement in (blocks(2, 1), round_robin(2, 2), [0, 1, 1, 2, 0], blocks(1, 1, 1, 1)):
-        ended = run_job(
-            nodes,
-            HOSTS[host],
-            placement,
-            program(host, "reproducible.c"),
-            environment(host, True),
-            timeout=60,
-        )
-        assert ended.out == ["good\n"] * len(placement), ended.text
+def test_a_hint_keeps_the_order_of_ranks(nodes: Nodes, host: str, placement: list[int]) -> None:
+    command, env = program(host, "reproducible.c"), environment(host, True)
+    ended = run_job(nodes, HOSTS[host], placement, command, env, timeout=60)
+    assert ended.out == ["good\n"] * len(placement), ended.text

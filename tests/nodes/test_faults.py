@@ -13,7 +13,8 @@ import pytest
 from nearfield.node_jobs import Job, blocks, run_job
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, environment
-from tests.nodes.beds import MAIN, ROWS, forced, made_or_skip, program, rows
+from tests.nodes.beds import MAIN, ROWS, forced, made_or_skip, program
+from tests.selection import FULL, per_change
 
 OURS = "leader,lanes,pipelined"  # tried one after the other
 either = pytest.mark.parametrize("names", ["", OURS], ids=["free", "ours"])
@@ -26,11 +27,8 @@ def nodes() -> Iterator[Nodes]:
 
 
 def environment_of(host: str, names: str) -> dict[str, str]:
-    """A job's environment in which the named rows are forced; skips the test where no collective has them."""
-    text = forced(*names.split(","))
-    if names and not text:
-        pytest.skip(f"no collective has a row {names.replace(',', ' or ')}")
-    return environment(host, True, {"NEARFIELD_ALGORITHM": text} if text else {})
+    """A job's environment in which the named rows are forced."""
+    return environment(host, True, {"NEARFIELD_ALGORITHM": forced(*names.split(","))} if names else {})
 
 
 def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, names: str) -> Job:
@@ -44,11 +42,10 @@ def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, names: st
     return job
 
 
-@pytest.mark.parametrize("names", ["", *ROWS])
+@pytest.mark.parametrize("names", per_change(["", *ROWS]))
 @pytest.mark.parametrize("host", MAIN)
 def test_a_job_ends_when_a_node_dies_in_a_collective(nodes: Nodes, host: str, names: str) -> None:
     job = begun(nodes, host, blocks(2, 2), "60", names)
-    time.sleep(0.1)
     shared = nodes.shared_memory()
     nodes.kill(1)
     ended = job.wait(20)
@@ -62,6 +59,7 @@ def test_a_job_ends_when_a_node_dies_in_a_collective(nodes: Nodes, host: str, na
         time.sleep(0.05)
 
 
+@FULL
 @either
 @pytest.mark.parametrize("host", MAIN)
 def test_collectives_go_on_after_the_network_stalled(nodes: Nodes, host: str, names: str) -> None:
@@ -73,6 +71,7 @@ def test_collectives_go_on_after_the_network_stalled(nodes: Nodes, host: str, na
     assert float(re.search(r"longest pause: ([\d.]+) s", ended.out[0])[1]) > 1.5
 
 
+@FULL
 @either
 @pytest.mark.parametrize("host", MAIN)
 def test_collectives_are_right_on_a_slow_network(host: str, names: str) -> None:
@@ -82,7 +81,7 @@ def test_collectives_are_right_on_a_slow_network(host: str, names: str) -> None:
     assert int(re.search(r"of (\d+) rounds", ended.out[0])[1]) >= 3
 
 
-@either
+@pytest.mark.parametrize("names", per_change([OURS, ""]), ids=["ours", "free"])
 @pytest.mark.parametrize("host", MAIN)
 def test_messages_go_on_while_their_sender_is_in_a_collective(nodes: Nodes, host: str, names: str) -> None:
     """Both to near ranks, while it waits for other nodes, and to far ones, while it waits for near ranks."""
@@ -92,9 +91,9 @@ def test_messages_go_on_while_their_sender_is_in_a_collective(nodes: Nodes, host
     assert ended.out == ["good\n"] * 4, ended.text
 
 
-@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize("host", per_change(MAIN))
 def test_communicators_leave_nothing_behind(nodes: Nodes, host: str) -> None:
-    env = environment_of(host, OURS if rows() else "")
+    env = environment_of(host, OURS)
     ended = run_job(nodes, HOSTS[host], blocks(2, 1), program(host, "freeing.c", "200"), env, timeout=90)
     assert ended.returncode == 0 and not ended.timed_out, ended.text
     for text in ended.out:

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from nearfield.node_jobs import Ended, Job, blocks, round_robin
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
-from tests.nodes.test_nodes import made_or_skip, program
+from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.selection import FULL, per_change
 
-THREE = hosts("mpich", "openmpi", "impi")
+THREE = per_change(hosts("mpich", "openmpi", "impi"), 2)
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
 
 
@@ -63,19 +64,29 @@ def expect_rounds(ended: Ended) -> None:
     assert sent and int(sent[1]) > 10, ended.err[0]
 
 
+LENGTHS = pytest.mark.parametrize("times", per_change([1, 5]), ids=["short", "long"])
+
+
 @pytest.mark.parametrize(
-    "placement", [blocks(2, 2), round_robin(2, 2, 1), [0, 1, 0, 2, 1]], ids=["blocks", "round robin", "any"]
+    "placement",
+    per_change([[0, 1, 0, 2, 1], blocks(2, 2), round_robin(2, 2, 1)]),
+    ids=["any", "blocks", "round robin"],
 )
+@LENGTHS
 @pytest.mark.parametrize("host", THREE)
-def test_receives_from_anybody_are_met_by_either_side(nodes: Nodes, host: str, placement: list[int]) -> None:
-    expect_rounds(run(nodes, host, placement, wild(host, 1000 if host == "openmpi" else 45)))
+def test_receives_from_anybody_are_met_by_either_side(
+    nodes: Nodes, host: str, placement: list[int], times: int
+) -> None:
+    rounds = 200 * times if host == "openmpi" else 9 * times + 27
+    expect_rounds(run(nodes, host, placement, wild(host, rounds)))
 
 
+@LENGTHS
 @pytest.mark.parametrize("host", THREE)
-def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str) -> None:
+def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str, times: int) -> None:
     """Its own collectives, in which it knows of no message of ours."""
     collectives = ";".join(f"{op}:host" for op in ("barrier", "bcast", "allreduce", "allgather"))
-    rounds = 5000 if host == "openmpi" else 90
+    rounds = 1000 * times if host == "openmpi" else 18 * times + 27
     expect_rounds(run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
 
 
@@ -100,15 +111,14 @@ ROUNDS = st.tuples(
 )
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_programs_that_hypothesis_writes(nodes: Nodes, host: str) -> None:
     path = nodes.files / "program"
 
-    # The same programs on every run, as those of collectives (tests/mpi/test_random_programs.py).
     @settings(
         max_examples=10,
         deadline=None,
-        derandomize=True,
         phases=[Phase.generate],  # what hangs takes its whole time at every step of shrinking
         suppress_health_check=list(HealthCheck),
     )
@@ -133,7 +143,8 @@ def begun(job: Job) -> Job:
     return job
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None:
     job = begun(begin(nodes, host, blocks(2, 2), wild(host, 60)))
     with nodes.stalled():
@@ -143,7 +154,8 @@ def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None
     expect_rounds(ended)
 
 
-@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+@FULL
+@pytest.mark.parametrize("host", MAIN)
 def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) -> None:
     job = begun(begin(nodes, host, blocks(2, 2), wild(host, 1_000_000)))
     time.sleep(0.5)
@@ -156,6 +168,7 @@ def test_a_node_that_dies_in_the_middle_ends_the_job(nodes: Nodes, host: str) ->
 MODULES = ["p2p", "request", "msgspec"]
 
 
+@FULL
 @pytest.mark.parametrize("host", hosts("openmpi"))
 def test_mpi4pys_messages(nodes: Nodes, host: str) -> None:
     selection = [word for module in MODULES for word in ("-i", f"test_{module}")]

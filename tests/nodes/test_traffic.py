@@ -17,9 +17,11 @@ from nearfield.crossing import COUNTED, SHORT, Row, count_in_job, least
 from nearfield.node_jobs import blocks, round_robin
 from nearfield.nodes import Nodes
 from tests.mpi.jobs import HOSTS, ROOT
-from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, needs_rows, rows
+from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, rows
+from tests.selection import FULL, per_change
 
-PLACEMENTS = {"2+2": blocks(2, 2), "2+2-in-turn": round_robin(2, 2)}
+PLACEMENTS = {"2+2-in-turn": round_robin(2, 2), "2+2": blocks(2, 2)}
+LAYOUT = pytest.mark.parametrize("layout", per_change(PLACEMENTS))
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +49,7 @@ def test_the_least_is_what_it_should_be() -> None:
     assert set(COUNTED) == set(OPERATIONS)
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_no_host_sends_less_than_the_least(nodes: Nodes, host: str) -> None:
     found = count(nodes, host, blocks(2, 2), OPERATIONS, [8, 1 << 16], "", "plain")
@@ -56,37 +59,31 @@ def test_no_host_sends_less_than_the_least(nodes: Nodes, host: str) -> None:
         assert row["segments"] > 0.99 * messages and row["payload"] > 0.98 * data, row
 
 
-@pytest.mark.parametrize("layout", PLACEMENTS)
+@LAYOUT
 @pytest.mark.parametrize("name", SAME_BITS)
-@pytest.mark.parametrize("host", MAIN)
+@pytest.mark.parametrize("host", per_change(MAIN))
 def test_data_cross_once(nodes: Nodes, host: str, name: str, layout: str) -> None:
     """Long data, by each of our rows."""
-    needs_rows()
-    ops = [op for op in OPERATIONS if op != "barrier" and name in rows().get(op, [])]
-    if not ops:
-        pytest.skip(f"no collective has a row {name}")
+    ops = [op for op in OPERATIONS if op != "barrier" and name in rows()[op]]
     placement = PLACEMENTS[layout]
     for row in count(nodes, host, placement, ops, [1 << 18], name, "nearfield"):
         assert row["algorithm"] == name, row
         assert row["payload"] < 1.1 * least(row["op"], row["bytes"], placement)[1], row
 
 
-@pytest.mark.parametrize("layout", PLACEMENTS)
+@LAYOUT
 @pytest.mark.parametrize("host", MAIN)
 def test_short_data_cross_in_one_message_per_pair_of_nodes(nodes: Nodes, host: str, layout: str) -> None:
-    needs_rows()
-    ops = [op for op in OPERATIONS if "leader" in rows().get(op, [])]
-    assert ops, "no collective has a row leader"
     placement = PLACEMENTS[layout]
-    for row in count(nodes, host, placement, ops, [8, SHORT], "leader", "nearfield"):
+    for row in count(nodes, host, placement, list(OPERATIONS), [8, SHORT], "leader", "nearfield"):
         assert row["algorithm"] == "leader", row
         assert row["segments"] < 1.1 * least(row["op"], row["bytes"], placement)[0], row
 
 
+@FULL
 @pytest.mark.parametrize("host", MAIN)
 def test_short_blocks_need_few_packets(nodes: Nodes, host: str) -> None:
     """A quarter of the plain host's, or, where that sends hardly more than it must, a message and its acknowledgement."""
-    needs_rows()
     ops, sizes, placement = ["alltoall", "allgather"], [8, 1024], blocks(4, 4)
     plain = count(nodes, host, placement, ops, sizes, "", "plain")
     ours = count(nodes, host, placement, ops, sizes, "leader", "nearfield")
@@ -96,6 +93,7 @@ def test_short_blocks_need_few_packets(nodes: Nodes, host: str) -> None:
         assert row["packets"] <= max(theirs["packets"] / 4, 2.2 * messages), (theirs, row)
 
 
+@FULL
 def test_the_command_compares_over_nodes(tmp_path: Path) -> None:
     with made_or_skip(Nodes(1)):
         pass

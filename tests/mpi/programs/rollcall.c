@@ -1,11 +1,9 @@
-// Programs that are wrong, or late, a scenario each: some ranks wait for what never comes. Rank 0 and others end the
-// job by themselves after a while, so that a report has time to appear. tests/mpi/test_rollcall.py says what it must
-// tell.
+// Programs that are wrong, or late, a scenario each: some ranks wait for what never comes. All end once a file is
+// there, which appears when the test (tests/mpi/test_rollcall.py) has seen the report.
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,14 +11,19 @@ static int rank, size;
 static const char* pipe_name;
 static char large[1 << 22], more[1 << 22];
 
-// Ends the process some time after the report, whatever MPI does; not by a signal, so that launchers say little.
-static void* end_later(void* seconds) {
-  sleep((unsigned)(size_t)seconds);
+// Ends the process, whatever MPI does; not by a signal, so that launchers say little.
+static void* end_when_told(void* file) {
+  for (int looks = 0; looks < 6000 && access(file, F_OK); ++looks) usleep(10000);
   _exit(3);
 }
 
 static void away(void) {
   for (;;) pause();
+}
+
+// Calls the roll by a signal, again and again: nobody knows when the others have come to where they wait.
+static void ask(void) {
+  for (;;) usleep(200000), kill(getpid(), SIGUSR2);
 }
 
 static void compute(void) {
@@ -34,9 +37,11 @@ static void* receive(void* tag) {
   return NULL;
 }
 
+static atomic_int idling;
 static void* idle(void* unused) {
   int flag;
   MPI_Iprobe(1 - rank, 77, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+  ++idling;
   away();
   return unused;
 }
@@ -187,26 +192,21 @@ static void go_wrong(const char* what) {
   } else if (!strcmp(what, "threads")) {
     pthread_t thread;
     for (int i = 0; i < 4; ++i) pthread_create(&thread, NULL, idle, NULL);
-    usleep(300000);
+    while (idling < 4) usleep(1000);
     pthread_create(&thread, NULL, receive, (void*)5);
     away();
   } else if (!strcmp(what, "sent")) {
     MPI_Sendrecv(&value, 1, MPI_INT, other, 1, &sum, 1, MPI_INT, other, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "from afar")) {
-    if (rank == 1) {
-      usleep(800000);
-      kill(getpid(), SIGUSR2);
-    }
-    if (rank == 1 || rank == size - 1) away();
+    if (rank == 1) ask();
+    if (rank == size - 1) away();
     MPI_Recv(&value, 1, MPI_INT, size - 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   } else if (!strcmp(what, "elsewhere")) {
     if (chdir("/") == 0 && rank == 0) receive((void*)5);
     away();
   } else if (!strcmp(what, "signal")) {
     if (rank == 0) MPI_Barrier(MPI_COMM_WORLD);
-    usleep(800000);
-    kill(getpid(), SIGUSR2);
-    away();
+    ask();
   }
 }
 
@@ -220,10 +220,10 @@ int main(int argc, char** argv) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 2) return 1;
+  if (argc < 3) return 1;
   pipe_name = argc > 3 ? argv[3] : "";
   MPI_Barrier(MPI_COMM_WORLD);
-  pthread_create(&thread, NULL, end_later, (void*)(size_t)(argc > 2 ? atoi(argv[2]) : 4));
+  pthread_create(&thread, NULL, end_when_told, argv[2]);
   go_wrong(argv[1]);
   MPI_Finalize();
   return 0;

@@ -1,0 +1,366 @@
+"""`nearfield bench`: what it measures, of operations, windows and applications, and what it says."""
+
+import itertools
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nearfield import apps
+from nearfield import bench as benchmarks
+from nearfield.bench import _merged, parse_sizes, run_bench
+from nearfield.hosts import bound
+from nearfield.libraries import program
+from nearfield.nodes import Nodes
+from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
+from nearfield.plots import plot, write_report
+from nearfield.summary import cells_of, pairs, show_summary
+from tests.command.calling import nearfield
+from tests.mpi.jobs import HOSTS, hosts, launch
+from tests.nodes.beds import made_or_skip
+from tests.selection import FULL, per_change
+
+
+def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *words: str) -> list[dict]:
+    """What the worker measures of several operations, a few calls each; it ends the job where results differ."""
+    worker = [str(program(f"nearfield-bench-{HOSTS[host].abi}")), ",".join(operations)]
+    lengths = ",".join(map(str, sizes))
+    job = launch(host, ranks, [*worker, lengths, "used", "0.005", "", ",".join(words)], timeout=400)
+    assert job.returncode == 0 and not job.timed_out, job.text
+    about = {"host": host, "version": "5", "machine": "some machine", "heap": "shared", "protocol": "auto"}
+    return [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+
+
+BODIES = {"flags", "direct", "pushed", "copied", "in", "streamed"}
+WITH_FLOOR = (
+    OPERATIONS.replace(",reduce_scatter,", ",").removesuffix(",scan,exscan") + ",latency,bibw,sendrecv,halo"
+)
+COLLECTIVES = "reduce_scatter,scan,exscan"
+PATTERNS = "waitall,waits,anysource,testloop,waitany,probe,bw,ddt-indexed"
+LOOKS = "test,testall,testany,iprobe"
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [(WITH_FLOOR, ["floor"]), (f"{COLLECTIVES},{PATTERNS},{LOOKS}", [])],
+    ids=["floor", "without"],
+)
+def test_calls_are_measured_as_programs_make_them(
+    names: str, words: list[str], ranks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operations, sizes = names.split(","), [4, 20000]  # an int to add, and no whole number of chunks
+    rows = of_one_job("mpich", ranks, operations, sizes, *words)
+    show_summary(rows)
+    shown = capsys.readouterr().out
+    for name in operations:
+        for mode in ("plain", "nearfield", *words):
+            found = [row for row in rows if (row["op"], row["mode"]) == (name, mode)]
+            measured, asked = {row["bytes"] for row in found}, {0} if name in WITHOUT_SIZE else set(sizes)
+            # Bare code has no row where the machine's state changes before all of its forms have been tried.
+            assert measured == asked or (mode == "floor" and measured and measured < asked), (name, mode)
+            assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
+            assert {row["buffers"] for row in found} == {"used"}
+        assert f"\n{name}, {ranks} ranks, used buffers" in shown
+    assert {row["algorithm"].split("-")[0] for row in rows if row["mode"] == "floor"} <= BODIES
+    assert "geometric mean" in shown and "some machine" in shown.splitlines()[0]
+    assert ("x floor" in shown) == ("floor" in words)
+
+
+@pytest.mark.parametrize(
+    ("host", "operations", "window", "target", "size"),
+    [
+        ("mpich", MOVES, "create", "own", 20000),
+        ("impi", MOVES + ON_WORDS, "allocate", "one", 8),
+        ("openmpi", SYNCHRONIZES, "shared", "apart", 20000),
+        ("mpich", ON_WORDS + ("fence", "lock"), "dynamic", "own", 8),
+    ],
+)
+def test_windows_are_measured(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    host: str,
+    operations: tuple[str, ...],
+    window: str,
+    target: str,
+    size: int,
+) -> None:
+    where = (f"window={window}", f"target={target}")
+    # Of each operation the sizes that the command asks for.
+    alike = itertools.groupby(operations, lambda op: benchmarks.sizes_of(op, [size]))
+    rows = [row for sizes, ops in alike for row in of_one_job(host, 2, list(ops), sizes, "floor", *where)]
+    report = tmp_path / "report.html"
+    write_report(rows, report)
+    show_summary(rows)
+    shown, drawn, page = capsys.readouterr().out, plot(pairs(rows)), report.read_text()
+    for op in operations:
+        lengths = {8} if op in ON_WORDS else {size} if op in MOVES else {0, size}
+        for mode in ("plain", "nearfield", "floor"):
+            found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
+            assert {row["bytes"] for row in found} == lengths and len(found) >= len(lengths), (op, mode)
+            assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in found), found
+            assert {(row["window"], row["target"]) for row in found} == {(window, target)}
+        name = f"{op}, window {window}, target {target}"
+        assert f"\n{name}, 2 ranks" in shown and f">{name}</td>" in page and name in drawn
+
+
+def test_windows_of_more_ranks_than_cpus_are_measured() -> None:
+    operations, ranks = ["fence", "fetch-and-op"], 4 * len(os.sched_getaffinity(0))
+    rows = of_one_job("mpich", ranks, operations, [8], "floor", "target=one")
+    cells = {(row["op"], row["mode"]) for row in rows}
+    assert cells == set(itertools.product(operations, ("plain", "nearfield", "floor")))
+
+
+def bench(tmp_path: Path, *arguments: str) -> tuple[list[dict], str]:
+    """The rows of a benchmark of a few calls by the command, and what was printed."""
+    rows = tmp_path / "rows.json"
+    done = nearfield("bench", *arguments, "--seconds", "0.005", "--json", str(rows))
+    assert done.returncode == 0, done.stderr
+    return json.loads(rows.read_text()), done.stdout
+
+
+KEYS = [
+    "op",
+    "bytes",
+    "ranks",
+    "host",
+    "version",
+    "machine",
+    "mode",
+    "algorithm",
+    "buffers",
+    "state",
+    "line_ns",
+    "loop",
+    "heap",
+    "protocol",
+    "median",
+    "lower",
+    "upper",
+    "iterations",
+]
+
+
+def test_the_command_writes_rows_a_report_and_a_plot(tmp_path: Path) -> None:
+    report, drawn = tmp_path / "report.html", tmp_path / "plot.svg"
+    arguments = ["--op", "allreduce,put", "--sizes", "8,64K", "--buffers", "warm,used", "--floor"]
+    arguments += ["--window", "dynamic", "--target", "apart", "--report", str(report), "--svg", str(drawn)]
+    rows, shown = bench(tmp_path, *arguments)
+    for row in rows:
+        extra = ["window", "target"] if row["op"] == "put" else ["predicted"] * (row["mode"] == "nearfield")
+        assert sorted(row) == sorted(KEYS + extra)
+    for op in ("allreduce", "put"):
+        found = [row for row in rows if row["op"] == op]
+        assert {row["bytes"] for row in found} == {8, 65536} and {row["buffers"] for row in found} == {
+            "warm",
+            "used",
+        }
+        assert {row["mode"] for row in found} == {"plain", "nearfield", "floor"}
+    assert {(row["window"], row["target"]) for row in rows if row["op"] == "put"} == {("dynamic", "apart")}
+    assert pairs(rows) and "<svg" in report.read_text() and "put, window dynamic" in drawn.read_text()
+    assert rows[0]["machine"] in shown.splitlines()[0]
+
+
+def test_cells_without_data_are_measured_once() -> None:
+    assert cells_of_job("fence", [8, 20000], ["used", "warm"]) == 5
+    assert cells_of_job("fetch-and-op", [8, 20000], ["used", "warm"]) == 1
+
+
+def test_bench_says_what_it_does_not_measure_of_windows() -> None:
+    for arguments, word in (
+        (("--window", "own"), "there are no own windows; there are create, allocate, shared, dynamic"),
+        (("--target", "all"), "there are no all targets"),
+        (("--buffers", "cold"), "not cold"),
+        (("--buffers", "hot"), "there are no hot buffers"),
+        (("--short", "20"), "in the long run"),
+    ):
+        done = nearfield("bench", "--op", "put", *arguments)
+        assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
+
+
+def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "SILENCE", 0.01)  # nothing starts so fast
+    failures: list[str] = []
+    operations, mine = ["put", "allreduce", "get"], 12344  # bytes
+    rows = run_bench(operations, [2], [mine], ["mpich"], ["warm"], 0.005, failures=failures)
+    assert {row["op"] for row in rows} == {"allreduce"}
+    for op, why in zip(("put", "get"), failures, strict=True):
+        assert why.startswith(
+            f"{op}, 2 ranks, mpich, window allocate, target own, after no row: {op} on 2 ranks"
+        )
+        assert "did not end within" in why
+    with pytest.raises(ValueError, match="put, 2 ranks, mpich"):
+        run_bench(["put"], [2], [mine], ["mpich"], ["warm"], 0.005)
+
+    def left() -> list[str]:
+        texts = [_text(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+        return [text for text in texts if str(mine) in text.split("\0")]
+
+    until = time.monotonic() + 10  # what was killed takes a moment to end
+    while left() and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not left()
+
+
+def test_short_loops_begin_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks, "JOBS_OF_LOOPS", 2)
+    rows, shown = bench(tmp_path, "--op", "allreduce,latency", "--sizes", "8,4K", "--short", "20")
+    assert {row["loop"] for row in rows} == {20} and "loops of 20 calls" in shown
+    for op in ("allreduce", "latency"):
+        for mode in ("plain", "nearfield"):
+            found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
+            assert {row["bytes"] for row in found} == {8, 4096}
+            assert all(row["median"] > 0 and row["iterations"] % 20 == 0 for row in found)
+
+
+APP_FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
+
+
+def expect_cells(rows: list[dict], cells: set[tuple[str, str]], about: dict) -> None:
+    """Each cell, a form and a host, was measured both ways and is what `about` says."""
+    for mode in ("plain", "nearfield"):
+        found = [row for row in rows if row["mode"] == mode]
+        assert {(row["form"], row["host"]) for row in found} == cells and len(found) == len(cells)
+    for row in rows:
+        assert row.items() >= about.items() and all(row[key] > 0 for key in APP_FIGURES), row
+        for key in (*APP_FIGURES, "share"):
+            assert row[f"{key}_lower"] <= row[key] <= row[f"{key}_upper"], row
+        assert 0 < row["share"] < 1 and row["calls"] > 0, row
+        assert row["bytes"] > 0 or row["form"] == "shared", row  # whose lines are read where they lie
+        assert row["pinned"] == (row["nodes"] == 1 and row["ranks"] <= len(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize(
+    ("app", "points", "numbers", "hosts", "forms", "shape"),
+    [
+        ("fft", [16], [2], ["mpich"], [""], "16^3"),
+        ("matmul", [48], [3], ["mpich", "openmpi"], ["bcast", "allreduce"], "48 x 48"),
+        ("stencil", [30, 31], [2, 3], ["mpich"], ["put", "shared"], "31 x 31"),
+        ("mesh", [4], [2], ["mpich", "openmpi"], [""], "blocks of 4^3"),
+        ("training", [2], [2], ["mpich", "openmpi"], [""], "2 channels"),
+    ],
+)
+def test_applications_are_run(
+    tmp_path: Path,
+    app: str,
+    points: list[int],
+    numbers: list[int],
+    hosts: list[str],
+    forms: list[str],
+    shape: str,
+) -> None:
+    options = {"--app": [app], "--points": points, "--ranks": numbers, "--hosts": hosts, "--form": forms}
+    arguments = [word for name, values in options.items() for word in (name, ",".join(map(str, values)))]
+    rows, shown = bench(tmp_path, *arguments, "--panel", "9", "--loops", "2", "--runs", "1")
+    assert shape in shown and len(rows) == 2 * len(points) * len(numbers) * len(hosts) * len(forms)
+    for n, p in itertools.product(points, numbers):
+        found = [row for row in rows if (row["points"], row["ranks"]) == (n, p)]
+        about = {"app": app, "nodes": 1, "loops": 2, "runs": 1, "heap": "shared"}
+        expect_cells(found, set(itertools.product(forms, hosts)), about)
+
+
+def test_applications_have_to_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        apps,
+        "_run",
+        lambda cell, *_: dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": cell.form},
+    )
+    assert len(apps.compare("stencil", [2, 4], ["mpich"], forms=["put"])) == 8
+    with pytest.raises(ValueError, match="the results of stencil shared 256, 2 ranks, mpich .* differ"):
+        apps.compare("stencil", [2], ["mpich"], forms=["put", "shared"])
+
+
+def test_results_of_training_differ_by_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    def losses(of_two: str, of_four: str) -> None:
+        def run(cell: apps.Cell, *_: object) -> dict[str, str]:
+            loss = of_two if cell.ranks == 2 else of_four
+            return dict.fromkeys(apps.FIGURES + apps.COUNTS, "1") | {"checksum": loss, "loss": loss}
+
+        monkeypatch.setattr(apps, "_run", run)
+        apps.compare("training", [2, 4], ["mpich"], [8])
+
+    losses("2.5", "2.50001")
+    for wrong in ("2.6", "nan"):
+        with pytest.raises(ValueError, match="the results of training 8, 4 ranks, mpich.* differ"):
+            losses("2.5", wrong)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    script = "import os; print('on', *os.sched_getaffinity(0), flush=True)"
+    program = bound([sys.executable, "-c", script])
+    done = launch(host, len(cpus), program)
+    found = sorted(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("on"))
+    assert found == cpus, done.text
+
+
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
+def test_an_application_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setattr(apps, "LIMIT", 2)
+    mine = "123457"  # so many loops do not end
+    with pytest.raises(ValueError, match="did not end within 2 s"):
+        apps.compare("matmul", [2], [host], [600], int(mine), forms=["bcast"])
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mine in _text(path).split("\0")]
+    assert not left, [_text(path) for path in left]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def test_bench_says_which_applications_there_are() -> None:
+    for arguments, word in (
+        (("--app", "lu"), "fft, matmul, stencil, mesh, training"),
+        (("--app", "matmul", "--form", "cannon"), "allgather"),
+        (("--app", "fft", "--form", "bcast"), "fft has no form bcast"),
+        (("--app", "stencil", "--points", "1"), "1 x 1 cells cannot be divided among 2 ranks"),
+        (("--app", "fft", "--points", "17"), "17 points do not divide"),
+        (("--app", "mesh", "--points", "5"), "mesh [--size even"),
+        (("--app", "matmul", "--nodes", "3"), "2 ranks are too few for 3 nodes"),
+    ):
+        done = nearfield("bench", *arguments)
+        assert done.returncode == 2 and word in done.stderr, done.stderr
+
+
+@FULL
+@pytest.mark.parametrize(("app", "ranks", "form"), [("matmul", 3, "allgather"), ("stencil", 4, "shared")])
+def test_applications_are_run_over_nodes(tmp_path: Path, app: str, ranks: int, form: str) -> None:
+    with made_or_skip(Nodes(1)):
+        pass
+    arguments = ("--nodes", "2", "--ranks", str(ranks), "--points", "48", "--form", form)
+    rows, _ = bench(tmp_path, "--app", app, *arguments, "--loops", "1", "--runs", "1")
+    expect_cells(rows, {(form, "mpich")}, {"nodes": 2, "ranks": ranks})
+
+
+def test_the_summary_holds_nearfield_against_the_best_host() -> None:
+    def row(host: str, mode: str, median: float) -> dict:
+        about = {"bytes": 8, "host": host, "mode": mode, "algorithm": "slots"}
+        return about | {"median": median, "lower": median, "upper": median}
+
+    rows = [row("a", "plain", 4.0), row("a", "nearfield", 1.0), row("a", "floor", 0.5)]
+    rows += [row("b", "plain", 2.0), row("b", "nearfield", 3.0)]
+    (cell,) = cells_of(rows)
+    assert (cell["best"], cell["ratio"], cell["worst"], cell["floor"]) == (2.0, 1.0, 1.5, 2.0)
+    assert cell["own"] == 1.5
+    assert cells_of(rows[:1])[0]["ratio"] is None
+
+
+def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
+    about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
+    jobs = [[about | {"median": float(time)}] for time in (5, 1, 4, 2, 3)]
+    (row,) = _merged(jobs)
+    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
+
+
+def test_sizes() -> None:
+    assert parse_sizes("8:64") == [8, 16, 32, 64]
+    assert parse_sizes("8,1K,4M") == [8, 1024, 4 << 20]
+    with pytest.raises(ValueError):
+        parse_sizes("64:8")

@@ -1,0 +1,248 @@
+"""`nearfield model`, `explain` and `tune`: what is predicted, for which machines, and what is stored."""
+
+import json
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from nearfield import explain as explaining
+from nearfield.job import LAUNCHERS, Job, present_job, without_nearfield
+from nearfield.libraries import program
+from tests.command.calling import nearfield
+from tests.mpi.jobs import ROOT
+
+
+def test_model_predicts_for_any_machine(tmp_path: Path) -> None:
+    cells = tmp_path / "cells.json"
+    plot = tmp_path / "plot.svg"
+    done = nearfield(
+        *(
+            "model",
+            "allreduce,alltoall",
+            "--ranks",
+            "2,12,192",
+            "--sizes",
+            "8,64K,16M",
+            "--machine",
+            "epyc-2x96",
+        ),
+        *("--json", str(cells), "--svg", str(plot)),
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(cells.read_text())
+    assert {row["ranks"] for row in rows} == {2, 12, 192}
+    for row in rows:
+        paid = {name: ns + row["behind"].get(name, 0) for name, ns in row["ns"].items()}
+        assert paid[row["chosen"]] == min(paid.values()), row
+    assert any(row["behind"] for row in rows)
+    assert "<svg" in plot.read_text()
+    machine = tmp_path / "slow.toml"
+    machine.write_text("line = 1e6\ncpus = 64\n")
+    slow = nearfield("model", "barrier", "--ranks", "2", "--sizes", "8", "--machine", str(machine))
+    assert slow.stdout.split()[4] == "1e+03", slow.stdout
+    unknown = nearfield("model", "allreduce", "--machine", "cray")
+    assert unknown.returncode == 2 and "knl-64" in unknown.stderr
+    machine.write_text("lime = 3\n")
+    wrong = nearfield("model", "allreduce", "--machine", str(machine))
+    assert wrong.returncode == 2 and "line" in wrong.stderr
+
+
+def test_model_predicts_for_many_nodes(tmp_path: Path) -> None:
+    cells, plot = tmp_path / "cells.json", tmp_path / "plot.svg"
+    shape = ("--nodes", "32,64,1024", "--ranks-per-node", "96", "--machine", "epyc-2x96")
+    sizes = ("--sizes", "8,64K,16M")
+    done = nearfield("model", "allreduce,barrier", *shape, *sizes, "--json", str(cells), "--plot", str(plot))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("predicted, not measured; network: 1.3 us, 23.3 GB/s")
+    rows = json.loads(cells.read_text())
+    assert {(row["nodes"], row["ranks"]) for row in rows} == {(n, n * 96) for n in (32, 64, 1024)}
+    for row in rows:
+        expected = {"leader"}
+        if row["op"] == "allreduce":
+            expected |= {"pipelined", "in-order"} | ({"lanes"} if row["bytes"] > 8 else set())
+        assert set(row["ns"]) == expected and row["ns"][row["chosen"]] == min(row["ns"].values()), row
+        assert 1 <= row["chunks"] <= 16
+    for size in (8, 65536, 16 << 20):  # more nodes take longer
+        times = [min(row["ns"].values()) for row in rows if (row["op"], row["bytes"]) == ("allreduce", size)]
+        assert times == sorted(times) and len(times) == 3
+    assert "<svg" in plot.read_text() and "allreduce, 1024 x 96 ranks (model)" in plot.read_text()
+    as_many_as_cpus = nearfield("model", "bcast", "--nodes", "2", "--sizes", "8", "--machine", "knl-64")
+    assert as_many_as_cpus.stdout.splitlines()[1].split()[:4] == ["bcast", "2", "64", "8"]
+    hosts_own = nearfield("model", "scan", "--nodes", "2", "--sizes", "8", "--svg", str(plot))
+    assert hosts_own.stdout.splitlines()[1].split()[4] == "host", hosts_own.stderr
+
+
+def test_a_described_network_counts(tmp_path: Path) -> None:
+    def cell(text: str) -> dict:
+        machine, cells = tmp_path / "cluster.toml", tmp_path / "cells.json"
+        machine.write_text("cpus = 16\n" + text)
+        done = nearfield(
+            *("model", "allreduce", "--nodes", "16", "--sizes", "8M", "--machine", str(machine)),
+            *("--json", str(cells)),
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(cells.read_text())[0]
+
+    usual = cell("")  # says nothing about a network
+    assert usual["network"]["byte"] == 0.085 and usual["ranks"] == 256
+    # A rank alone fills a tenth of what the node bears.
+    lanes = cell("net_byte = 0.85\nnet_node_byte = 0.085\n")
+    assert lanes["chosen"] in ("lanes", "pipelined") and lanes["ns"]["leader"] > 2 * lanes["ns"]["lanes"]
+    slow = cell("net_byte = 8\nnet_node_byte = 8\n")
+    assert min(slow["ns"].values()) > 10 * min(usual["ns"].values())
+
+
+def test_calibration_is_stored_where_ranks_look(tmp_path: Path) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+
+    def calibrate() -> dict:
+        done = nearfield("model", "barrier", "--ranks", "2", "--sizes", "8", "--calibrate", **env)
+        assert done.returncode == 0, done.stderr
+        (stored,) = tmp_path.glob("nearfield/*.toml")
+        return tomllib.loads(stored.read_text())
+
+    assert "all_memory" in calibrate()
+    # What several nodes have found out stays, whatever a node finds out about itself.
+    set_figures(env, "net_latency=1234", "net_node_byte=0.5")
+    found = calibrate()
+    assert found["net_latency"] == 1234 and found["net_node_byte"] == 0.5 and found["line"] > 0
+
+
+def set_figures(env: dict[str, str], *figures: str) -> subprocess.CompletedProcess:
+    """Stores figures of this machine by the program that the command uses."""
+    words = [str(program("nearfield-model")), "set", *figures]
+    return subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, timeout=10)
+
+
+def test_a_rank_knows_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for names in LAUNCHERS:
+        for name in names[:2]:
+            monkeypatch.delenv(name, raising=False)
+    assert present_job() is None
+    monkeypatch.setenv("PMI_RANK", "3")
+    assert present_job() is None  # a launcher's, but of how many ranks?
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert present_job() is None
+    monkeypatch.setenv("PMI_SIZE", "8")
+    assert present_job() == Job(3, 8, "mpich")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    assert present_job() == Job(0, 4, "ompi")
+    assert without_nearfield("/a/b.so:/x/libnearfield.so /x/libnearfield-heap.so  c.so") == "/a/b.so c.so"
+    assert without_nearfield("") == ""
+
+
+def test_only_figures_of_a_machine_are_stored(tmp_path: Path) -> None:
+    env = {"XDG_CACHE_HOME": str(tmp_path)}
+    for wrong in (
+        "net_latency",
+        "net_latency=",
+        "latency=3",
+        "net_byte=-1",
+        "net_byte=inf",
+        "net_byte=1s",
+        "=1",
+    ):
+        done = set_figures(env, "line=80", wrong)
+        assert done.returncode == 2 and wrong in done.stderr, done.stderr
+    assert not list(tmp_path.glob("nearfield/*"))
+    assert set_figures(env, "net_byte=0.5").returncode == 0
+
+
+def test_explain_names_what_would_run_and_what_the_others_cost() -> None:
+    done = nearfield("explain", "alltoall", "--ranks", "8", "--bytes", "4K", "--machine", "epyc-2x96")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("alltoall of 4096 bytes on 8 ranks: ")
+    assert "cheapest of those that apply" in done.stdout and "push-rotated" in done.stdout
+    found = json.loads(nearfield("explain", "bcast", "--bytes", "1M", "--json").stdout)
+    assert found["chosen"] in {row["name"] for row in found["rows"] if row["applies"]}
+    assert nearfield("explain", "alltoal").returncode == 2
+
+
+def test_explain_knows_every_operation_and_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    table = (ROOT / "engine/collectives/operations.def").read_text()
+    operations = re.findall(r"^(OPERATION|OF_MESSAGES)\((\w+)", table, re.MULTILINE)
+    assert len(operations) > 20
+    for kind, op in [*operations, ("OF_MESSAGES", "message")]:
+        for size in (8, 4096, 1 << 20):
+            found = explaining.explain(op, 8, size, "epyc-2x96")
+            chosen = next(row for row in found["rows"] if row["name"] == found["chosen"])
+            assert chosen["applies"] and chosen["about"]
+            assert ("made_of" in found) == (kind == "OF_MESSAGES")
+            explaining.show(found)
+            assert f"{size} bytes" in capsys.readouterr().out
+        explaining.show_nodes(explaining.explain_nodes(op, 2, 8, 8, "epyc-2x96"))
+        assert capsys.readouterr().out
+    # By length: with its record, through buffers, from array to array.
+    ways = [explaining.explain("message", 2, size, "epyc-2x96")["chosen"] for size in (8, 64 << 10, 64 << 20)]
+    assert ways == ["record", "buffers", "direct"]
+    crowded = {"NEARFIELD_PROTOCOL": "copy-buffers"}
+    assert ": buffers" in nearfield("explain", "message", "--bytes", "64M", **crowded).stdout
+
+
+def test_explain_knows_nodes() -> None:
+    arguments = ("explain", "allreduce", "--nodes", "64", "--bytes", "16M", "--machine", "epyc-2x96")
+    done = nearfield(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(
+        "allreduce of 16777216 bytes on 64 nodes of 192 ranks: pipelined, by the model"
+    )
+    assert "chunks" in done.stdout and "on the network while nodes work" in done.stdout
+    found = json.loads(nearfield(*arguments, "--ranks-per-node", "96", "--json").stdout)
+    assert found["ranks"] == 64 * 96 and found["chosen"] == "pipelined"
+    for row in found["rows"]:
+        if row["name"] in ("leader", "lanes"):
+            assert row["ns"] == pytest.approx(row["before"] + row["network"] + row["after"], rel=0.01)
+    small = nearfield(*arguments[:-4], "--bytes", "8", "--ranks-per-node", "2").stdout
+    assert " of it on the network and " in small and "network: " in small
+    assert "the host carries it" in nearfield("explain", "scan", "--nodes", "2").stdout
+
+
+def test_tune_writes_what_explain_and_ranks_read(tmp_path: Path) -> None:
+    out = tmp_path / "tuned.toml"
+    done = nearfield(
+        "tune",
+        *("--op", "alltoall,barrier", "--sizes", "64,64K", "--ranks", "2"),
+        "--out",
+        str(out),
+        "--seconds",
+        "0.1",
+    )
+    assert done.returncode == 0, done.stderr
+    cells = tomllib.loads(out.read_text())["cell"]
+    assert [(cell["op"], cell["ranks"], cell["bytes"]) for cell in cells] == [
+        ("alltoall", 2, 64),
+        ("alltoall", 2, 65536),
+    ]
+    assert all(cell["us"] > 0 and cell["staged"] in ("slots", "rounds") for cell in cells)
+    found = nearfield("explain", "alltoall", "--bytes", "50K", NEARFIELD_TUNED=str(out)).stdout
+    assert f"NEARFIELD_CHOOSE=file takes {cells[1]['algorithm']}" in found
+
+
+def test_orders_are_simulated(tmp_path: Path) -> None:
+    rows, plot = tmp_path / "rows.json", tmp_path / "plot.svg"
+    arguments = (
+        "model",
+        "alltoall",
+        "--simulate",
+        "--ranks",
+        "16",
+        "--sizes",
+        "8,1K",
+        "--machine",
+        "epyc-2x96",
+    )
+    done = nearfield(*arguments, "--json", str(rows), "--svg", str(plot))
+    assert done.returncode == 0, done.stderr
+    assert "Simulated" in plot.read_text()
+    found = {row["order"]: row for row in json.loads(rows.read_text()) if row["bytes"] == 1024}
+    assert all(row["simulated"] for row in found.values())
+    # What another group has written has to come from there, once; at one member after the other it takes longest.
+    assert found["pull-rotated"]["far"] == 2 * 8 * 8 * 1024 // 64
+    assert found["pull-linear"]["ns"] > found["pull-rotated"]["ns"]
+    too_many = nearfield("model", "alltoall", "--simulate", "--ranks", "512", "--machine", "epyc-2x96")
+    assert too_many.returncode == 2 and "192" in too_many.stderr
