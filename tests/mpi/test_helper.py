@@ -7,6 +7,7 @@ import pytest
 
 from nearfield.hosts import HOSTS
 from tests.mpi.jobs import (
+    EVERYTHING,
     HEAP,
     LIBRARY,
     PROGRAMS,
@@ -30,7 +31,8 @@ def helped(
 ) -> Completed:
     """Runs a scenario of helped.c."""
     env = {"NEARFIELD_STALL_SECONDS": "20"} | env
-    job = launch(host, ranks, [compile_c(host, "helped.c"), what, milliseconds], env=env, timeout=60)
+    program = [compile_c(host, "helped.c"), what, milliseconds]
+    job = launch(host, ranks, program, env=env, timeout=60, served=EVERYTHING)
     assert not job.timed_out, job.text[-3000:]
     return job
 

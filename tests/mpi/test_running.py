@@ -23,7 +23,9 @@ def test_each_scenario_has_a_verdict_of_its_own(host: str) -> None:
     assert [one.scenario for one in found] == names
     assert [one.good for one in found] == [True, False, False, True, False, True]
     assert found[0].lines == ["arguments: a b"]
-    assert re.search(r"itself.c:\d+: rank 1: rank != 1: rank 1 of 2\n", found[1].job.stderr), found[1].job.text
+    assert re.search(r"itself.c:\d+: rank 1: rank != 1: rank 1 of 2\n", found[1].job.stderr), found[
+        1
+    ].job.text
     with pytest.raises(AssertionError, match="itself_wrong"):
         good_scenarios(host, 2, "itself_good", "itself_wrong")
     with pytest.raises(AssertionError, match="no scenario itself_absent"):
