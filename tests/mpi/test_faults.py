@@ -140,7 +140,8 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
 
 @pytest.mark.parametrize("host", BOTH)
 def test_communicators(host: str) -> None:
-    good_scenarios(host, 2, *(f"communicators_{what}" for what in ("many", "progress", "inter")))
+    names = (f"communicators_{what}" for what in ("many", "progress", "inter"))
+    good_scenarios(host, 2, *names, timeout=300)
     good_scenarios(host, 2, "communicators_threads", threads=True)
 
 
