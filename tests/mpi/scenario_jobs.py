@@ -34,7 +34,15 @@ def program(host: str) -> str:
         assert not changed, f"{built.name} is older than {changed}: run `make build`"
         return str(built)
     sources = [str(one) for one in SOURCES if one.suffix == ".c"]
-    arguments = ["-O1", "-g1", "-std=gnu17", f"-I{HOSTS[host].include}", *sources, str(HOSTS[host].library)]
+    arguments = [
+        "-O1",
+        "-g1",
+        "-std=gnu17",
+        "-D_GNU_SOURCE",
+        f"-I{HOSTS[host].include}",
+        *sources,
+        str(HOSTS[host].library),
+    ]
     return compiled(f"scenarios-{host}", (*arguments, "-ldl", "-lm", "-lpthread"))
 
 

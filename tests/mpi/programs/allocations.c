@@ -1,4 +1,5 @@
-/* Requests, once all has been used, allocate nothing. A program of its own: it replaces malloc. Two ranks; "good" on rank 0. */
+/* Requests, once all has been used, allocate nothing. A program of its own: it replaces malloc. Two ranks; "good" on
+ * rank 0. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdio.h>

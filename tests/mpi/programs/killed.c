@@ -63,7 +63,9 @@ static void lock(void) {
   MPI_Barrier(MPI_COMM_WORLD);
   tell();
   if (rank == 1) sleep(60);
-  else MPI_Win_lock(rank % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, 0, 0, win), fprintf(stderr, "rank %d got the lock\n", rank);
+  else
+    MPI_Win_lock(rank % 2 ? MPI_LOCK_SHARED : MPI_LOCK_EXCLUSIVE, 0, 0, win),
+        fprintf(stderr, "rank %d got the lock\n", rank);
 }
 
 int main(int argc, char** argv) {

@@ -1,9 +1,9 @@
 /* Collectives of communicators of one rank.
 
-     results   every call by the host, then by Nearfield: all bytes of both buffers have to be the same, gaps and what lies
-               around included, and Nearfield has to have carried it
-     errors    wrong arguments, a line each: the class of the error. The test compares them with the plain host's
-     devices   sends and receives in the memory of an accelerator (programs/fake_cuda.c) */
+     results   every call by the host, then by Nearfield: all bytes of both buffers have to be the same, gaps and what
+   lies around included, and Nearfield has to have carried it errors    wrong arguments, a line each: the class of the
+   error. The test compares them with the plain host's devices   sends and receives in the memory of an accelerator
+   (programs/fake_cuda.c) */
 #include "scenarios.h"
 
 enum { room = 1 << 17, shapes = 9, calls = 18 };
@@ -47,10 +47,10 @@ struct Case {
 };
 
 static const char* name_of(int call) {
-  static const char* names[calls] = {"barrier", "bcast",     "reduce",    "allreduce",  "reduce_scatter_block",
-                                     "scan",    "exscan",    "allgather", "alltoall",   "gather",
-                                     "scatter", "alltoallv", "alltoallw", "iallreduce", "ibarrier",
-                                     "allgatherv", "gatherv", "scatterv"};
+  static const char* names[calls] = {"barrier",    "bcast",     "reduce",    "allreduce",  "reduce_scatter_block",
+                                     "scan",       "exscan",    "allgather", "alltoall",   "gather",
+                                     "scatter",    "alltoallv", "alltoallw", "iallreduce", "ibarrier",
+                                     "allgatherv", "gatherv",   "scatterv"};
   return names[call];
 }
 static int reduces(int call) { return (call >= 2 && call <= 6) || call == 13; }
@@ -68,12 +68,11 @@ static int make(const struct Case* c, void* s, void* r, MPI_Comm comm) {
 #define VECTOR(f, t, u)                                                      \
   (c->large ? f##_c(from, many[0], nowhere, t, r, many[1], nowhere, u, comm) \
             : f(from, counts[0], zero, t, r, counts[1], zero, u, comm))
-#define GATHER(f, ...)                                                     \
+#define GATHER(f, ...)                                               \
   (c->large ? f##_c(from, n, t, r, many[1], nowhere, u, __VA_ARGS__) \
             : f(from, n, t, r, counts[1], zero, u, __VA_ARGS__))
-#define SCATTER(f, to)                                                   \
-  (c->large ? f##_c(s, many[0], nowhere, t, to, m, u, 0, comm) \
-            : f(s, counts[0], zero, t, to, m, u, 0, comm))
+#define SCATTER(f, to) \
+  (c->large ? f##_c(s, many[0], nowhere, t, to, m, u, 0, comm) : f(s, counts[0], zero, t, to, m, u, 0, comm))
 #else
 #define ONE(f, ...) f(__VA_ARGS__)
 #define VECTOR(f, t, u) f(from, counts[0], zero, t, r, counts[1], zero, u, comm)
@@ -117,8 +116,9 @@ static void compare(const struct Case* c, MPI_Comm comm) {
   const unsigned char* expected = c->call == 6 ? start : got[0];
   ++compared;
   const int differs = memcmp(expected, got[1], room) || memcmp(sent, kept, room);
-  CHECK(!code[0] && !code[1] && !strcmp(by, "alone") && !differs, "%s, in place %d, %d and %d elements, large %d: %d and %d, by %s",
-        name_of(c->call), c->in_place, c->elements[0], c->elements[1], c->large, code[0], code[1], by);
+  CHECK(!code[0] && !code[1] && !strcmp(by, "alone") && !differs,
+        "%s, in place %d, %d and %d elements, large %d: %d and %d, by %s", name_of(c->call), c->in_place,
+        c->elements[0], c->elements[1], c->large, code[0], code[1], by);
 }
 
 static void results(MPI_Comm comm, MPI_Op* user) {
@@ -189,9 +189,7 @@ static void at_bottom(MPI_Comm comm) {
   free(places), free(a), free(b);
 }
 
-static void say(const char* what, int code) {
-  printf("%s: %d\n", what, class_of(code));
-}
+static void say(const char* what, int code) { printf("%s: %d\n", what, class_of(code)); }
 
 static void errors(MPI_Comm comm, MPI_Op user) {
   double a[8] = {0}, b[8] = {0};

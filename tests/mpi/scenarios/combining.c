@@ -166,8 +166,8 @@ static void compare(struct Case c) {
     else if (asks_host && differs(&c, got[0])) what = "the host has another result";
   }
   ++compared;
-  CHECK(!what, "%s, in place %d, count %ld, shape %d, root %d, large %d: %d and %d, by %s: %s", names[c.call], c.in_place,
-        c.count, c.shape, c.root, c.large, code[0], code[1], by, what);
+  CHECK(!what, "%s, in place %d, count %ld, shape %d, root %d, large %d: %d and %d, by %s: %s", names[c.call],
+        c.in_place, c.count, c.shape, c.root, c.large, code[0], code[1], by, what);
 }
 
 SCENARIO(combining) {

@@ -1,4 +1,5 @@
-/* Random distributed arrays, plain and as parts of other types: what Nearfield makes of their layout against MPI_Pack. */
+/* Random distributed arrays, plain and as parts of other types: what Nearfield makes of their layout against MPI_Pack.
+ */
 #include "scenarios.h"
 
 static unsigned long state = 12345;
@@ -27,9 +28,7 @@ static MPI_Datatype random_array(MPI_Datatype element) {
         arguments[d] = (sizes[d] + processes[d] - 1) / processes[d] + draw(3);
         break;
       case 3: kinds[d] = MPI_DISTRIBUTE_CYCLIC; break;
-      default:
-        kinds[d] = MPI_DISTRIBUTE_CYCLIC;
-        arguments[d] = 1 + draw(4);
+      default: kinds[d] = MPI_DISTRIBUTE_CYCLIC; arguments[d] = 1 + draw(4);
     }
     ranks *= processes[d];
   }

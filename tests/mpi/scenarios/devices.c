@@ -1,5 +1,5 @@
-/* Calls with buffers in device memory, of a run-time (programs/fake_cuda.c) that is loaded after MPI_Init. Odd ranks use
-   ordinary memory: the two must meet. */
+/* Calls with buffers in device memory, of a run-time (programs/fake_cuda.c) that is loaded after MPI_Init. Odd ranks
+   use ordinary memory: the two must meet. */
 #include "scenarios.h"
 
 static int (*cu_alloc)(uintptr_t*, size_t);

@@ -1,7 +1,7 @@
-/* Collectives and messages on memory that lies in no heap and no segment: shared mappings of files of the program's own, or
-   private memory. Prints the algorithms that carried the collectives. */
-#include "scenarios.h"
+/* Collectives and messages on memory that lies in no heap and no segment: shared mappings of files of the program's
+   own, or private memory. Prints the algorithms that carried the collectives. */
 #include <sys/mman.h>
+#include "scenarios.h"
 
 enum { count = 100000, rounds = 30 };
 

@@ -1,6 +1,6 @@
 /* Large collectives on malloc'ed arrays, between forks and during those of a thread. */
-#include "scenarios.h"
 #include <sys/wait.h>
+#include "scenarios.h"
 
 enum { count = 40000 };
 static int threads;

@@ -1,7 +1,7 @@
 /* Many messages between malloc'ed blocks are under way when both ranks fork: what arrives later is the parent's, and
    the child keeps what it had. Empty synchronous messages come and go meanwhile. */
-#include "scenarios.h"
 #include <sys/wait.h>
+#include "scenarios.h"
 
 enum { many = 600, bytes = 96 << 10 };
 static char* block[many];

@@ -3,7 +3,7 @@
 
 static void nap(int round, int salt) { usleep((unsigned)((rank * 7919 + round * 104729 + salt * 31) % 5) * 300); }
 
-static void keep_last(void *in, void *inout, int *count, MPI_Datatype *type) {
+static void keep_last(void* in, void* inout, int* count, MPI_Datatype* type) {
   (void)in, (void)inout, (void)count, (void)type; /* the higher rank's stays */
 }
 

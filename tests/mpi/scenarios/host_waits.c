@@ -1,6 +1,7 @@
-/* Calls that block in the host while a message of this rank is under way: even ranks have a receive outstanding and enter
-   the call, odd ones send first, synchronously. Arguments: a path for a file, names of calls (none: all). Prints for each
-   whether its result was right or the library lacks it. Functions are looked up, so that every library can be linked. */
+/* Calls that block in the host while a message of this rank is under way: even ranks have a receive outstanding and
+   enter the call, odd ones send first, synchronously. Arguments: a path for a file, names of calls (none: all). Prints
+   for each whether its result was right or the library lacks it. Functions are looked up, so that every library can be
+   linked. */
 #include "scenarios.h"
 
 enum { n = 1 << 20, most = 8, lacking = -1 };

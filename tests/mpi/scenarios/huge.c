@@ -1,7 +1,7 @@
-/* Calls whose bytes, counted over all ranks, pass 2^31 and 2^32. Buffers are one small file mapped again and again, with
-   pages of their own where blocks begin and end: only those are looked at. */
-#include "scenarios.h"
+/* Calls whose bytes, counted over all ranks, pass 2^31 and 2^32. Buffers are one small file mapped again and again,
+   with pages of their own where blocks begin and end: only those are looked at. */
 #include <sys/mman.h>
+#include "scenarios.h"
 
 enum { page = 4096, tile = 16 << 20 };
 static int tiles = -1;
@@ -23,9 +23,7 @@ static char* buffer(size_t block, int blocks) {
 
 static void give_back(char* at, size_t block, int blocks) { munmap(at, (block * blocks + 2 * tile) / tile * tile); }
 
-static void mark(char* at, size_t block, int from, int to) {
-  at[0] = at[block - 1] = (char)(1 + from * 10 + to);
-}
+static void mark(char* at, size_t block, int from, int to) { at[0] = at[block - 1] = (char)(1 + from * 10 + to); }
 
 static int marked(const char* at, size_t block, int from, int to) {
   const char value = (char)(1 + from * 10 + to);

@@ -1,6 +1,6 @@
 /* What windows tell of themselves, how many there may be, and how they end. */
-#include "scenarios.h"
 #include <dirent.h>
+#include "scenarios.h"
 
 static MPI_Aint attribute(MPI_Win win, int key) {
   void* value;

@@ -1,6 +1,6 @@
 /* What limits and the system's calls about memory mean to a program. */
-#include "scenarios.h"
 #include <sys/mman.h>
+#include "scenarios.h"
 
 enum { count = 200000 };
 

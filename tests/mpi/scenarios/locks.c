@@ -131,8 +131,8 @@ static void fairness(int share) {
   if (share) REQUIRE(least >= total / size / share, "somebody had the lock %ld of %ld times", (long)least, (long)total);
 }
 
-/* Ranks 0 and 1 hold a shared lock each, of one target or of all, and ask for one of what the other one holds, while the
- * other ranks wait for exclusive locks of both, of the same window or of two. */
+/* Ranks 0 and 1 hold a shared lock each, of one target or of all, and ask for one of what the other one holds, while
+ * the other ranks wait for exclusive locks of both, of the same window or of two. */
 static void rings(void) {
   MPI_Win second;
   int64_t* memory;

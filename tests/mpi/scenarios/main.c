@@ -2,9 +2,9 @@
 
      scenarios [--threads] [NAME [ARGUMENT]... [+ NAME [ARGUMENT]...]...]
 
-   Rank 0 prints "scenario NUMBER NAME: good" or "... wrong" behind what each has printed; the exit status is 1 where one went
-   wrong. A scenario that ends the job has no such line. --threads asks for MPI_THREAD_MULTIPLE. Without a name MPI is begun
-   and ended. */
+   Rank 0 prints "scenario NUMBER NAME: good" or "... wrong" behind what each has printed; the exit status is 1 where
+   one went wrong. A scenario that ends the job has no such line. --threads asks for MPI_THREAD_MULTIPLE. Without a name
+   MPI is begun and ended. */
 #include "scenarios.h"
 
 #include <stdarg.h>

@@ -276,7 +276,8 @@ SCENARIO(messages_threads) { threads(); }
 SCENARIO(messages_unattended) { unattended(); }
 SCENARIO(messages_never_received) { never_received(); }
 
-/* A stream whose sender is ahead of its receiver: 1000 messages of 8 bytes, received one by one once all have been sent. */
+/* A stream whose sender is ahead of its receiver: 1000 messages of 8 bytes, received one by one once all have been
+ * sent. */
 SCENARIO(messages_ahead) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) usleep(500000);

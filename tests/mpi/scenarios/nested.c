@@ -1,5 +1,5 @@
-/* Random datatypes of random constructors, three deep, sent and received in messages and collectives; every byte as MPI_Pack
-   and MPI_Unpack of the host have it. Two ranks or more. */
+/* Random datatypes of random constructors, three deep, sent and received in messages and collectives; every byte as
+   MPI_Pack and MPI_Unpack of the host have it. Two ranks or more. */
 #include "scenarios.h"
 
 enum { arena = 1 << 18, middle = arena / 2, most_ints = 1 << 14 };

@@ -4,17 +4,17 @@
 #define GOOD(call, name) REQUIRE((call) == MPI_SUCCESS, name)
 
 #if MPI_VERSION >= 4 || defined(OPEN_MPI)
-#define PLANNED(name, ...)                                                              \
+#define PLANNED(name, ...)                                                            \
   GOOD(MPI_##name##_init(__VA_ARGS__, comm, MPI_INFO_NULL, &request), #name "_init"); \
-  for (int start = 0; start < 2; ++start) {                                             \
+  for (int start = 0; start < 2; ++start) {                                           \
     GOOD(MPI_Start(&request), #name);                                                 \
     GOOD(MPI_Wait(&request, MPI_STATUS_IGNORE), #name);                               \
-  }                                                                                     \
+  }                                                                                   \
   GOOD(MPI_Request_free(&request), #name)
 #else
 #define PLANNED(name, ...)
 #endif
-#define ALL(name, iname, ...)                               \
+#define ALL(name, iname, ...)                             \
   GOOD(MPI_##name(__VA_ARGS__, comm), #name);             \
   GOOD(MPI_##iname(__VA_ARGS__, comm, &request), #iname); \
   GOOD(MPI_Wait(&request, MPI_STATUS_IGNORE), #iname);    \

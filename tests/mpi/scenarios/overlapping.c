@@ -10,20 +10,20 @@ typedef struct {
   int count, number, in_place;
 } Sum;
 
-static unsigned next(unsigned *state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
+static unsigned next(unsigned* state) { return (*state = *state * 1664525u + 1013904223u) >> 8; }
 
 static int64_t value(int rank, int number, int i) { return (int64_t)(rank + 1) * (number * 31 + i); }
 
-static void fill(int64_t *data, int count, int rank, int number) {
+static void fill(int64_t* data, int count, int rank, int number) {
   for (int i = 0; i < count; ++i) data[i] = value(rank, number, i);
 }
-static int right(const int64_t *data, int count, int size, int number) {
+static int right(const int64_t* data, int count, int size, int number) {
   for (int i = 0; i < count; ++i)
     if (data[i] != (int64_t)size * (size + 1) / 2 * (number * 31 + i)) return 0;
   return 1;
 }
 
-static void issue(Sum *sum, MPI_Comm comm, int number, unsigned *both) {
+static void issue(Sum* sum, MPI_Comm comm, int number, unsigned* both) {
   static const int lengths[] = {1, 3, 64, 512, 513, 5000, 40000};
   int rank;
   MPI_Comm_rank(comm, &rank);
@@ -34,11 +34,12 @@ static void issue(Sum *sum, MPI_Comm comm, int number, unsigned *both) {
   sum->recv = malloc((size_t)sum->count * 8 + 8);
   fill(sum->in_place ? sum->recv : sum->send, sum->count, rank, number);
   if (sum->count == 0) MPI_Ibarrier(comm, &sum->request);
-  else MPI_Iallreduce(sum->in_place ? MPI_IN_PLACE : sum->send, sum->recv, sum->count, MPI_INT64_T, MPI_SUM, comm,
-                      &sum->request);
+  else
+    MPI_Iallreduce(sum->in_place ? MPI_IN_PLACE : sum->send, sum->recv, sum->count, MPI_INT64_T, MPI_SUM, comm,
+                   &sum->request);
 }
 
-static void done(Sum *sum, MPI_Comm comm) {
+static void done(Sum* sum, MPI_Comm comm) {
   int size;
   MPI_Comm_size(comm, &size);
   REQUIRE(sum->request == MPI_REQUEST_NULL);
@@ -108,7 +109,7 @@ static void mix(MPI_Comm comm, unsigned both, unsigned own, int rounds) {
 }
 
 static MPI_Comm of_thread[3];
-static void *thread(void *which) {
+static void* thread(void* which) {
   const int t = (int)(intptr_t)which;
   mix(of_thread[t], 77u + (unsigned)t, 1000u * (unsigned)rank + (unsigned)t, 60);
   return NULL;
@@ -175,7 +176,7 @@ SCENARIO(overlapping_threads) {
   if (provided < MPI_THREAD_MULTIPLE) return;
   pthread_t ids[3];
   for (int t = 0; t < 3; ++t) MPI_Comm_dup(MPI_COMM_WORLD, &of_thread[t]);
-  for (int t = 0; t < 3; ++t) pthread_create(&ids[t], NULL, thread, (void *)(intptr_t)t);
+  for (int t = 0; t < 3; ++t) pthread_create(&ids[t], NULL, thread, (void*)(intptr_t)t);
   for (int t = 0; t < 3; ++t) pthread_join(ids[t], NULL);
   for (int t = 0; t < 3; ++t) MPI_Comm_free(&of_thread[t]);
 }

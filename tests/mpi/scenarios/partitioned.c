@@ -4,9 +4,9 @@
                   ordinary messages of the same tags, in every way of marking and completing
      restarts     one message again and again, with delays on either side
      threads      threads mark partitions and ask what has arrived while the first one waits
-     order        starts in another order than inits, freed ones that were never started, a receiver that blocks elsewhere
-     undescribed  types of so many blocks that no description of them is kept
-     errors       wrong calls, a line each */
+     order        starts in another order than inits, freed ones that were never started, a receiver that blocks
+   elsewhere undescribed  types of so many blocks that no description of them is kept errors       wrong calls, a line
+   each */
 #include "scenarios.h"
 
 static unsigned private_state, shared_state; /* of random numbers: one's own, and those that all ranks draw alike */
@@ -215,14 +215,16 @@ static void one_case(void) {
       int count = 0;
       if (!of[i]) continue;
       MPI_Get_count(&statuses[i], MPI_INT, &count);
-      REQUIRE(count == of[i]->ints && statuses[i].MPI_SOURCE == of[i]->from && statuses[i].MPI_TAG == of[i]->tag, "%d ints", count);
+      REQUIRE(count == of[i]->ints && statuses[i].MPI_SOURCE == of[i]->from && statuses[i].MPI_TAG == of[i]->tag,
+              "%d ints", count);
       check_all(of[i], start);
       int flag = 0;
       MPI_Parrived(of[i]->receive, 0, &flag);
       REQUIRE(flag, "message %d is complete and has not arrived", of[i]->number);
     }
     for (int k = 0; k < n; ++k)
-      REQUIRE(all[k].to != rank || ordinary[2 * k + 1] == value(k, start, 77), "ordinary message %d of start %d", k, start);
+      REQUIRE(all[k].to != rank || ordinary[2 * k + 1] == value(k, start, 77), "ordinary message %d of start %d", k,
+              start);
   }
   for (int k = 0; k < n; ++k) end(&all[k]);
 }
@@ -345,8 +347,7 @@ static void order(void) {
   MPI_Waitall(several, sends, MPI_STATUSES_IGNORE);
   MPI_Waitall(several, receives, MPI_STATUSES_IGNORE);
   for (int k = 0; k < several; ++k)
-    for (int i = 0; i < 4; ++i)
-      REQUIRE(in[k][i] == value(k, before, i), "another message's data: %d, %d", k, i);
+    for (int i = 0; i < 4; ++i) REQUIRE(in[k][i] == value(k, before, i), "another message's data: %d, %d", k, i);
   for (int k = 0; k < several; ++k) MPI_Request_free(&sends[k]), MPI_Request_free(&receives[k]);
 
   /* The receive is there before the send is initialised, and its rank waits for something else: for a message, and in
@@ -516,14 +517,14 @@ static void errors(void) {
 }
 
 /* Arguments of all: a seed, and how many. */
-#define ON_TYPES(name, ...)                                \
-  SCENARIO(partitioned_##name) {                           \
+#define ON_TYPES(name, ...)                                                 \
+  SCENARIO(partitioned_##name) {                                            \
     const int times __attribute__((unused)) = argc > 2 ? atoi(argv[2]) : 1; \
-    shared_state = (unsigned)(argc > 1 ? atoi(argv[1]) : 1); \
-    private_state = shared_state * 31 + (unsigned)rank;    \
-    make_types();                                          \
-    __VA_ARGS__;                                           \
-    for (int k = 0; k < kinds; ++k) MPI_Type_free(&types[k]); \
+    shared_state = (unsigned)(argc > 1 ? atoi(argv[1]) : 1);                \
+    private_state = shared_state * 31 + (unsigned)rank;                     \
+    make_types();                                                           \
+    __VA_ARGS__;                                                            \
+    for (int k = 0; k < kinds; ++k) MPI_Type_free(&types[k]);               \
   }
 ON_TYPES(model, for (int i = 0; i < times; ++i) one_case())
 ON_TYPES(restarts, restarts(times))

@@ -1,5 +1,5 @@
-/* Rank 0 works on the memory of the others while they compute for a second without calling MPI. Arguments: what memory it
-   is, and "alone" where it must be done before they call again. */
+/* Rank 0 works on the memory of the others while they compute for a second without calling MPI. Arguments: what memory
+   it is, and "alone" where it must be done before they call again. */
 #include "scenarios.h"
 
 static void operate(MPI_Win win, int target, int64_t* fetched) {

@@ -46,8 +46,7 @@ SCENARIO(placement) {
     const int count = bytes / sizeof(double) / 2;
     for (int k = 0; k < count; ++k) memory[k] = rank + k;
     MPI_Allreduce(memory, memory + count, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-    for (int k = 0; k < count; ++k)
-      REQUIRE(memory[count + k] == (double)size * k + size * (size - 1) / 2);
+    for (int k = 0; k < count; ++k) REQUIRE(memory[count + k] == (double)size * k + size * (size - 1) / 2);
     MPI_Free_mem(memory);
   }
   /* Fastboxes and copy buffers. */

@@ -1,4 +1,5 @@
-/* What needs a rank that waits for something else: each runs on the plain hosts. Two ranks take part, others look on. */
+/* What needs a rank that waits for something else: each runs on the plain hosts. Two ranks take part, others look on.
+ */
 #include "scenarios.h"
 
 /* ---- sends that find no room until the receiver, which waits elsewhere, takes them in */
@@ -55,9 +56,9 @@ static void meet(const char* how) {
   }
 }
 
-static const char* const ways_to_meet[] = {"barrier",          "allreduce",     "large-allreduce", "allgatherv",
-                                           "ibarrier-wait",    "ibarrier-test", "ibarrier-waitall", "dup",
-                                           "win",              "message",       "ssend-recv",      "probe"};
+static const char* const ways_to_meet[] = {"barrier",       "allreduce",     "large-allreduce",  "allgatherv",
+                                           "ibarrier-wait", "ibarrier-test", "ibarrier-waitall", "dup",
+                                           "win",           "message",       "ssend-recv",       "probe"};
 
 static void unread(int messages, int bytes, int late) {
   char* data = malloc((size_t)bytes);
@@ -95,8 +96,7 @@ static void first_collective(int messages, int bytes) {
     MPI_Waitall(messages, requests, MPI_STATUSES_IGNORE);
   } else {
     if (rank == 1)
-      for (int i = 0; i < messages; ++i)
-        MPI_Recv(data, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      for (int i = 0; i < messages; ++i) MPI_Recv(data, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Barrier(dup);
   }
   MPI_Comm_free(&dup);

@@ -171,7 +171,7 @@ static int troubles(void) {
         good &= CHECK(class_of(code) == MPI_ERR_IN_STATUS);
         for (int i = 0; i < n; ++i)
           good &= CHECK(class_of(statuses[i].MPI_ERROR) == (i == 2 ? MPI_ERR_TRUNCATE : MPI_SUCCESS) &&
-                r[i] == MPI_REQUEST_NULL);
+                        r[i] == MPI_REQUEST_NULL);
         continue;
       }
       int failed = 0;

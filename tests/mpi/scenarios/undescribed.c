@@ -1,5 +1,5 @@
-/* Types of so many separate blocks that no description of them is kept: every kind of call, one side with such a type and
-   the other with a dense one, or both with it. Two ranks. */
+/* Types of so many separate blocks that no description of them is kept: every kind of call, one side with such a type
+   and the other with a dense one, or both with it. Two ranks. */
 #include "scenarios.h"
 
 enum { data = 6, extent = 9 }; /* ints of an element */
@@ -161,11 +161,14 @@ static void both(void) {
   for (int kind = 0; kind < 2; ++kind) {
     clear();
     fill_dense(rank);
-    if (good) MPI_Sendrecv(dense, (int)ints, MPI_INT, peer, kind, scattered, 1, sparse, peer, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (good)
+      MPI_Sendrecv(dense, (int)ints, MPI_INT, peer, kind, scattered, 1, sparse, peer, kind, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
     else {
       fill_sparse(rank);
       memset(dense, 0, ints * sizeof(int));
-      MPI_Sendrecv(scattered, 1, sparse, peer, kind, dense, (int)ints, MPI_INT, peer, kind, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      MPI_Sendrecv(scattered, 1, sparse, peer, kind, dense, (int)ints, MPI_INT, peer, kind, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
     }
     if (good) check_sparse("sendrecv", peer, ints);
     else check_dense("sendrecv", peer);
