@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -25,11 +25,12 @@ BUILD = os.environ.get("NEARFIELD_TEST_BUILD", "release")
 SANITIZED = BUILD == "asan"
 LIBRARY = ROOT / "build" / BUILD / "lib" / "libnearfield.so"
 HEAP = LIBRARY.parent / "libnearfield-heap.so"
+STANDARD = ROOT / ".venv/lib/libmpi_abi.so.1"  # MPICH by the standard ABI
 PROGRAMS = Path(__file__).parent / "programs"
 SCRATCH = Path(tempfile.gettempdir()) / f"nearfield-tests-{os.getuid()}"
 # What Open MPI's launcher says in one of some hundred jobs beside others, before it starts any rank.
 NOT_LAUNCHED = "PMIx server's listener thread failed to start"
-NEEDED_IN_CI = ("mpich", "openmpi")
+NEEDED_IN_CI = ("mpich", "openmpi", "impi")
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Completed:
     stdout: str
     stderr: str
     timed_out: bool
+    statistics: str = ""  # Nearfield's, where launch() asked for them and the test did not
 
     @property
     def text(self) -> str:
@@ -108,6 +110,69 @@ def run(arguments: list[str], env: dict[str, str], timeout: float) -> Completed:
         return Completed(process.returncode, out.read(), err.read(), timed_out)
 
 
+# One rank's statistics, as mpi/shim/stats.cpp prints them.
+TABLE = re.compile(r"^nearfield: rank \d+ of \d+\n(?:  .*\n)*", re.MULTILINE)
+OPERATION = re.compile(r"  ([a-z]\w*) +(\d+) +\d+ +[\d.]+ +(\d+)  (.*)")
+MESSAGES = re.compile(r"  messages +(\d+) sent")
+CALLS_FOR_MESSAGES = re.compile(r"  calls for messages +(\d+) to the host")
+WINDOWS = re.compile(r"  windows +(\d+) served, \d+ left to the host \((.*)\)")
+REASON = re.compile(r"([a-z][a-z -]*[a-z]) (\d+)")
+
+
+@dataclass(frozen=True)
+class Served:
+    """What Nearfield has to have served of a job, told by the statistics of the ranks that print them.
+
+    `to_the_host` names rows of which calls may have gone to the host: an operation ("bcast"), "messages" or "windows", of
+    which some have to have been carried; or all of them for one reason ("alltoallw: argument", "windows: dynamic", "messages:
+    all").
+    """
+
+    to_the_host: frozenset[str] = field(default_factory=frozenset)
+    nothing: bool = False  # the host has to have served all of it
+    looked_at: bool = True
+
+    def but(self, *rows: str) -> Served:
+        """The same, with further rows of which calls may be the host's."""
+        return replace(self, to_the_host=self.to_the_host | set(rows))
+
+    def complaints(self, statistics: str) -> list[str]:
+        """What a job's statistics say against it; that there are none is a complaint of who wants anything served."""
+        if not self.looked_at:
+            return []
+        ours: dict[str, str] = {}  # rows, by their names
+        theirs: list[tuple[str, str]] = []
+        for line in statistics.splitlines():
+            if row := OPERATION.match(line):
+                ours |= {row[1]: line} if row[2] != row[3] else {}
+                theirs += [(f"{row[1]}: {reason}", line) for reason, _ in REASON.findall(row[4])]
+            elif row := MESSAGES.match(line):
+                ours |= {"messages": line} if row[1] != "0" else {}
+            elif row := CALLS_FOR_MESSAGES.match(line):
+                theirs += [("messages: all", line)] if row[1] != "0" else []
+            elif row := WINDOWS.match(line):
+                ours |= {"windows": line} if row[1] != "0" else {}
+                theirs += [(f"windows: {why}", line) for why, calls in REASON.findall(row[2]) if calls != "0"]
+        if self.nothing:
+            return list(ours.values())
+        if not TABLE.search(statistics):
+            return ["Nearfield has printed no statistics"]
+
+        def allowed(row: str) -> bool:
+            name = row.split(":")[0]
+            return row in self.to_the_host or (name in self.to_the_host and name in ours)
+
+        return [line for row, line in theirs if not allowed(row)]
+
+
+EVERYTHING = Served()
+NOTHING = Served(nothing=True)
+# Of a job that is to fail, of which ranks run without Nearfield, or that is about what is served and looks itself.
+UNKNOWN = Served(looked_at=False)
+# What a launch has to have served that does not say so. EVERYTHING here makes all launches say what the host serves.
+SERVED_BY_DEFAULT = UNKNOWN
+
+
 def launch(
     host: str,
     ranks: int,
@@ -116,13 +181,25 @@ def launch(
     timeout: float = 60,
     nearfield: bool = True,
     options: tuple[str, ...] = (),
+    served: Served | None = None,
 ) -> Completed:
-    """Runs `program` on `ranks` ranks of `host`."""
+    """Runs `program` on `ranks` ranks of `host`; fails where a job that ends well was not served as `served` states."""
+    served = served or SERVED_BY_DEFAULT
+    env = dict(env or {})
+    asks = nearfield and served.looked_at and "NEARFIELD_STATS" not in env
+    if asks:
+        env["NEARFIELD_STATS"] = "1"
     arguments, env = command(host, ranks, program, options), environment(host, nearfield, env)
     for _ in range(3):
         job = run(arguments, env, timeout)
         if NOT_LAUNCHED not in job.stderr:
             break
+    tables = "".join(TABLE.findall(job.stderr))
+    if asks:
+        job.statistics, job.stderr = tables, TABLE.sub("", job.stderr)
+    if nearfield and job.returncode == 0:
+        complaints = served.complaints(tables)
+        assert not complaints, "\n".join(["not served as stated:", *complaints, job.text[-2000:]])
     return job
 
 
@@ -197,19 +274,75 @@ def report_after_kill(ranks: int, program: list[str]) -> str:
 
 
 @functools.cache
+def compiler_version(compiler: str) -> str:
+    """Which compiler it is."""
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+@functools.cache
+def digest(path: str) -> str:
+    """Of a file's bytes; empty where there is none."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return ""
+
+
+def dependencies(compiler: str, arguments: list[str]) -> list[str]:
+    """All files that the compiler reads: sources, headers, and libraries that are named by their paths."""
+    sources = [one for one in arguments if one.endswith(".c")]
+    options = [one for one in arguments if one.startswith(("-I", "-D", "-std", "-pthread", "-f"))]
+    rules = subprocess.run([compiler, "-M", *options, *sources], capture_output=True, text=True, check=True)
+    read = re.sub(r"(?m)^\S+:|\\\n", " ", rules.stdout).split()
+    return sorted({*read, *(one for one in arguments if one.startswith("/"))})
+
+
+@functools.cache
+def compiled(name: str, arguments: tuple[str, ...], compiler: str = "gcc") -> str:
+    """A program or a library that the compiler makes of the arguments; the path of what was made.
+
+    It is made once for all jobs, and anew where a file that the compiler has read is another, or the compiler is.
+    """
+    key = hashlib.sha256(json.dumps([compiler_version(compiler), *arguments]).encode()).hexdigest()[:12]
+    directory = SCRATCH / key
+    directory.mkdir(parents=True, exist_ok=True)
+    made, record = directory / name, directory / f"{name}.json"
+    try:
+        if (
+            all(digest(path) == known for path, known in json.loads(record.read_text()).items())
+            and made.exists()
+        ):
+            return str(made)
+    except (FileNotFoundError, ValueError):
+        pass
+    mine = directory / f"{name}.{os.getpid()}"
+    subprocess.run([compiler, *arguments, "-o", str(mine)], check=True)
+    read = {path: digest(path) for path in dependencies(compiler, list(arguments))}
+    mine.replace(made)
+    mine.write_text(json.dumps(read))
+    mine.replace(record)
+    return str(made)
+
+
 def compile_c(host: str, source: str, *options: str) -> str:
     """Compiles programs/SOURCE for the host's ABI; the path of the program."""
-    SCRATCH.mkdir(exist_ok=True)
-    text = (PROGRAMS / source).read_bytes()
-    digest = hashlib.sha256(text + " ".join(options).encode()).hexdigest()[:12]
-    program = SCRATCH / f"{Path(source).stem}-{host}-{digest}"
-    if not program.exists():
-        built = program.with_suffix(f".{os.getpid()}")
-        include, library = HOSTS[host].include, HOSTS[host].library
-        compiler = ["gcc", "-O1", "-g1", f"-I{include}", str(PROGRAMS / source), *options]
-        subprocess.run([*compiler, str(library), "-lm", "-lpthread", "-o", str(built)], check=True)
-        shutil.move(built, program)
-    return str(program)
+    compiler = ["-O1", "-g1", f"-I{HOSTS[host].include}", str(PROGRAMS / source), *options]
+    return compiled(f"{Path(source).stem}-{host}", (*compiler, str(HOSTS[host].library), "-lm", "-lpthread"))
+
+
+def compile_for_the_standard_abi(source: str) -> str:
+    """The same for MPI's standard ABI, whose header is called mpi.h for its users."""
+    include = SCRATCH / "abi-include"
+    include.mkdir(parents=True, exist_ok=True)
+    if not (include / "mpi.h").exists():
+        (include / "mpi.h").write_text("#include <mpi_abi.h>\n")
+    options = ("-O1", "-g1", f"-I{include}", f"-I{ROOT}/.venv/include", str(PROGRAMS / source))
+    return compiled(f"{Path(source).stem}-abi", (*options, str(STANDARD), "-lpthread"))
+
+
+def compile_library(source: Path, name: str, *options: str) -> str:
+    """Compiles a library that knows no MPI; its path. Each stands in a directory of its own."""
+    return compiled(name, ("-O1", "-g1", "-shared", "-fPIC", str(source), *options, "-ldl"))
 
 
 def carried(completed: Completed, operation: str) -> int:

@@ -1,43 +1,51 @@
 """Collectives of communicators of one rank (MPI_COMM_SELF and others) against the host's own results and errors."""
 
 import re
-import subprocess
 
 import pytest
 
-from tests.mpi.jobs import PROGRAMS, SCRATCH, carried, compile_c, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, PROGRAMS, UNKNOWN, carried, compile_library, hosts, launch, python_of
+from tests.mpi.scenario_jobs import good_scenarios
 
 ALL = ("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
 STATS = {"NEARFIELD_STATS": "1"}
+OPERATIONS = (
+    *(
+        "barrier",
+        "bcast",
+        "reduce",
+        "allreduce",
+        "reduce_scatter_block",
+        "scan",
+        "exscan",
+        "allgather",
+        "alltoall",
+    ),
+    *("gather", "scatter", "alltoallv", "alltoallw", "allgatherv", "gatherv", "scatterv"),
+)
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("host", hosts(*ALL))
 def test_they_equal_the_hosts(host: str, ranks: int) -> None:
-    job = launch(host, ranks, [compile_c(host, "alone.c", "-ldl"), "results"], env=STATS, timeout=120)
-    found = re.findall(r"(\d+) compared, 0 wrong", job.stdout)
-    assert len(found) == ranks and all(int(n) > 10000 for n in found), job.text[-4000:]
-    assert carried(job, "allreduce") > 500 and carried(job, "alltoallv") > 500, job.text[-4000:]
-    assert "not on one node" not in job.stderr, job.text[-4000:]  # the host was asked for by the hint alone
+    # The host is asked for by the hint alone.
+    served = EVERYTHING.but(*(f"{operation}: switched off" for operation in OPERATIONS))
+    (done,) = good_scenarios(host, ranks, "alone_results", env=STATS, served=served)
+    for operation in ("allreduce", "alltoallv"):
+        assert carried(done.job, operation) > 500, done.job.text[-4000:]
 
 
 @pytest.mark.parametrize("host", hosts(*ALL))
 def test_wrong_arguments_give_the_hosts_errors(host: str) -> None:
-    program = [compile_c(host, "alone.c", "-ldl"), "errors"]
-    plain = launch(host, 1, program, nearfield=False)
-    ours = launch(host, 1, program, timeout=20)
-    assert plain.stdout.count("works afterwards: 0") == 3, plain.text[-3000:]
-    assert ours.stdout == plain.stdout
+    (plain,) = good_scenarios(host, 1, "alone_errors", nearfield=False)
+    (ours,) = good_scenarios(host, 1, "alone_errors", timeout=20, served=UNKNOWN)
+    assert plain.lines.count("works afterwards: 0") == 3, plain.job.text[-3000:]
+    assert ours.lines == plain.lines
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_device_memory(host: str) -> None:
-    library = SCRATCH / "alone" / "libcuda.so.1"
-    library.parent.mkdir(parents=True, exist_ok=True)
-    source = PROGRAMS / "fake_cuda.c"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
-    job = launch(host, 1, [compile_c(host, "alone.c", "-ldl"), "devices", str(library)], timeout=30)
-    assert job.returncode == 0 and "0 failed" in job.stdout, job.text[-3000:]
+    good_scenarios(host, 1, f"alone_devices {compile_library(PROGRAMS / 'fake_cuda.c', 'libcuda.so.1')}")
 
 
 WINDOWS = """
@@ -66,6 +74,5 @@ for comm in (MPI.COMM_SELF, MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank)):
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_windows_are_served(host: str, ranks: int) -> None:
-    job = launch(host, ranks, [python_of(host), "-c", WINDOWS], env=STATS)
-    assert job.returncode == 0, job.text[-3000:]
-    assert re.search(r"windows +6 served, 0 left to the host", job.stderr), job.text[-3000:]
+    job = launch(host, ranks, [python_of(host), "-c", WINDOWS], env=STATS, served=EVERYTHING)
+    assert job.returncode == 0 and re.search(r"windows +6 served", job.stderr), job.text[-3000:]

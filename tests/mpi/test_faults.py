@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mpi.jobs import (
+    EVERYTHING,
     LIBRARY,
     SCRATCH,
     carried,
@@ -23,6 +24,7 @@ from tests.mpi.jobs import (
     report_after_kill,
     start_telling,
 )
+from tests.mpi.scenario_jobs import command_line, good_scenarios
 
 BOTH = hosts("mpich", "openmpi")
 
@@ -45,16 +47,16 @@ def alive(pid: int) -> bool:
 @pytest.mark.alone
 def test_survivors_report_a_killed_rank() -> None:
     before = left_behind()
-    report = report_after_kill(3, [compile_c("mpich", "loop.c"), "60"])
+    report = report_after_kill(3, [compile_c("mpich", "killed.c"), "collectives"])
     assert re.search(r"rank 1 \(process \d+\).*died", report), report
     assert left_behind() <= before | {str(SCRATCH)}
 
 
 @pytest.mark.alone
 def test_killing_everything_leaves_nothing() -> None:
-    compile_c("mpich", "loop.c")
+    compile_c("mpich", "killed.c")
     before = left_behind()
-    job, processes = start_telling("mpich", 4, [compile_c("mpich", "loop.c"), "60"])
+    job, processes = start_telling("mpich", 4, [compile_c("mpich", "killed.c"), "collectives"])
     kill_tree(job.pid)
     job.communicate(timeout=20)
     time.sleep(0.5)
@@ -137,12 +139,16 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
 
 
 @pytest.mark.parametrize("host", BOTH)
-@pytest.mark.parametrize("scenario", ["plain", "nothing", "many", "threads", "progress", "inter"])
-def test_scenarios(host: str, scenario: str) -> None:
-    job = launch(
-        host, 2, [compile_c(host, "several.c"), scenario], env={"NEARFIELD_STALL_SECONDS": "10"}, timeout=90
-    )
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text
+def test_communicators(host: str) -> None:
+    names = (f"communicators_{what}" for what in ("many", "progress", "inter"))
+    good_scenarios(host, 2, *names, timeout=300)
+    good_scenarios(host, 2, "communicators_threads", threads=True)
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_a_program_that_calls_nothing_ends(host: str) -> None:
+    job = launch(host, 2, command_line(host), served=EVERYTHING)
+    assert not job.timed_out and job.returncode == 0, job.text
 
 
 def test_a_stall_is_reported_once() -> None:

@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.mpi.jobs import Completed, compile_c, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, Completed, hosts, launch, python_of
 from tests.mpi.operations import DIRECT
+from tests.mpi.scenario_jobs import command_line, good_scenarios
 
 BOTH = hosts("mpich", "openmpi")
 ALL = hosts()
@@ -13,25 +14,21 @@ ALL = hosts()
 @pytest.mark.parametrize("host", ALL)
 def test_forks_between_collectives(host: str, ranks: int) -> None:
     env = {"NEARFIELD_ALGORITHM": "allreduce:direct;bcast:direct"}
-    job = launch(host, ranks, [compile_c(host, "forks.c")], env=env, timeout=100)
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
-    used = set(job.stdout.split("algorithms", 1)[1].splitlines()[0].split())
+    (done,) = good_scenarios(host, ranks, "forks", env=env)
+    used = set(done.lines[0].split()[1:])
     assert used & DIRECT, "no buffer was ever reached"
     assert used - DIRECT, "a fork takes buffers out of reach"
 
 
 @pytest.mark.parametrize("host", BOTH)
 def test_forks_during_collectives(host: str) -> None:
-    job = launch(host, 2, [compile_c(host, "forks.c", "-pthread"), "threads"], timeout=100)
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    good_scenarios(host, 2, "forks_threads", threads=True)
 
 
 @pytest.mark.parametrize("protocol", ["auto", "mapped"])
 @pytest.mark.parametrize("host", BOTH)
 def test_forks_during_many_messages(host: str, protocol: str) -> None:
-    env = {"NEARFIELD_PROTOCOL": protocol}
-    job = launch(host, 2, [compile_c(host, "forks_in_flight.c")], env=env, timeout=100)
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    good_scenarios(host, 2, "forks_in_flight", env={"NEARFIELD_PROTOCOL": protocol})
 
 
 @pytest.mark.parametrize("heap", ["shared", "off"])
@@ -48,6 +45,7 @@ def test_it_decides_whether_ordinary_arrays_are_reached(heap: str) -> None:
         2,
         [python_of("mpich"), "-c", program],
         env={"NEARFIELD_HEAP": heap, "NEARFIELD_ALGORITHM": "allreduce:direct"},
+        served=EVERYTHING,
     )
     assert job.returncode == 0, job.text[-3000:]
     assert job.stdout.count("200000.0") == 2
@@ -69,20 +67,19 @@ def test_multiprocessing_in_ranks() -> None:
         "    assert (b == 2 * np.arange(300000.0)).all() and a[1] == 1\n"
         "print('good', flush=True)"
     )
-    job = launch("mpich", 2, [python_of("mpich"), "-c", program], timeout=100)
+    job = launch("mpich", 2, [python_of("mpich"), "-c", program], timeout=100, served=EVERYTHING)
     assert job.stdout.count("good") == 2, job.text[-3000:]
 
 
 def limited(host: str, limits: str, what: str) -> Completed:
-    """The program under limits of the shell, such as -v 8388608."""
-    program = ["/bin/bash", "-c", f'ulimit {limits}; exec "$0" "$@"', compile_c(host, "limits.c"), what]
-    return launch(host, 2, program, env={"NEARFIELD_LOG": "info"}, timeout=100)
+    """A scenario under limits of the shell, such as -v 8388608."""
+    limit = ("/bin/bash", "-c", f'ulimit {limits}; exec "$0" "$@"')
+    return good_scenarios(host, 2, f"limits_{what}", env={"NEARFIELD_LOG": "info"}, before=limit)[0].job
 
 
 @pytest.mark.parametrize("host", BOTH)
 def test_limited_address_space_is_the_programs(host: str) -> None:
     job = limited(host, f"-v {8 << 20}", "malloc")
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     assert "address space is limited" in job.text, job.text[-3000:]
 
 
@@ -90,15 +87,13 @@ def test_limited_address_space_is_the_programs(host: str) -> None:
 @pytest.mark.parametrize("host", BOTH)
 def test_limited_file_sizes(host: str, kib: int) -> None:
     job = limited(host, f"-f {kib}", "communicate")
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     assert "stays out" not in job.text, job.text[-3000:]
 
 
 @pytest.mark.parametrize("host", BOTH)
 def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
     # The limit keeps the machine alive where it does not: each sparse mapping is as long as that.
-    job = limited(host, f"-f {3 << 19}", "mlockall")
-    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    limited(host, f"-f {3 << 19}", "mlockall")
 
 
 @pytest.mark.parametrize(
@@ -107,5 +102,5 @@ def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
 )
 def test_settings_that_cannot_be_understood_end_the_job(setting: str) -> None:
     name, value = setting.split("=")
-    job = launch("mpich", 2, [compile_c("mpich", "limits.c")], env={name: value}, timeout=60)
+    job = launch("mpich", 2, command_line("mpich", "limits_communicate"), env={name: value})
     assert job.returncode != 0 and setting in job.text and "cannot be honoured" in job.text, job.text[-3000:]

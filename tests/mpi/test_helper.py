@@ -1,13 +1,23 @@
 """NEARFIELD_PROGRESS=thread: what has begun goes on while the program does not call."""
 
-import os
 import re
-import subprocess
 
 import pytest
 
-from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.mpi.jobs import (
+    EVERYTHING,
+    HEAP,
+    LIBRARY,
+    PROGRAMS,
+    Completed,
+    compile_c,
+    compile_library,
+    hosts,
+    launch,
+)
 from tests.mpi.resident import Jobs
+from tests.mpi.scenario_jobs import good_scenarios
+from tests.mpi.test_progress import goes_on
 
 THREAD = {"NEARFIELD_PROGRESS": "thread"}
 THREE = hosts("mpich", "openmpi", "impi")
@@ -19,7 +29,8 @@ def helped(
 ) -> Completed:
     """Runs a scenario of helped.c."""
     env = {"NEARFIELD_STALL_SECONDS": "20"} | env
-    job = launch(host, ranks, [compile_c(host, "helped.c"), what, milliseconds], env=env, timeout=60)
+    program = [compile_c(host, "helped.c"), what, milliseconds]
+    job = launch(host, ranks, program, env=env, timeout=60, served=EVERYTHING)
     assert not job.timed_out, job.text[-3000:]
     return job
 
@@ -76,17 +87,13 @@ def test_an_abort_ends_it(host: str) -> None:
 
 
 def test_without_a_thread_all_goes_on_by_calls() -> None:
-    SCRATCH.mkdir(exist_ok=True)
-    library = SCRATCH / f"no_threads-{os.getpid()}.so"
-    source = str(PROGRAMS / "no_threads.c")
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", source, "-o", str(library), "-ldl"], check=True)
+    library = compile_library(PROGRAMS / "no_threads.c", "no_threads.so")
     env = THREAD | {
         "LD_PRELOAD": f"{library}:{LIBRARY}:{HEAP}",
         "NEARFIELD_LOG": "info",
         "NEARFIELD_HEAP": "off",
     }
     job = helped("mpich", 2, "allreduce", env)
-    library.unlink()
     assert "early" not in times(job), job.text[-3000:]
     assert job.stderr.count("no thread can be had") == 2, job.text
 
@@ -100,26 +107,15 @@ def test_random_programs(jobs: Jobs, host: str, ranks: int) -> None:
         assert answers[0]["result"] > 0
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments"),
-    [
-        ("overlapping.c", []),
-        ("overlapping.c", ["threads"]),
-        ("forks.c", []),
-        ("freed.c", ["planned"]),
-        ("partitioned.c", ["model", "5", "60"]),
-        ("partitioned.c", ["threads", "5", "60"]),
-    ],
-)
-def test_programs_beside_it(program: str, arguments: list[str]) -> None:
-    for ranks in (2, 4):
-        command = [compile_c("mpich", program, "-pthread"), *arguments]
-        job = launch("mpich", ranks, command, env=THREAD, timeout=100)
-        assert not job.timed_out and job.returncode == 0, job.text[-3000:]
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_scenarios_beside_it(ranks: int) -> None:
+    single = ["overlapping", "forks", "freed_planned", "partitioned_model 5 60"]
+    good_scenarios("mpich", ranks, *single, env=THREAD)
+    good_scenarios(
+        "mpich", ranks, "overlapping_threads", "partitioned_threads 5 60", env=THREAD, threads=True
+    )
 
 
-@pytest.mark.parametrize("scenario", ["unread", "first-collective", "callbacks", "windows", "at-end"])
 @pytest.mark.parametrize("host", THREE)
-def test_it_stands_in_for_ranks_that_block_in_the_host(host: str, scenario: str) -> None:
-    job = launch(host, 3, [compile_c(host, "progress.c"), scenario], env=THREAD, timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+def test_it_stands_in_for_ranks_that_block_in_the_host(host: str) -> None:
+    goes_on(host, 3, THREAD)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import ROOT, carried, compile_c, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, ROOT, carried, hosts, launch, python_of
+from tests.mpi.scenario_jobs import good_scenarios
 
-WAITS = {"NEARFIELD_STALL_SECONDS": "10"}
 # What the hosts' own library cannot do here: MPICH aborts without fault tolerance, and Open MPI does not progress messages
 # while it makes a communicator from a group.
 NOT_TRIED = {"mpich": {"shrink", "agree"}, "debian-mpich": {"shrink", "agree"}}
@@ -20,25 +20,21 @@ CALLS = [
 ]
 
 
-def outcomes(text: str) -> dict[str, str]:
-    """What the program found for each call."""
-    return dict(re.findall(r"^(\w+): (good|wrong|lacking)", text, re.MULTILINE))
-
-
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
 def test_messages_go_on_while_the_host_blocks(host: str, ranks: int, tmp_path: Path) -> None:
     calls = [call for call in CALLS if call not in NOT_TRIED.get(host, set())]
     calls += ["comm_create_from_group"] if host == "mpich" else []
-    program = [compile_c(host, "host_waits.c", "-ldl"), str(tmp_path / "file"), *calls]
-    plain = launch(host, ranks, program, nearfield=False)
-    ours = launch(host, ranks, program, env=WAITS, timeout=60)
-    assert not ours.timed_out and "done" in ours.stdout, ours.text[-3000:]
-    expected, found = outcomes(plain.stdout), outcomes(ours.stdout)
+    scenario = f"host_waits {tmp_path}/file {' '.join(calls)}"
+    # What each call has come to, "good", "wrong" or "lacking".
+    expected, found = (
+        dict(line.split(": ") for line in good_scenarios(host, ranks, scenario, nearfield=nearfield)[0].lines)
+        for nearfield in (False, True)
+    )
     assert set(found) == set(calls)
     for call, outcome in found.items():
         # Large-count forms work on every host; what else a host cannot do it still cannot.
-        assert outcome == "good" or (outcome == expected[call] and not call.endswith("_c")), ours.text[-3000:]
+        assert outcome == "good" or (outcome == expected[call] and not call.endswith("_c")), (call, found)
 
 
 def test_every_function_of_the_hosts_is_classified() -> None:
@@ -51,35 +47,24 @@ def test_every_function_of_the_hosts_is_classified() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("host", "scenario"),
-    [
-        pytest.param(host.values[0], scenario, marks=host.marks)
-        for host in hosts("mpich", "openmpi")
-        for scenario in ("births", "complete", "inactive", "buffers")
-        if (host.values[0], scenario) != ("mpich", "births")  # MPICH of PyPI checks few arguments
-    ],
-)
-def test_handles_of_both_kinds(host: str, scenario: str) -> None:
-    program = [compile_c(host, "handles.c", "-ldl"), scenario]
-    for ranks in (1, 2, 4):
-        job = launch(host, ranks, program, env=WAITS, timeout=30)
-        assert not job.timed_out and "good" in job.stdout, job.text[-3000:]
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_handles_of_both_kinds(host: str, ranks: int) -> None:
+    scenarios = ["handles_complete", "handles_inactive", "handles_buffers"]
+    scenarios += ["handles_births"] if host != "mpich" else []  # MPICH of PyPI checks few arguments
+    # One communicator is the host's.
+    good_scenarios(host, ranks, *scenarios, served=EVERYTHING.but("messages"))
 
 
-@pytest.mark.parametrize(
-    ("host", "arguments"),
-    [
-        pytest.param(host.values[0], arguments, marks=host.marks)
-        for host in hosts("mpich", "openmpi")
-        for arguments in (["300"], ["5000", "session"])
-        # MPICH crashes and hangs by itself when threads use a session beside a world of one thread.
-        if (host.values[0], len(arguments)) != ("mpich", 2)
-    ],
-)
-def test_first_use_by_several_threads(host: str, arguments: list[str]) -> None:
-    job = launch(host, 2, [compile_c(host, "first_use.c"), *arguments], env=WAITS, timeout=60)
-    assert not job.timed_out and "0 wrong" in job.stdout, job.text[-3000:]
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_first_use_by_several_threads(host: str) -> None:
+    good_scenarios(host, 2, "first_use 300", threads=True)
+
+
+# MPICH crashes and hangs by itself when threads use a session beside a world of one thread.
+@pytest.mark.parametrize("host", hosts("openmpi"))
+def test_first_use_by_a_thread_of_a_session(host: str) -> None:
+    good_scenarios(host, 2, "first_use_session 5000")
 
 
 SERVED = """

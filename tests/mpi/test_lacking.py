@@ -12,7 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.mpi.jobs import (
+    HEAP,
+    LIBRARY,
+    PROGRAMS,
+    Completed,
+    compile_c,
+    compile_library,
+    hosts,
+    launch,
+)
 from tests.selection import per_change
 
 RANKS = 3
@@ -23,14 +32,7 @@ SECONDS = 20  # far more than a run takes
 
 def injector() -> str:
     """The library that lets calls fail."""
-    SCRATCH.mkdir(exist_ok=True)
-    source, library = PROGRAMS / "inject.c", SCRATCH / "inject.so"
-    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
-        built = library.with_suffix(f".{os.getpid()}")
-        options = ["-O1", "-g1", "-shared", "-fPIC", "-fno-builtin"]
-        subprocess.run(["gcc", *options, str(source), "-o", str(built), "-ldl"], check=True)
-        built.rename(library)
-    return str(library)
+    return compile_library(PROGRAMS / "inject.c", "inject.so", "-fno-builtin")
 
 
 def run_lacking(host: str, rank: int, at: str, mode: str) -> Completed:

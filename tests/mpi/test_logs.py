@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearfield import __version__
-from tests.mpi.jobs import HOSTS, SANITIZED, compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, HOSTS, NOTHING, SANITIZED, compile_c, hosts, launch
 from tests.selection import per_change
 
 HOST = re.escape(socket.gethostname()[:64])
@@ -25,7 +25,9 @@ def of_log(text: str) -> list[str]:
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_the_first_rank_says_once_what_it_runs_on(host: str) -> None:
-    job = launch(host, 3, [compile_c(host, "several.c"), "plain"], env={"NEARFIELD_LOG": "info"})
+    job = launch(
+        host, 3, [compile_c(host, "several.c"), "plain"], {"NEARFIELD_LOG": "info"}, served=EVERYTHING
+    )
     lines = [found for line in of_log(job.stderr) if (found := LINE.fullmatch(line))]
     assert "good" in job.stdout and len(lines) == 1, job.text
     said = lines[0]
@@ -61,7 +63,7 @@ def test_the_line_counts_the_ranks_of_the_node(host: str) -> None:
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_switched_off_the_line_says_so(host: str) -> None:
     env = {"NEARFIELD_LOG": "info", "NEARFIELD": "off"}
-    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=env)
+    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=env, served=NOTHING)
     assert re.search(r"rank 0: Nearfield .*; the host serves every call: NEARFIELD=off\n", job.stderr), (
         job.stderr
     )
@@ -93,7 +95,7 @@ def test_logs_go_to_files_by_host_process_and_rank(host: str, tmp_path: Path) ->
 @pytest.mark.parametrize("pattern", ["%x", "/nonexistent/%r", "/"])
 def test_where_no_file_can_be_had_the_log_stays_and_says_why(pattern: str) -> None:
     env = {"NEARFIELD_LOG": "info", "NEARFIELD_LOG_FILE": pattern}
-    job = launch("mpich", 2, [compile_c("mpich", "several.c"), "plain"], env=env)
+    job = launch("mpich", 2, [compile_c("mpich", "several.c"), "plain"], env=env, served=EVERYTHING)
     assert job.returncode == 0 and "good" in job.stdout, job.text
     complaints = [line for line in of_log(job.stderr) if f"NEARFIELD_LOG_FILE={pattern}: " in line]
     by_rank = [line.split(": ")[1] for line in complaints]

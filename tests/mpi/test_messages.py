@@ -6,8 +6,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.mpi.jobs import compile_c, hosts, launch, report_after_kill
+from tests.mpi.jobs import EVERYTHING, compile_c, hosts, report_after_kill
 from tests.mpi.resident import Jobs
+from tests.mpi.scenario_jobs import good_scenarios
 
 PROTOCOLS = ["auto", "queue", "fastbox", "copy-buffers", "cma", "mapped"]
 ALL = hosts()
@@ -69,39 +70,50 @@ def test_random_programs_on_every_host(jobs: Jobs, host: str, ranks: int) -> Non
     assert answers[0]["result"] > 0
 
 
-@pytest.mark.parametrize("scenario", ["errors", "host-blocks", "mixed", "contexts", "threads", "unattended"])
+SCENARIOS = ["host_blocks", "mixed", "contexts", "unattended"]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", ALL)
-def test_scenarios(host: str, scenario: str) -> None:
-    program = [compile_c(host, "messages.c"), scenario]
-    for ranks in (2, 4):
-        job = launch(host, ranks, program, env={"NEARFIELD_STALL_SECONDS": "20"}, timeout=60)
-        assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+def test_scenarios(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, *(f"messages_{name}" for name in SCENARIOS))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", ALL)
+def test_errors(host: str, ranks: int) -> None:
+    # What is wrong the host says.
+    good_scenarios(host, ranks, "messages_errors", served=EVERYTHING.but("messages"))
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", ALL)
+def test_threads(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "messages_threads", threads=True)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_a_program_that_receives_nothing_ends(host: str) -> None:
-    job = launch(host, 3, [compile_c(host, "messages.c"), "never-received"], timeout=30)
-    assert not job.timed_out and "good" in job.stdout, job.text[-3000:]
+    good_scenarios(host, 3, "messages_never_received")
 
 
 @pytest.mark.parametrize("reach", ["^cma", "^mapped,^cma"])
 def test_scenarios_without_reach(reach: str) -> None:
-    program = compile_c("mpich", "messages.c")
-    for scenario in ("host-blocks", "threads", "unattended"):
-        env = {"NEARFIELD_REACH": reach, "NEARFIELD_HEAP": "off"}
-        job = launch("mpich", 4, [program, scenario], env=env, timeout=60)
-        assert not job.timed_out and "good" in job.stdout, job.text[-3000:]
+    env = {"NEARFIELD_REACH": reach, "NEARFIELD_HEAP": "off"}
+    good_scenarios("mpich", 4, "messages_host_blocks", "messages_unattended", env=env)
+    good_scenarios("mpich", 4, "messages_threads", env=env, threads=True)
 
 
 def test_a_rank_killed_in_a_transfer_is_reported() -> None:
-    report = report_after_kill(4, [compile_c("mpich", "messages.c"), "forever"])
+    report = report_after_kill(4, [compile_c("mpich", "killed.c"), "messages"])
     assert re.search(r"MPI_\w+: process \d+ \(rank 1 .*has died; rank 0 was", report), report
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_a_receive_leaves_what_is_behind_its_message(host: str) -> None:
-    job = launch(host, 2, [compile_c(host, "ahead.c")], env={"NEARFIELD_STATS": "all"}, timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
-    kept = [int(number) for number in re.findall(r"(\d+) received before their receive was posted", job.text)]
+    (done,) = good_scenarios(host, 2, "messages_ahead", env={"NEARFIELD_STATS": "all"})
+    kept = [
+        int(number) for number in re.findall(r"(\d+) received before their receive was posted", done.job.text)
+    ]
     # Before there is a fastbox messages come by the queue, which is emptied.
-    assert len(kept) == 2 and max(kept) < 50, job.text[-3000:]
+    assert len(kept) == 2 and max(kept) < 50, done.job.text[-3000:]

@@ -2,41 +2,48 @@
 
 import pytest
 
-from tests.mpi.jobs import compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, hosts
+from tests.mpi.scenario_jobs import good_scenarios
 
-LOOKS = ["iprobe", "improbe", "hidden-iprobe", "window-test"]
-LIVES = ["buffered", "collective", "first", "error"]
-ERRORS = ["in-place", "first-error"]
+LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error"]
+# One looks by a communicator whose messages are the host's, one by a dynamic window.
+LOOKS = EVERYTHING.but("messages", "windows: dynamic")
+ERRORS = EVERYTHING.but(
+    *(
+        f"{name}: argument"
+        for name in ("allreduce", "reduce_scatter", "scan", "exscan", "reduce_scatter_block")
+    ),
+    *(f"{name}: argument" for name in ("allgather", "allgatherv", "alltoall", "alltoallv", "gather")),
+    "allreduce: datatype",
+)
 
 
-@pytest.mark.parametrize("scenario", LOOKS + LIVES + ERRORS)
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
-def test_as_under_the_plain_host(host: str, scenario: str) -> None:
-    job = launch(host, 2, [compile_c(host, "outlives.c"), scenario], timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+def test_looks_keep_what_is_under_way_going(host: str) -> None:
+    good_scenarios(host, 2, "looks", env={"NEARFIELD_STATS": "all"}, served=LOOKS)
 
 
-@pytest.mark.parametrize("scenario", ["iprobe", "collective", "first"])
-def test_so_they_do_with_a_helper_thread(scenario: str) -> None:
-    job = launch(
-        "mpich",
-        2,
-        [compile_c("mpich", "outlives.c"), scenario],
-        env={"NEARFIELD_PROGRESS": "thread"},
-        timeout=60,
-    )
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_what_is_under_way_outlives_its_communicator(host: str) -> None:
+    good_scenarios(host, 2, *LIVES)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_what_is_wrong_for_the_plain_host_is_an_error(host: str) -> None:
+    good_scenarios(host, 2, "in_place_where_it_may_not_be", "first_error", served=ERRORS)
+
+
+def test_so_they_do_with_a_helper_thread() -> None:
+    env = {"NEARFIELD_PROGRESS": "thread"}
+    good_scenarios("mpich", 2, "looks iprobe", "outlives_collective", "outlives_first", env=env)
 
 
 # Open MPI takes equal addresses for in place.
 @pytest.mark.parametrize("host", hosts("mpich", "impi"))
 def test_ranks_that_get_nothing_judge_aliases_as_the_others(host: str) -> None:
-    job = launch(host, 3, [compile_c(host, "wrong.c"), "aliased"], timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    good_scenarios(host, 3, "wrong_aliased", served=ERRORS)
 
 
-@pytest.mark.parametrize("scenario", ["unequal", "early", "statuses"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str, scenario: str) -> None:
-    job = launch(host, 3, [compile_c(host, "wrong.c"), scenario], timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str) -> None:
+    good_scenarios(host, 3, "wrong_unequal", "wrong_early", "wrong_statuses", served=ERRORS)

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.mpi.jobs import Completed, compile_c, hosts, launch, python_of, report_after_kill
+from tests.mpi.jobs import compile_c, hosts, launch, python_of, report_after_kill
+from tests.mpi.scenario_jobs import good_scenarios
 
 ALL = hosts("mpich", "openmpi", "impi")
 # What wrong calls give, whatever the host says of them.
@@ -42,30 +43,11 @@ nothing: success
 """
 
 
-def partitioned(
-    host: str, ranks: int, what: str, seed: int = 1, times: int = 1, env: dict[str, str] | None = None
-) -> Completed:
-    """Runs one part of the program, which must end well, and by Nearfield."""
-    settings = {"NEARFIELD_STALL_SECONDS": "20", "NEARFIELD_STATS": "1"} | (env or {})
-    program = [compile_c(host, "partitioned.c"), what, str(seed), str(times)]
-    job = launch(host, ranks, program, env=settings, timeout=120)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
-    return job
-
-
-def to_the_host(job: Completed) -> int:
-    """Calls for messages that the host served."""
-    found = re.search(r"calls for messages +(\d+) to the host", job.stderr)
-    assert found, job.text[-3000:]
-    return int(found[1])
-
-
 @pytest.mark.parametrize("heap", ["shared", "off"])
-@pytest.mark.parametrize(("ranks", "times"), [(2, 300), (3, 150), (4, 100)])
+@pytest.mark.parametrize(("ranks", "times"), [(2, 300), (3, 150), (4, 100), (5, 60)])
 @pytest.mark.parametrize("host", ALL)
 def test_random_ones_equal_the_model(host: str, ranks: int, times: int, heap: str) -> None:
-    job = partitioned(host, ranks, "model", ranks * 100, times, {"NEARFIELD_HEAP": heap})
-    assert to_the_host(job) == 0
+    good_scenarios(host, ranks, f"partitioned_model {ranks * 100} {times}", env={"NEARFIELD_HEAP": heap})
 
 
 # The sender goes on when the receiver has looked at all of its own partitions.
@@ -108,34 +90,31 @@ def test_a_partition_arrives_when_all_is_there_that_lies_in_it(host: str) -> Non
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("host", ALL)
 def test_they_restart(host: str, ranks: int) -> None:
-    if ranks == 1:
-        partitioned(host, 1, "model", 7, 100)
-    else:
-        partitioned(host, ranks, "restarts", 3, 1000)
+    good_scenarios(host, ranks, "partitioned_model 7 100" if ranks == 1 else "partitioned_restarts 3 1000")
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_threads_mark_and_watch_partitions(host: str) -> None:
-    partitioned(host, 2, "threads", 5, 30)
+    good_scenarios(host, 2, "partitioned_threads 5 30", threads=True)
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", ALL)
 def test_they_pair_in_order_of_initialisation(host: str, ranks: int) -> None:
-    partitioned(host, ranks, "order")
+    good_scenarios(host, ranks, "partitioned_order")
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_types_of_many_blocks_are_packed(host: str) -> None:
-    partitioned(host, 2, "undescribed")
+    good_scenarios(host, 2, "partitioned_undescribed")
 
 
 @pytest.mark.parametrize("host", ALL)
 def test_wrong_calls_give_errors(host: str) -> None:
-    job = partitioned(host, 2, "errors")
-    assert "".join(line + "\n" for line in job.stdout.splitlines() if line != "good") == ERRORS, job.text
+    (done,) = good_scenarios(host, 2, "partitioned_errors")
+    assert done.lines == ERRORS.splitlines(), done.job.text
 
 
 def test_survivors_report_a_killed_partner() -> None:
-    report = report_after_kill(3, [compile_c("mpich", "partitioned.c"), "dies"])
+    report = report_after_kill(3, [compile_c("mpich", "killed.c"), "partitioned"])
     assert re.search(r"MPI_Wait: process \d+ \(rank 1 of those on this node\) has died", report), report

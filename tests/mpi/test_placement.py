@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import Completed, compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, Completed, hosts, launch
+from tests.mpi.scenario_jobs import command_line
 from tests.selection import per_change
 
 BOTH = hosts("mpich", "openmpi")
@@ -25,7 +26,7 @@ def counted(job: Completed) -> dict[str, tuple[int, ...]]:
 
 def run(host: str, hints: list[str], **env: str) -> Completed:
     settings = {"NEARFIELD_STATS": "1", "NEARFIELD_LOG": "info"} | env
-    return launch(host, 2, [compile_c(host, "placement.c"), *hints], env=settings)
+    return launch(host, 2, command_line(host, ["placement", *hints]), env=settings, served=EVERYTHING)
 
 
 @pytest.mark.parametrize("host", BOTH)
@@ -69,10 +70,10 @@ def test_every_component_is_placed_and_counted(host: str) -> None:
 
 def test_nothing_is_placed_or_loaded_without_a_wish() -> None:
     job = run("mpich", ["something_else=1"])
-    assert job.returncode == 0 and "good, without hwloc" in job.stdout, job.text[-3000:]
+    assert job.returncode == 0 and "without hwloc\n" in job.stdout, job.text[-3000:]
     assert not counted(job)
     placed = run("mpich", ["nearfield_memory=local"])
-    assert placed.returncode == 0 and "good, with hwloc" in placed.stdout, placed.text[-3000:]
+    assert placed.returncode == 0 and "with hwloc\n" in placed.stdout, placed.text[-3000:]
 
 
 @pytest.mark.parametrize(

@@ -2,33 +2,27 @@
 
 import pytest
 
-from tests.mpi.jobs import SANITIZED, compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, SANITIZED, compile_c, hosts, launch
+from tests.mpi.scenario_jobs import good_scenarios
 
-ALL = hosts()
-
-
-def good(host: str, ranks: int, scenario: str, nearfield: bool = True) -> None:
-    """Runs a scenario; fails when it hangs, or when a rank found something wrong."""
-    env = {"NEARFIELD_STALL_SECONDS": "20"}
-    program = [compile_c(host, "requests.c"), scenario]
-    job = launch(host, ranks, program, env=env, timeout=60, nearfield=nearfield)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+# Of one communicator the messages are the host's.
+SERVED = EVERYTHING.but("messages")
 
 
-@pytest.mark.parametrize("scenario", ["arrays", "troubles"])
-@pytest.mark.parametrize("host", ALL)
-def test_arrays_of_every_kind_complete_in_every_way(host: str, scenario: str) -> None:
-    for ranks in (1, 2, 3):
-        good(host, ranks, scenario)
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("host", hosts())
+def test_arrays_of_every_kind_complete_in_every_way(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "requests_arrays", "requests_troubles", served=SERVED)
 
 
-@pytest.mark.parametrize("host", ALL)
-def test_looks_at_ours_keep_the_host_going(host: str) -> None:
-    for ranks in (2, 4):
-        good(host, ranks, "looks")
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", hosts())
+def test_looks_at_ours_keep_the_host_going(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "requests_looks", env={"NEARFIELD_STATS": "all"}, served=SERVED)
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer counts on its own malloc")
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_small_arrays_and_looks_that_find_nothing_allocate_nothing(host: str) -> None:
-    good(host, 2, "memory")
+    job = launch(host, 2, [compile_c(host, "allocations.c")], served=SERVED)
+    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]

@@ -2,13 +2,11 @@
 
 import functools
 import re
-import subprocess
 
 import pytest
 
-from tests.mpi.jobs import PROGRAMS, ROOT, SCRATCH, Completed, compile_c, hosts, launch
+from tests.mpi.jobs import ROOT, STANDARD, Completed, compile_c, compile_for_the_standard_abi, hosts, launch
 
-STANDARD = ROOT / ".venv/lib/libmpi_abi.so.1"
 # All hosts, and MPICH by the standard ABI.
 ALL = [*hosts(), pytest.param("abi", marks=pytest.mark.skipif(not STANDARD.exists(), reason="not installed"))]
 # Where the plain host crashes.
@@ -17,32 +15,14 @@ PHASES = ("before", "between", "after")
 KINDS = ("cvar", "pvar", "category")
 
 
-@functools.cache
-def compiled(host: str) -> str:
-    """The program."""
-    if host != "abi":
-        return compile_c(host, "tools.c")
-    include, program = SCRATCH / "abi-include", SCRATCH / "tools-abi"
-    include.mkdir(parents=True, exist_ok=True)
-    (include / "mpi.h").write_text("#include <mpi_abi.h>\n")
-    source = [
-        f"-I{include}",
-        f"-I{ROOT}/.venv/include",
-        str(PROGRAMS / "tools.c"),
-        str(STANDARD),
-        "-lpthread",
-    ]
-    subprocess.run(["gcc", "-O1", *source, "-o", str(program)], check=True)
-    return str(program)
-
-
 def tools(
     host: str, ranks: int, *what: str, env: dict[str, str] | None = None, nearfield: bool = True
 ) -> Completed:
     """Runs one part of the program, which must end well."""
     launcher = "mpich" if host == "abi" else host
     env = (env or {}) | CANNOT.get(host, {})
-    job = launch(launcher, ranks, [compiled(host), *what], env=env, nearfield=nearfield)
+    program = compile_for_the_standard_abi("tools.c") if host == "abi" else compile_c(host, "tools.c")
+    job = launch(launcher, ranks, [program, *what], env=env, nearfield=nearfield)
     assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     return job
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, compile_c, hosts, launch
 
 # What a rank may use of a CPU; measured are 0.01 to 0.04, and 1 while it spins.
 AT_REST = 0.3
@@ -13,7 +13,7 @@ LATE = 0.4  # seconds
 
 def shares(host: str, ranks: int, env: dict[str, str] | None = None) -> dict[str, float]:
     """What rank 0 uses of a CPU in those of the program's calls to which the last rank came late."""
-    job = launch(host, ranks, [compile_c(host, "late.c"), str(int(LATE * 1000))], env=env)
+    job = launch(host, ranks, [compile_c(host, "late.c"), str(int(LATE * 1000))], env=env, served=EVERYTHING)
     assert not job.timed_out and job.returncode == 0, job.text[-3000:]
     calls = [line.split() for line in job.stdout.splitlines()]
     assert len(calls) == 14 and calls[-1][0] == "Finalize", job.text[-3000:]

@@ -1,11 +1,12 @@
 """Memory that lies in no heap, reached by XPMEM; another library stands in for it, which maps what is a file's."""
 
 import re
-import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.mpi.jobs import HOSTS, PROGRAMS, SCRATCH, Completed, compile_c, hosts, launch
+from tests.mpi.jobs import HOSTS, PROGRAMS, Completed, compile_library, hosts
+from tests.mpi.scenario_jobs import good_scenarios
 from tests.selection import per_change
 
 BOTH = hosts("mpich", "openmpi")
@@ -18,19 +19,14 @@ DIRECT = {
 
 @pytest.fixture(scope="module")
 def stand_in() -> str:
-    """The library, in a directory of its own."""
-    library = SCRATCH / "xpmem" / "libxpmem.so.0"
-    library.parent.mkdir(parents=True, exist_ok=True)
+    """The directory of the library."""
     source = PROGRAMS.parents[1] / "xpmem" / "stand_in.c"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", str(source), "-o", str(library)], check=True)
-    return str(library.parent)
+    return str(Path(compile_library(source, "libxpmem.so.0")).parent)
 
 
 def run(host: str, ranks: int, library: str, env: dict[str, str], *arguments: str) -> Completed:
     env = DIRECT | env | {"LD_LIBRARY_PATH": f"{library}:{HOSTS[host].library.parent}"}
-    job = launch(host, ranks, [compile_c(host, "foreign.c", "-ldl"), *arguments], env=env, timeout=60)
-    assert not job.timed_out and job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
-    return job
+    return good_scenarios(host, ranks, " ".join(["foreign", *arguments]), env=env)[0].job
 
 
 def algorithms(job: Completed) -> list[str]:

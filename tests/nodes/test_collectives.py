@@ -13,7 +13,7 @@ import pytest
 
 from nearfield.node_jobs import blocks, round_robin, run_job
 from nearfield.nodes import Nodes
-from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
+from tests.mpi.jobs import HOSTS, environment, hosts
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, program, rows
 from tests.nodes.feeding import Case, Fed
 from tests.selection import FULL, per_change

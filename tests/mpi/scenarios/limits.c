@@ -1,0 +1,49 @@
+/* What limits and the system's calls about memory mean to a program. */
+#include <sys/mman.h>
+#include "scenarios.h"
+
+enum { count = 200000 };
+
+static void communicate(void) {
+  double *from = malloc(count * sizeof *from), *to = malloc(count * sizeof *to);
+  for (int round = 0; round < 5; ++round) {
+    for (int i = 0; i < count; ++i) from[i] = i + round;
+    MPI_Allreduce(from, to, count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < count; ++i) REQUIRE(to[i] == size * (double)(i + round));
+  }
+  free(from);
+  free(to);
+}
+
+static long resident_mib(void) {
+  long total, resident = 0;
+  FILE* file = fopen("/proc/self/statm", "r");
+  if (!file || fscanf(file, "%ld %ld", &total, &resident) != 2) abort();
+  fclose(file);
+  return resident >> 8;
+}
+
+SCENARIO(limits_communicate) { communicate(); }
+/* Most of what a limit of 8 GiB allows. */
+SCENARIO(limits_malloc) {
+  communicate();
+  const size_t bytes = (size_t)5000 << 20;
+  char* much = malloc(bytes);
+  REQUIRE(much);
+  much[0] = much[bytes - 1] = 1;
+  free(much);
+}
+SCENARIO(limits_mlockall) {
+  communicate();
+  char* block = malloc(64 << 20);
+  MPI_Barrier(MPI_COMM_WORLD);
+  CHECK(mlockall(MCL_CURRENT | MCL_FUTURE) == 0);
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  communicate();
+  MPI_Comm_free(&other);
+  const long resident = resident_mib();
+  CHECK(resident >= 64 && resident <= 1000, "%ld MiB are resident", resident);
+  free(block);
+  munlockall();
+}
