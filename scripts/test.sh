@@ -14,9 +14,9 @@ results=build/results
 rm -rf $results
 mkdir -p $results
 # What CTest and pytest leave out for a change.
-labels=() marks="not alone" marks_alone=alone
+labels=() marks="not alone" marks_alone=alone examples=random
 if [ "$tier" = change ]; then
-  labels=(-LE full) marks="not alone and not full" marks_alone="alone and not full"
+  labels=(-LE full) marks="not alone and not full" marks_alone="alone and not full" examples=same
 fi
 
 # stage NAME COMMAND...: runs it, unless others are asked for, and notes how long it took.
@@ -39,7 +39,7 @@ engine_tests() { # preset
   }
 }
 pytests() { # name, arguments of pytest
-  .venv/bin/python -m pytest --junitxml $results/pytest-$1.xml -q "${@:2}" || [ $? -eq 5 ] # nothing to run
+  .venv/bin/python -m pytest --junitxml $results/pytest-$1.xml -q --hypothesis-profile $examples "${@:2}" || [ $? -eq 5 ] # nothing to run
 }
 
 release() {
@@ -71,6 +71,8 @@ everything_else() {
 stage setup bash scripts/setup.sh tests
 stage lint bash scripts/lint.sh
 stage release release
+# Those whose sources have changed; everything else is as the record says (tests/engine/model/proofs.json).
+[ "$tier" = all ] || stage proofs python3 scripts/proofs.py --rerun
 stage engine engine_tests release
 stage asan sanitized asan
 stage tsan sanitized tsan
@@ -78,7 +80,7 @@ stage ubsan undefined
 stage aarch64 aarch64
 [ "$tier" = change ] || stage clang everything_else
 # Two at a time: half of a job's time is that of its launcher, which waits.
-stage mpi pytests mpi tests --ignore tests/guest --ignore tests/nodes -m "$marks" -n 2 --dist worksteal
+stage mpi pytests mpi tests --ignore tests/guest --ignore tests/nodes -m "$marks" -n 2 --dist loadgroup
 stage alone pytests alone tests/mpi tests/command -m "$marks_alone"
 # Ranks of pretended nodes spin in their hosts, and networks are measured: one at a time.
 stage nodes pytests nodes tests/nodes -m "$marks"
