@@ -8,7 +8,9 @@ Tests that run beside each other have a directory for temporary files each. Open
 one that ends removes what another one has just begun to use: about one job in 200 did not start, or hung.
 """
 
+import atexit
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -29,6 +31,10 @@ if worker := os.environ.get("PYTEST_XDIST_WORKER"):
     own.chmod(0o1777)  # some tests become another user
     os.environ["TMPDIR"] = str(own)
     tempfile.tempdir = None
+
+# What somebody has calibrated here before decides which algorithms run.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="nearfield-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 
 def repeats(parameters: dict) -> bool:
