@@ -14,7 +14,10 @@ def tests_of(report: Path) -> list[tuple[float, str]]:
     """Seconds and name of each test in one file of results."""
     runner = report.stem.partition("-")[2]
     cases = ElementTree.parse(report).iter("testcase")
-    return [(float(case.get("time", 0)), f"{runner}: {case.get('classname', '')}.{case.get('name')}") for case in cases]
+    return [
+        (float(case.get("time", 0)), f"{runner}: {case.get('classname', '')}.{case.get('name')}")
+        for case in cases
+    ]
 
 
 def main() -> None:
