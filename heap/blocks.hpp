@@ -100,20 +100,20 @@ class Blocks {
   void make_accessible(std::uint32_t at, std::uint32_t pages);
   void give_back(std::uint32_t at, std::uint32_t pages);
 
-  std::byte* base_;
-  std::size_t size_, room_;  // bytes that are mapped; that the tables are for
+  std::byte* base_ = nullptr;
+  std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; that the tables are for
   File file_;
-  std::uint64_t generation_;
-  Entry* entry_;
-  std::uint8_t* huge_;  // per extent: 1 once collapsed
-  std::uint32_t top_;   // pages
-  bool no_huge_;
-  std::size_t open_;        // bytes from the base that may be accessed
-  std::size_t altered_;     // pages whose protection the program has changed
-  std::size_t given_back_;  // extents that were huge and are no more
-  std::uint32_t bin_[bins];
-  std::uint64_t filled_[bins / 64];
-  Statistics statistics_;
+  std::uint64_t generation_ = 0;
+  Entry* entry_ = nullptr;
+  std::uint8_t* huge_ = nullptr;  // per extent: 1 once collapsed
+  std::uint32_t top_ = 0;         // pages
+  bool no_huge_ = false;
+  std::size_t open_ = 0;        // bytes from the base that may be accessed
+  std::size_t altered_ = 0;     // pages whose protection the program has changed
+  std::size_t given_back_ = 0;  // extents that were huge and are no more
+  std::uint32_t bin_[bins] = {};
+  std::uint64_t filled_[bins / 64] = {};
+  Statistics statistics_ = {};
 };
 
 }  // namespace nearfield::heap

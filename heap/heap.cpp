@@ -22,7 +22,7 @@ extern "C" [[gnu::weak]] void __hwasan_init();
 
 namespace nearfield::heap {
 
-Heap heap = {};
+constinit Heap heap;
 
 namespace {
 

@@ -34,34 +34,35 @@ struct Children {
 inline constexpr int most_children = 64;
 
 struct Heap {
-  Mutex mutex;
+  Mutex mutex = {};
   // Whether the current region's blocks can be reached by peers; pairs with the fences of fork.cpp.
-  std::atomic<bool> shared;
-  std::atomic<bool> any;        // there is a region, current or retired: free() must look
-  std::atomic<bool> unsettled;  // there are retired regions of our own, which may have memory to give back
-  bool asked, off;              // settings read; switched off
-  std::size_t keep, region_bytes;
-  std::atomic<int> pauses;  // in which nothing new is served
-  bool placed;              // as `placement` says
-  nearfield_heap_placement placement;
+  std::atomic<bool> shared = false;
+  std::atomic<bool> any = false;        // there is a region, current or retired: free() must look
+  std::atomic<bool> unsettled = false;  // there are retired regions of our own, which may have memory to give back
+  bool asked = false, off = false;      // settings read; switched off
+  std::size_t keep = 0, region_bytes = 0;
+  std::atomic<int> pauses = 0;  // in which nothing new is served
+  bool placed = false;          // as `placement` says
+  nearfield_heap_placement placement = {};
   Blocks blocks;
   Blocks retired[most_retired];
-  int retired_count;
-  std::uint64_t generation, forks;
-  void (*visit)(void (*keep)(const void*, std::size_t, void*), void*);
+  int retired_count = 0;
+  std::uint64_t generation = 0, forks = 0;
+  void (*visit)(void (*keep)(const void*, std::size_t, void*), void*) = nullptr;
 
   // Of the fork that is under way.
   Table<Range> in_flight;  // what peers use
   Table<Piece> pieces;
   Table<Copy> copies;
-  void* mark;                         // our mapping of the child's mark
-  enum { no, yes, in_child } retire;  // when the call that the fork's signal handler has interrupted is through
+  void* mark = nullptr;                    // our mapping of the child's mark
+  enum { no, yes, in_child } retire = no;  // when the call that the fork's signal handler has interrupted is through
 
-  Children children[most_children];
-  int children_count;
-  std::uint64_t next_look, interval;  // nanoseconds: when to look again what can be given back
+  Children children[most_children] = {};
+  int children_count = 0;
+  std::uint64_t next_look = 0, interval = 0;  // nanoseconds: when to look again what can be given back
 };
-extern Heap heap;  // zero at first: usable before any constructor has run
+// No code makes it: libraries that are constructed before this one have allocated from it by then.
+extern constinit Heap heap;
 
 // `held`: false in code that runs inside a call of this thread that holds the lock (Mutex), and has to do without.
 class Lock {

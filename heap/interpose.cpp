@@ -23,12 +23,12 @@ struct Next {
   void* (*memalign)(std::size_t, std::size_t);
   std::size_t (*usable)(void*);
 };
-Next next_functions;
-std::atomic<int> state;  // 0 unknown, 1 being looked up, 2 known
+constinit Next next_functions = {};
+constinit std::atomic<int> state = 0;  // 0 unknown, 1 being looked up, 2 known
 
 // What is asked for while the next allocator is being looked up; never freed.
 alignas(64) char early[64 << 10];
-std::atomic<std::size_t> early_used;
+constinit std::atomic<std::size_t> early_used = 0;
 
 bool is_early(const void* p) { return p >= early && p < early + sizeof early; }
 

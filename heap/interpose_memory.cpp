@@ -67,7 +67,7 @@ struct Next {
   pid_t (*waitpid)(pid_t, int*, int);
   int (*waitid)(idtype_t, id_t, siginfo_t*, int);
 };
-Next next_functions;
+constinit Next next_functions = {};
 
 // Before anybody calls them in a signal handler, where they are allowed and looking them up is not.
 [[gnu::constructor]] void look_up() {

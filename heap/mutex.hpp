@@ -46,10 +46,10 @@ class Mutex {
       own_id = int(syscall(SYS_gettid));
     return own_id;
   }
-  static thread_local int own_id;
-  std::atomic<int> word_;  // 0, or the owner's id, with `waiters` where threads sleep
+  constinit static thread_local int own_id;
+  std::atomic<int> word_{0};  // 0, or the owner's id, with `waiters` where threads sleep
 };
 
-inline thread_local int Mutex::own_id = 0;
+constinit inline thread_local int Mutex::own_id = 0;
 
 }  // namespace nearfield::heap

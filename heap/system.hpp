@@ -22,7 +22,7 @@ inline int protect(void* at, std::size_t bytes, int protection) {
 // own, in which nothing may be punched, sealed or mapped: so it is looked at before each use.
 class File {
  public:
-  File() = default;
+  constexpr File() = default;
   explicit File(int fd) : fd_(fd) {
     struct stat about;
     if (fd_ < 0 || fstat(fd_, &about)) return;
@@ -40,9 +40,9 @@ class File {
   }
 
  private:
-  int fd_;
-  dev_t device_;
-  ino_t inode_;
+  int fd_ = 0;  // zero, as all of the heap before it is used; no file has this device and number
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 // While it lives no signal handler runs in this thread: for what a fork in one must not meet half done.
@@ -86,8 +86,8 @@ class Table {
     room_ = bytes / sizeof(T);
     return true;
   }
-  T* at_;
-  std::size_t count_, room_;
+  T* at_ = nullptr;
+  std::size_t count_ = 0, room_ = 0;
 };
 
 // One line of /proc/self/maps.

@@ -318,11 +318,11 @@ void bind(const Scope& of_caller) {
 }
 
 // One thread binds; when it comes here again (the shim looks functions up while it is attached) it goes on unbound.
-pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
-void* binder;  // the thread that holds the lock
-bool bound;
-Scope scope_of_caller;
-bool deep_objects;  // have been opened since the last look
+constinit pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
+constinit void* binder = nullptr;  // the thread that holds the lock
+constinit bool bound = false;
+constinit Scope scope_of_caller = {};
+constinit bool deep_objects = false;  // have been opened since the last look
 
 bool is_bound() { return __atomic_load_n(&bound, __ATOMIC_ACQUIRE); }  // pairs with bind_once
 

@@ -7,8 +7,6 @@
 //                    communicate, then ours: end_of_program. Statistics, what has been sent arrives, the node leaves;
 //                    from here on a stand-in serves others, since the host may still wait for them
 //                  dismisses the stand-in and the helper; the segment stays until the process goes
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -16,6 +14,7 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
 #include "mpi/shim/messages/point.hpp"
@@ -29,8 +28,7 @@ constinit thread_local bool went_to_host = false;
 
 int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
-  // Most error handlers abort the job, and launchers then drop what they have not forwarded yet: the reason.
-  usleep(100'000);
+  let_launchers_forward(comm, host.Comm_get_errhandler);
   host.Comm_call_errhandler(comm, code);
   return code;
 }
@@ -46,7 +44,7 @@ int class_and_text(const char* function, const team::Broken& broken) {
 
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   const int code = class_and_text(function, broken);
-  usleep(100'000);  // as above
+  let_launchers_forward(comm, host.Comm_get_errhandler);
   return raise_code(comm, code);
 }
 

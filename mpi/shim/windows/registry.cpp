@@ -2,9 +2,8 @@
 #include <unordered_map>
 
 #include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/windows/window.hpp"
-
-#include <unistd.h>
 
 namespace nearfield::mpi {
 
@@ -51,14 +50,14 @@ std::unique_ptr<OneSided> disown(MPI_Win win) {
 
 int raise_on(MPI_Win win, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
-  usleep(100'000);  // launchers drop what they have not forwarded when a handler aborts the job
+  let_launchers_forward(win, host.Win_get_errhandler);
   host.Win_call_errhandler(win, code);
   return code;
 }
 
 int raise_on(MPI_Win win, const char* function, const team::Broken& broken) {
   const int code = class_and_text(function, broken);
-  usleep(100'000);  // as above
+  let_launchers_forward(win, host.Win_get_errhandler);
   host.Win_call_errhandler(win, code);
   return code;
 }

@@ -1,0 +1,47 @@
+"""Errors that Nearfield raises: the job waits for its launcher to forward the reason only where it is aborted."""
+
+import pytest
+
+from tests.mpi.jobs import HEAP, LIBRARY, PROGRAMS, Completed, compile_library, hosts, launch, python_of
+
+RAISES = """
+import sys
+from mpi4py import MPI
+comm, handler = MPI.COMM_WORLD, getattr(MPI, sys.argv[1])
+window = MPI.Win.Allocate(64, 8, comm=comm)
+for on in (comm, window):
+    on.Set_errhandler(handler)
+classes = set()
+for target in range(20):
+    for wrong in (
+        lambda: comm.Set_info(MPI.Info.Create({"nearfield": "perhaps"})),
+        lambda: window.Put([bytearray(8), MPI.BYTE], 0, (99, 8, MPI.BYTE)),
+    ):
+        try:
+            wrong()
+        except MPI.Exception as error:
+            classes.add(error.Get_error_class())
+if comm.rank == 0:
+    print("raised", len(classes) > 0, flush=True)
+window.Free()
+"""
+
+
+def raising(host: str, handler: str) -> Completed:
+    """Runs a program whose calls of its communicator and its window are wrong, and counts sleeps."""
+    counter = compile_library(PROGRAMS / "sleeps.c", "sleeps.so")
+    env = {"LD_PRELOAD": f"{counter}:{LIBRARY}:{HEAP}"}
+    return launch(host, 2, [python_of(host), "-c", RAISES, handler], env=env)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_errors_that_return_cost_no_sleep(host: str) -> None:
+    job = raising(host, "ERRORS_RETURN")
+    assert job.returncode == 0 and "raised True" in job.stdout, job.text
+    assert "usleep" not in job.stderr, job.text
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_errors_that_abort_tell_why(host: str) -> None:
+    job = raising(host, "ERRORS_ARE_FATAL")
+    assert job.returncode != 0 and "the hint nearfield is neither on nor off" in job.stderr, job.text
