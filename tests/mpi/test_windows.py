@@ -69,6 +69,7 @@ def test_targets_need_not_help(host: str) -> None:
     )
 
 
+@pytest.mark.full  # 40 s
 def test_types_are_combined_as_by_the_host() -> None:
     told = {}
     for host in [one.values[0] for one in ALL if not one.marks]:
