@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -291,11 +292,12 @@ def test_results_of_training_differ_by_rounding_only(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
     cpus = sorted(os.sched_getaffinity(0))
-    script = "import os; print('on', *os.sched_getaffinity(0), flush=True)"
+    # In one piece: launchers mix what ranks write at the same time.
+    script = "import os; os.write(1, f'on {os.sched_getaffinity(0)}\\n'.encode())"
     program = bound([sys.executable, "-c", script])
     done = launch(host, len(cpus), program)
-    found = sorted(int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("on"))
-    assert found == cpus, done.text
+    found = sorted(re.findall(r"on \{(.*?)\}", done.stdout))
+    assert found == [str(cpu) for cpu in cpus], done.text
 
 
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
