@@ -19,7 +19,8 @@ if [ "$tier" = change ]; then
   labels=(-LE full) marks="not alone and not full" marks_alone="alone and not full" examples=same
 fi
 
-# stage NAME COMMAND...: runs it, unless others are asked for, and notes how long it took.
+# stage NAME COMMAND...: runs it, unless others are asked for, and notes how long it took. Bash does not end a function at its
+# first failure while its status is looked at, so the steps of a stage are joined by &&.
 stage() {
   local name=$1 begin=$SECONDS
   shift
@@ -43,31 +44,25 @@ pytests() { # name, arguments of pytest
 }
 
 release() {
-  configured release
-  ninja -C build/release --quiet all tests
+  configured release && ninja -C build/release --quiet all tests
 }
 sanitized() { # preset
-  configured $1
-  ninja -C build/$1 --quiet
-  engine_tests $1
+  configured $1 && ninja -C build/$1 --quiet && engine_tests $1
 }
 undefined() {
-  configured ubsan
-  ninja -C build/ubsan --quiet heap_test
+  configured ubsan && ninja -C build/ubsan --quiet heap_test || return 1
   build/ubsan/bin/heap_test > build/ubsan/heap_test.log || { cat build/ubsan/heap_test.log; return 1; }
 }
 # Emulation on x86 shows that the code for this processor computes right, not that its weaker memory is provided for:
 # for that there are the models (tests/engine/model), whose memory is the language's.
 aarch64() {
-  configured aarch64
-  if [ "$tier" = all ]; then ninja -C build/aarch64 --quiet
-  else ninja -C build/aarch64 --quiet per_change; fi
-  engine_tests aarch64
+  local programs=per_change
+  [ "$tier" = change ] || programs=all
+  configured aarch64 && ninja -C build/aarch64 --quiet $programs && engine_tests aarch64
 }
 # Every file by itself: what it forgets to include shows.
 with_clang() {
-  cmake --preset release -B build/clang -DNEARFIELD_UNITY=OFF > /dev/null
-  python3 scripts/clang.py build/clang
+  cmake --preset release -B build/clang -DNEARFIELD_UNITY=OFF > /dev/null && python3 scripts/clang.py build/clang
 }
 
 stage setup bash scripts/setup.sh tests

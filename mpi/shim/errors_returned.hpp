@@ -1,27 +1,11 @@
 // While it lives, errors of calls on a communicator come back to us: what the host is asked may be refused. Errors that
 // another thread makes meanwhile come back to it as well.
 #pragma once
-#include <unistd.h>
-
 #include <mutex>
 
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
-
-// Before an error is raised on a communicator or a window, whose handler `get` tells: where that aborts the job,
-// launchers drop what they have not forwarded by then, such as the reason.
-template <class Handle, class Get>
-void let_launchers_forward(Handle handle, Get get) {
-  MPI_Errhandler errhandler{};
-  if (get(handle, &errhandler) != MPI_SUCCESS) return;
-  bool aborts = errhandler == MPI_ERRORS_ARE_FATAL;
-#if MPI_VERSION >= 4
-  aborts |= errhandler == MPI_ERRORS_ABORT;
-#endif
-  host.Errhandler_free(&errhandler);
-  if (aborts) usleep(100'000);
-}
 
 class ErrorsReturned {
  public:

@@ -29,7 +29,6 @@ void* symbol(void* library, const char* name) {
 bool host_rejects_aliases = false;
 
 // Open MPI only (abi/open_mpi.hpp).
-void* host_data(const char* symbol);
 void* host_data(const char* symbol) {
   // A program that is not position-independent holds its own copy of such objects; the default scope finds that one.
   if (void* at = dlsym(RTLD_DEFAULT, symbol)) return at;

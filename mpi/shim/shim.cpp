@@ -14,9 +14,9 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/collectives/carry.hpp"
-#include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
+#include "mpi/shim/launchers.hpp"
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/recording/recording.hpp"
 #include "mpi/shim/stand_in.hpp"
@@ -44,7 +44,7 @@ int class_and_text(const char* function, const team::Broken& broken) {
 
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   const int code = class_and_text(function, broken);
-  let_launchers_forward(comm, host.Comm_get_errhandler);
+  let_launchers_forward(raised_on(comm), host.Comm_get_errhandler);
   return raise_code(comm, code);
 }
 

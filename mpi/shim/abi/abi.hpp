@@ -1,5 +1,6 @@
 // What differs between the families of hosts, and differs nowhere else: how handles of ours are told from the host's,
-// what its integers for handles are, constants, layouts and peculiarities. A header for each, all with the same names.
+// what its integers for handles are, constants, layouts and peculiarities. A header for each, all with the
+// same names; what two share is in pointers.hpp and toint.hpp.
 #pragma once
 #include <mpi.h>
 

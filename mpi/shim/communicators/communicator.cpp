@@ -29,6 +29,7 @@
 #include "mpi/shim/communicators/host_carrier.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
+#include "mpi/shim/launchers.hpp"
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/outcome.hpp"
 #include "mpi/shim/stand_in.hpp"
@@ -388,7 +389,7 @@ void leave_host_init() {
 namespace {
 void cannot_honour(const std::string& complaints) {
   std::fprintf(stderr, "nearfield: a setting cannot be honoured; correct it or unset it.\n%s", complaints.c_str());
-  usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
+  let_launchers_forward();
   host.Abort(host.world, 1);
 }
 }  // namespace

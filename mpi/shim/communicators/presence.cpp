@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include "engine/base/log.hpp"
 #include "engine/team/presence.hpp"
 #include "mpi/shim/host.hpp"
+#include "mpi/shim/launchers.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -182,7 +182,7 @@ void look_for_absentees(int rank, int size, std::uint64_t waited) {
            "MPI_Init: rank %d of %d waits for ranks that run without Nearfield: %s. Run all of the job with it (is a "
            "program static, in another container, or its environment without LD_PRELOAD?) or none",
            rank, size, list(absent).c_str());
-  usleep(100'000);  // launchers drop what they have not forwarded when the job is aborted
+  let_launchers_forward();
   host.Abort(host.world, 1);
 }
 

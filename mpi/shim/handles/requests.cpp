@@ -225,11 +225,12 @@ int raised_by_host(int code) {
   return code;
 }
 
+MPI_Comm raised_on(MPI_Comm comm) { return comm != host.comm_null && communicator_of(comm) ? comm : host.world; }
+
 int raise_code(MPI_Comm comm, int code) {
   if (std::exchange(reported, false)) [[unlikely]]
     return code;
-  Communicator* const state = comm == host.comm_null ? nullptr : communicator_of(comm);
-  host.Comm_call_errhandler(state ? comm : host.world, code);
+  host.Comm_call_errhandler(raised_on(comm), code);
   return code;
 }
 

@@ -111,6 +111,8 @@ int raised_by_host(int code);
 
 // Reports `code` through the error handler of `comm`, or of the world where that has gone.
 int raise_code(MPI_Comm comm, int code);
+// Whose handler is told of an error of `comm`: MPI_COMM_WORLD's where that has gone.
+MPI_Comm raised_on(MPI_Comm comm);
 inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }
 
 }  // namespace nearfield::mpi

@@ -2,7 +2,7 @@
 #include <unordered_map>
 
 #include "mpi/shim/collectives/carry.hpp"
-#include "mpi/shim/errors_returned.hpp"
+#include "mpi/shim/launchers.hpp"
 #include "mpi/shim/windows/window.hpp"
 
 namespace nearfield::mpi {

@@ -1,0 +1,27 @@
+// What the MPICH family and hosts of the standard ABI have in common.
+#pragma once
+#include <mpi.h>
+
+namespace nearfield::mpi::abi {
+
+// The host's functions between handles and integers: of a request, to a request, of a message, to a message.
+inline constexpr const char* handle_functions[] = {"PMPI_Request_toint", "PMPI_Request_fromint", "PMPI_Message_toint",
+                                                   "PMPI_Message_fromint"};
+// What Fortran's glue reads behind a request.
+struct FortranPart {
+  static constexpr int bytes = 0;
+  void store(int /*offset*/, int /*number*/) {}
+};
+
+inline constexpr bool compares_lengths = true;
+inline constexpr bool checks_aliases = true;
+inline constexpr bool testall_keeps_failed = true;
+
+#ifdef MPIX_ERR_REVOKED
+inline constexpr int err_revoked = MPIX_ERR_REVOKED, err_proc_failed = MPIX_ERR_PROC_FAILED;
+#else
+inline constexpr int err_revoked = MPI_ERR_OTHER, err_proc_failed = MPI_ERR_OTHER;
+#endif
+inline constexpr bool always_fault_tolerant = false;  // only where the host can revoke
+
+}  // namespace nearfield::mpi::abi
