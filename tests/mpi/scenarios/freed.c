@@ -34,7 +34,7 @@ static void check(int round, const char* what) {
     REQUIRE(recv[i] == (i % 2 ? -1 : size * (size - 1) / 2 + size * (round + i)), "%s", what);
 }
 
-#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#if HAS_PERSISTENT_COLLECTIVES
 /* The first rank has started it when it frees the communicator, the others start theirs when they hear of that. */
 static void start_late(void) {
   MPI_Comm comm;
@@ -77,7 +77,7 @@ SCENARIO(freed) {
 
 /* What is to be started again and again. */
 SCENARIO(freed_planned) {
-#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#if HAS_PERSISTENT_COLLECTIVES
   MPI_Request request;
   MPI_Op op;
   MPI_Op_create(add, 1, &op);

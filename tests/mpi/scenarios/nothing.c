@@ -3,7 +3,7 @@
 
 #define GOOD(call, name) REQUIRE((call) == MPI_SUCCESS, name)
 
-#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#if HAS_PERSISTENT_COLLECTIVES
 #define PLANNED(name, ...)                                                            \
   GOOD(MPI_##name##_init(__VA_ARGS__, comm, MPI_INFO_NULL, &request), #name "_init"); \
   for (int start = 0; start < 2; ++start) {                                           \

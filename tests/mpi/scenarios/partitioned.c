@@ -5,9 +5,11 @@
      restarts     one message again and again, with delays on either side
      threads      threads mark partitions and ask what has arrived while the first one waits
      order        starts in another order than inits, freed ones that were never started, a receiver that blocks
-   elsewhere undescribed  types of so many blocks that no description of them is kept errors       wrong calls, a line
-   each */
+     undescribed  types of so many blocks that no description of them is kept
+     errors       wrong calls, a line each */
 #include "scenarios.h"
+
+#if HAS_PARTITIONED
 
 static unsigned private_state, shared_state; /* of random numbers: one's own, and those that all ranks draw alike */
 
@@ -532,3 +534,5 @@ ON_TYPES(threads, with_threads(times))
 ON_TYPES(order, order())
 ON_TYPES(undescribed, undescribed())
 SCENARIO(partitioned_errors) { errors(); }
+
+#endif

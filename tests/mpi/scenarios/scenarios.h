@@ -23,6 +23,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Of MPI 4; Open MPI 5.0, which says that it is MPI 3.1, has them, and 4.1 has not. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define HAS_PERSISTENT_COLLECTIVES 1
+#define HAS_PARTITIONED 1
+#else
+#define HAS_PERSISTENT_COLLECTIVES 0
+#define HAS_PARTITIONED 0
+#endif
+
 /* In MPI_COMM_WORLD. */
 extern int rank, size;
 

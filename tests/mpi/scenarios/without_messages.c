@@ -23,7 +23,7 @@ static void* thread(void* of) {
     const int mine = *(int*)of * 1000000 + round;
     int sum = -1, later = -1;
     MPI_Request requests[2];
-#if MPI_VERSION >= 4 || defined(OPEN_MPI)
+#if HAS_PERSISTENT_COLLECTIVES
     MPI_Allreduce_init(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_SELF, MPI_INFO_NULL, &requests[0]);
     MPI_Start(&requests[0]);
     MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
