@@ -12,6 +12,9 @@ namespace {
 constexpr std::size_t grain = 64, page = 4096, huge_page = 2 << 20;
 constexpr std::size_t step = 64 << 10;       // the top moves by this much
 constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond this returns to the kernel
+// Of what the program frees: kept in all, as the heap does; and at most in a piece that is cleared when it is used
+// again, since clearing takes a quarter of what a new page takes, but all of the piece's pages.
+constexpr std::size_t most_kept = 256 << 20, most_cleared = 1 << 20;
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
@@ -193,6 +196,68 @@ Result<std::size_t> Arena::allocate_apart(std::size_t bytes, std::size_t align, 
                       true);
 }
 
+// Where a piece of what was freed is, taken out of the zone.
+std::optional<std::size_t> Arena::find_kept(Zone& zone, std::size_t bytes, std::size_t align) {
+  for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
+    const auto [length, offset] = *it;
+    const std::size_t at = round_up(offset, align);
+    if (at + bytes > offset + length) continue;
+    remove_free(zone, zone.free.find(offset));
+    add_free(zone, offset, at - offset);
+    add_free(zone, at + bytes, offset + length - at - bytes);
+    kept_ -= bytes;
+    return at;
+  }
+  return std::nullopt;
+}
+
+Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t align, Component component,
+                                              const Wish* wish, bool zero) {
+  if ((wish && placer_) || (placer_ && placer_->wish(component))) {
+    auto offset = allocate(bytes, align, component, wish);
+    if (offset && zero) std::memset(segment_.base() + *offset, 0, bytes);
+    return offset;
+  }
+  if (bytes > segment_.size())
+    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  bytes = round_up(std::max<std::size_t>(bytes, 1), page);
+  align = std::max(align, page);
+  const std::size_t z = bytes <= most_cleared ? kept_small : kept_large;
+  std::size_t at;
+  bool cleared = true;
+  {
+    const std::lock_guard lock(mutex_);
+    std::optional<std::size_t> again;
+    if (!zero || z == kept_small) again = find_kept(zones_[z], bytes, align);
+    auto hole = holes_.end();
+    if (again) {
+      at = *again;
+      cleared = false;
+    } else if (hole = find_place(bytes, align, at); at + bytes > segment_.size()) {
+      return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+    }
+    try {
+      used_[at] = {bytes, z, component, false, false};
+    } catch (const std::bad_alloc&) {
+      if (again) add_free(zones_[z], at, bytes), kept_ += bytes;
+      return Error{"out of memory"};
+    }
+    if (!again) occupy(hole, at, at + bytes);
+    note(component, bytes);
+  }
+  if (zero && !cleared) std::memset(segment_.base() + at, 0, bytes);
+  return at;
+}
+
+// Windows are to be zero: theirs go back to the kernel where clearing would take longer.
+void Arena::free_untouched(std::size_t offset, const Used& used) {
+  const bool keep = (used.component != Component::windows || used.zone == kept_small) &&
+                    kept_ + used.length <= std::min(most_kept, segment_.size() / 16);
+  if (!keep) return free_lot(offset, used.length);
+  add_free(zones_[used.zone], offset, used.length);
+  kept_ += used.length;
+}
+
 // Its memory goes back to the kernel.
 void Arena::free_lot(std::size_t offset, std::size_t bytes) {
   segment_.give_back(offset, bytes);
@@ -234,6 +299,7 @@ void Arena::free(std::size_t offset) {
     if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);
     return free_lot(offset, used.length);
   }
+  if (used.zone == kept_small || used.zone == kept_large) return free_untouched(offset, used);
   Zone& zone = zones_[used.zone];
   add_free(zone, offset, used.length);
   if (zone.free.empty()) return;

@@ -1,10 +1,14 @@
 // Allocation of offsets inside one's own segment: best fit over free ranges, neighbours merged on free.
 //
 // All bookkeeping is private to the owner and lies outside the segment, so nothing that a peer writes can break it,
-// and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out.
+// and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out, but for the
+// program's own (allocate_untouched), whose pages come when they are touched, as those of malloc do.
 //
 // A component whose memory is to lie on nodes of its own (placement.hpp) has pages of its own, a zone; so has every
 // allocation with a wish of its own, or whose memory is to go when it is freed, a lot. All else shares the first zone.
+//
+// What the program has freed is kept up to a bound, in zones of its own, for the program's next allocations: small
+// pieces apart from large ones, or else they would break those up, whose pages the next large one would miss.
 //
 //   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
 //                       lots were. Zones and lots that need more look there first
@@ -14,6 +18,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "engine/memory/placer.hpp"
@@ -34,6 +39,11 @@ class Arena {
   // The same, on pages of its own: its memory is there until it is freed, and no longer.
   Result<std::size_t> allocate_apart(std::size_t bytes, std::size_t align, Component component);
   Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
+  // Whole pages for the program, at a multiple of `align`: those that are new have no memory behind them until they are
+  // touched, and then the kernel kills where there is none, as with memory of malloc. `zero`: they read as zero. What
+  // is placed by a wish, its own or its component's, is reserved at once all the same.
+  Result<std::size_t> allocate_untouched(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
+                                         bool zero);
   void free(std::size_t offset);
 
   std::size_t in_use() const;  // bytes handed out
@@ -51,10 +61,11 @@ class Arena {
     std::map<std::size_t, std::size_t> free;                       // offset -> length, below top_, all reserved
     std::set<std::pair<std::size_t, std::size_t>> free_by_length;  // (length, offset)
   };
-  static constexpr std::size_t lot = component_count + 1;  // the place of a zone's number
+  static constexpr std::size_t kept_small = component_count + 1, kept_large = component_count + 2;
+  static constexpr std::size_t lot = component_count + 3;  // the place of a zone's number
   struct Used {
     std::size_t length;
-    std::size_t zone;  // 0, a component's + 1, or `lot`
+    std::size_t zone;  // 0, a component's + 1, a kept one, or `lot`
     Component component;
     bool placed, own;  // a lot: by a wish, which is its component's
   };
@@ -68,6 +79,8 @@ class Arena {
                                    bool own);
   Ranges::iterator find_place(std::size_t bytes, std::size_t align, std::size_t& at);
   void occupy(Ranges::iterator hole, std::size_t begin, std::size_t end);
+  std::optional<std::size_t> find_kept(Zone& zone, std::size_t bytes, std::size_t align);
+  void free_untouched(std::size_t offset, const Used& used);
   void free_lot(std::size_t offset, std::size_t bytes);
 
   Segment& segment_;
@@ -77,7 +90,7 @@ class Arena {
   Ranges holes_;                      // offset -> length, below top_, none reserved
   std::map<std::size_t, Used> used_;  // by offset
   std::size_t begin_, top_;           // beyond top_ nothing is reserved
-  std::size_t in_use_ = 0;
+  std::size_t in_use_ = 0, kept_ = 0;
   std::array<Held, component_count> held_{};
 
   void note(Component component, std::size_t bytes);

@@ -56,7 +56,8 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   const auto wish = placement_hint(info);
   if (!wish) return raise(host.world, "MPI_Alloc_mem", wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
   const memory::Wish* const own = *wish ? &**wish : nullptr;
-  const auto offset = n->arena().allocate(std::size_t(size), alignment_hint(info), memory::Component::alloc_mem, own);
+  const auto offset =
+      n->arena().allocate_untouched(std::size_t(size), alignment_hint(info), memory::Component::alloc_mem, own, false);
   if (offset) {
     *static_cast<void**>(base_pointer) = n->segment().base() + *offset;
     return MPI_SUCCESS;

@@ -219,6 +219,75 @@ TEST(Arena, WhatIsApartLeavesRoomForAll) {
   EXPECT_EQ(arena.in_use(), 0u);
 }
 
+TEST(Arena, TheProgramsMemoryComesWhenItIsTouched) {
+  auto segment = Segment::create(std::size_t{8} << 30);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  constexpr std::size_t large = 40 << 20;
+  auto memory = [&] { return testing::file_bytes(segment->fd()); };
+  const auto untouched = arena.allocate_untouched(std::size_t{4} << 30, 4096, Component::windows, nullptr, true);
+  ASSERT_TRUE(untouched);
+  EXPECT_EQ(memory(), 0u);
+  arena.free(*untouched);
+  // What was touched and freed is there for the next one, also with small ones in between.
+  auto piece = arena.allocate_untouched(large, 4096, Component::alloc_mem, nullptr, false);
+  ASSERT_TRUE(piece);
+  std::memset(segment->base() + *piece, 1, large);
+  EXPECT_EQ(memory(), large);
+  for (int round = 0; round < 3; ++round) {
+    arena.free(*piece);
+    const auto small = arena.allocate_untouched(100, 4096, Component::alloc_mem, nullptr, false);
+    piece = arena.allocate_untouched(large, 4096, Component::alloc_mem, nullptr, false);
+    ASSERT_TRUE(small && piece);
+    std::memset(segment->base() + *piece, 1, large);
+    EXPECT_EQ(memory(), large) << round;
+    arena.free(*small);
+  }
+  arena.free(*piece);
+  // Not without bounds.
+  const auto more = arena.allocate_untouched(512 << 20, 4096, Component::alloc_mem, nullptr, false);
+  ASSERT_TRUE(more);
+  std::memset(segment->base() + *more, 1, 512 << 20);
+  arena.free(*more);
+  EXPECT_LE(memory(), std::size_t{256} << 20);
+}
+
+TEST(Arena, UntouchedRangesAreApartAndZeroWhereAskedFor) {
+  auto segment = Segment::create(1 << 30);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  std::mt19937 random(5);
+  std::map<std::size_t, std::size_t> live;
+  for (int round = 0; round < 3000; ++round) {
+    if (live.size() < 10 || (live.size() < 40 && random() % 2)) {
+      const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
+      const std::size_t align = std::size_t{4096} << random() % 4;
+      const bool zero = random() % 2;
+      const auto component = zero ? Component::windows : Component::alloc_mem;
+      const bool untouched = random() % 4;
+      const auto offset =
+          untouched ? arena.allocate_untouched(bytes, align, component, nullptr, zero) : arena.allocate(bytes, align);
+      ASSERT_TRUE(offset) << offset.error().text;
+      ASSERT_EQ(*offset % align, 0u);
+      const auto next = live.lower_bound(*offset);
+      ASSERT_TRUE(next == live.end() || *offset + bytes <= next->first);
+      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= *offset);
+      std::byte* const at = segment->base() + *offset;
+      if (untouched && zero) {
+        ASSERT_TRUE(std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; })) << round;
+      }
+      std::memset(at, 0xa5, bytes);
+      live[*offset] = bytes;
+    } else {
+      const auto victim = std::next(live.begin(), long(random() % live.size()));
+      arena.free(victim->first);
+      live.erase(victim);
+    }
+  }
+  for (const auto& [offset, bytes] : live) arena.free(offset);
+  EXPECT_EQ(arena.in_use(), 0u);
+}
+
 TEST(Arena, WhatAlignmentLeavesOutHasNoMemoryAndIsUsedLater) {
   auto segment = Segment::create(64 << 20);
   ASSERT_TRUE(segment);

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.mpi.jobs import SANITIZED, hosts, launch, python_of
+from tests.mpi.scenario_jobs import good_scenarios
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="the sanitizer counts on its own malloc")
 
@@ -77,3 +78,9 @@ def test_a_thousand_calls_leave_nothing(host: str, work: str) -> None:
     job = launch(host, 2, [python_of(host), "-c", PROGRAM, work], timeout=100)
     assert job.returncode == 0 and job.stdout.startswith("grown "), job.text[-3000:]
     assert int(job.stdout.split()[1]) < ROOM
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_memory_of_mpi_comes_when_it_is_touched(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "untouched_memory", "untouched_again", "untouched_is_zero")

@@ -9,7 +9,6 @@
 // calls look after the host in every round (law 3 of docs/architecture.md). The count is a hint to threads that wait;
 // nothing is ordered by it.
 #include <algorithm>
-#include <cstring>
 
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/collectives/alone.hpp"
@@ -103,10 +102,7 @@ int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm 
 // Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
 Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish) {
   if (size <= 0) return std::size_t{0};
-  memory::Arena& arena = node()->arena();
-  auto offset = arena.allocate(std::size_t(size), align, memory::Component::windows, wish);
-  if (offset) std::memset(node()->segment().base() + *offset, 0, std::size_t(size));
-  return offset;
+  return node()->arena().allocate_untouched(std::size_t(size), align, memory::Component::windows, wish, true);
 }
 
 // What a rank has for a window. `forced`: not what the program insists on, which is an error of all.
