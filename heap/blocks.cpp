@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/memory/collapsing.hpp"
+#include "engine/memory/madvise.hpp"
 #include "heap/limits.hpp"
 
 namespace nearfield::heap {
@@ -25,8 +25,6 @@ void* map_private(std::size_t bytes) {
   advise(at, bytes, MADV_DONTDUMP);  // sparse as well
   return at;
 }
-
-constexpr std::size_t sure = 16 << 20;  // bytes at once for which nobody is asked whether there is plenty
 
 }  // namespace
 
@@ -46,8 +44,8 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
         mmap(aligned, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
       auto* const entries = static_cast<Entry*>(map_private(bytes / page * sizeof(Entry)));
-      auto* const huge = static_cast<std::uint8_t*>(map_private(bytes / extent));
-      if (entries && huge) {
+      auto* const extents = static_cast<Extent*>(map_private(bytes / extent * sizeof(Extent)));
+      if (entries && extents) {
         advise(aligned, bytes, MADV_DONTDUMP);
         if (aligned > at) munmap(at, std::size_t(aligned - at));
         if (at + extent > aligned) munmap(aligned + bytes, std::size_t(at + extent - aligned));
@@ -56,7 +54,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
         file_ = File(fd);
         generation_ = generation;
         entry_ = entries;
-        huge_ = huge;
+        extent_ = extents;
         std::atomic_signal_fence(std::memory_order_release);  // a fork in a signal handler asks whether it exists
         base_ = aligned;
         return true;
@@ -127,34 +125,6 @@ std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::
   return 0;
 }
 
-// [begin, end) is new to its owner: nobody else may touch it yet. The rest of its extents belongs to other blocks,
-// which threads and peers write as they like: collapsing leaves contents alone, and nothing else is done there.
-void Blocks::make_huge(std::size_t begin, std::size_t end) {
-  if (no_huge_) return;
-  bool asked = false;
-  // The first extent holds all that small programs ever allocate: page by page at first. An extent counts when half
-  // of it is ours.
-  for (std::size_t e = begin / extent; e * extent < end; ++e) {
-    const std::size_t from = std::max(begin, e * extent), to = std::min(end, (e + 1) * extent);
-    if (huge_[e] || (e == 0 && statistics_.in_use < extent / 2)) continue;
-    if (to - from < extent / 2 && to != end) continue;
-    if ((statistics_.huge_extents - given_back_) * extent >= eager_limit()) return;
-    if (!asked && end - begin >= sure && !plenty(end - begin)) return;
-    asked = true;
-    // Collapsing needs a page that is there.
-    const bool there = advise(base_ + from, page, MADV_POPULATE_WRITE) == 0;
-    const auto collapsed = there ? memory::collapse(base_ + e * extent, extent) : memory::Collapsed::no;
-    if (collapsed == memory::Collapsed::not_now) return;
-    huge_[e] = 1;
-    if (collapsed == memory::Collapsed::yes) {
-      ++statistics_.huge_extents;
-    } else if (errno == EINVAL && statistics_.huge_extents == 0) {
-      no_huge_ = true;  // a kernel before 6.1, or huge pages switched off
-      return;
-    }
-  }
-}
-
 void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) {
   if (bytes > size_ / 4 || alignment > size_ / 4) return nullptr;
   // Large blocks begin at an extent, and end there where that wastes little.
@@ -183,7 +153,7 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
   statistics_.in_use += length;
   statistics_.highest = std::max(statistics_.highest, statistics_.in_use + statistics_.kept);
   const std::size_t begin = std::size_t(place) * page;
-  make_huge(begin, begin + length);
+  if (is_zero) make_huge(begin, begin + length);
   return base_ + begin;
 }
 
@@ -231,7 +201,8 @@ bool Blocks::place(const nearfield_heap_placement& placement) {
 void Blocks::give_back(std::uint32_t at, std::uint32_t pages) {
   const std::size_t begin = std::size_t(at) * page, bytes = std::size_t(pages) * page;
   if (!punch(begin, bytes)) return;
-  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e) given_back_ += std::exchange(huge_[e], 0);
+  for (std::size_t e = begin / extent; e * extent < begin + bytes; ++e)
+    given_back_ += std::exchange(extent_[e], {}).huge;
   unlink(at);
   while (at > 0 && entry_[at - 1].free_run && entry_[at - entry_[at - 1].pages].state == clean) {
     at -= entry_[at - 1].pages;
@@ -250,6 +221,7 @@ void Blocks::free(void* p, std::size_t keep_at_most) {
   auto at = std::uint32_t(std::size_t(static_cast<std::byte*>(p) - base_) / page);
   std::uint32_t pages = entry_[at].pages;
   statistics_.in_use -= std::size_t(pages) * page;
+  look_how_dense(std::size_t(at) * page, std::size_t(pages) * page);
   entry_[at].state = unknown;
   if (altered_) make_accessible(at, pages);
   // Clean neighbours stay apart: what is known to be zero must not be lost.
@@ -293,7 +265,6 @@ bool Blocks::resize(void* p, std::size_t bytes) {
   mark(at, wanted, used);
   statistics_.in_use += std::size_t(more) * page;
   statistics_.highest = std::max(statistics_.highest, statistics_.in_use + statistics_.kept);
-  make_huge(std::size_t(after) * page, std::size_t(at + wanted) * page);
   return true;
 }
 
@@ -331,7 +302,7 @@ void Blocks::unmap_beyond_top() {
 void Blocks::unmap() {
   munmap(base_, size_);
   munmap(entry_, room_ / page * sizeof(Entry));
-  munmap(huge_, room_ / extent);
+  munmap(extent_, room_ / extent * sizeof(Extent));
   file_.close();
   forget();
 }

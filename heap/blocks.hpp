@@ -62,6 +62,9 @@ class Blocks {
   void alter(const std::byte* begin, const std::byte* end);
   bool punch(std::size_t begin, std::size_t bytes);  // these pages read as zero, and no memory is behind them
 
+  // Peers have read or written these bytes of a block (huge_pages.cpp).
+  void note_use(std::size_t begin, std::size_t bytes);
+
   // Pages that are made from now on lie where it says, those that are there are moved; false where the kernel refuses.
   bool place(const nearfield_heap_placement& placement);
 
@@ -95,7 +98,10 @@ class Blocks {
   void unlink(std::uint32_t at);
   void mark(std::uint32_t at, std::uint32_t pages, State state);
   std::uint32_t find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place);
+  // huge_pages.cpp
   void make_huge(std::size_t begin, std::size_t end);
+  void look_how_dense(std::size_t begin, std::size_t bytes);
+  std::size_t collapse_extents(std::size_t first, std::size_t count, std::uint64_t spared);
   bool open_up(std::size_t bytes);
   void make_accessible(std::uint32_t at, std::uint32_t pages);
   void give_back(std::uint32_t at, std::uint32_t pages);
@@ -105,12 +111,17 @@ class Blocks {
   File file_;
   std::uint64_t generation_ = 0;
   Entry* entry_ = nullptr;
-  std::uint8_t* huge_ = nullptr;  // per extent: 1 once collapsed
-  std::uint32_t top_ = 0;         // pages
+  struct Extent {
+    std::uint8_t huge;  // 1 once collapsed
+    std::uint8_t uses;  // by messages, up to 255
+  };
+  Extent* extent_ = nullptr;
+  std::uint32_t top_ = 0;  // pages
   bool no_huge_ = false;
   std::size_t open_ = 0;        // bytes from the base that may be accessed
   std::size_t altered_ = 0;     // pages whose protection the program has changed
   std::size_t given_back_ = 0;  // extents that were huge and are no more
+  unsigned dense_ = 0;          // how much of large blocks is touched before they are freed, of 256
   std::uint32_t bin_[bins] = {};
   std::uint64_t filled_[bins / 64] = {};
   Statistics statistics_ = {};

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "engine/base/early_settings.hpp"
+#include "engine/memory/collapsing.hpp"
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
@@ -35,6 +36,7 @@ constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program 
 // What cannot be understood counts as not given; the engine complains about it.
 void read_settings() {
   heap.asked = true;
+  memory::collapsing.begin(memory::monotonic_now());
   const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
@@ -162,6 +164,12 @@ __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t ge
 
 __attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {
   return heap.shared.load(std::memory_order_acquire) && heap.blocks.contains(address);
+}
+
+__attribute__((visibility("default"))) void nearfield_heap_use(const void* address, size_t bytes) {
+  const Lock lock;
+  if (lock.held() && heap.shared.load(std::memory_order_relaxed) && heap.blocks.contains(address))
+    heap.blocks.note_use(std::size_t(static_cast<const std::byte*>(address) - heap.blocks.base()), bytes);
 }
 
 __attribute__((visibility("default"))) void nearfield_heap_on_fork(

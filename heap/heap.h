@@ -26,6 +26,10 @@ int nearfield_heap_descriptor(uint64_t generation);
 /* 1 when `address` lies in the current region and peers may map it. */
 int nearfield_heap_contains(const void* address);
 
+/* Peers read or write these bytes of the current region, which are in one block, at 1 MiB or more: what is used again and
+   again may get huge pages. */
+void nearfield_heap_use(const void* address, size_t bytes);
+
 /* `visit` is called in a process that is about to fork, after its region has been taken out of reach: it calls
    `keep` for every range that peers may be reading or writing now. Such blocks stay shared in the parent. */
 void nearfield_heap_on_fork(void (*visit)(void (*keep)(const void* begin, size_t bytes, void* context),

@@ -4,12 +4,10 @@
 #include <cstring>
 #include <new>
 
-#include "engine/memory/collapsing.hpp"
-
 namespace nearfield::memory {
 namespace {
 
-constexpr std::size_t grain = 64, page = 4096, huge_page = 2 << 20;
+constexpr std::size_t grain = 64, page = 4096;
 constexpr std::size_t step = 64 << 10;       // the top moves by this much
 constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond this returns to the kernel
 // Of what the program frees: kept in all, as the heap does; and at most in a piece that is cleared when it is used
@@ -17,22 +15,6 @@ constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond th
 constexpr std::size_t most_kept = 256 << 20, most_cleared = 1 << 20;
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
-
-// Those of the whole huge pages in the range that the kernel grants; each has memory in its first page at least.
-void make_huge(std::byte* at, std::size_t bytes) {
-  for (std::size_t done = 0; done + huge_page <= bytes; done += huge_page) {
-    at[done] = std::byte{0};  // collapsing needs a page that is mapped
-    if (collapse(at + done, huge_page) == Collapsed::not_now) return;
-  }
-}
-
-// At once, before there are small pages, which would have to be cleared, copied and given back: a tenth of the time.
-Result<void> reserve_huge(Segment& segment, std::size_t offset, std::size_t bytes) {
-  for (std::size_t done = 0; done + huge_page <= bytes; done += huge_page)
-    if (auto first = segment.reserve(offset + done, page); !first) return first;
-  make_huge(segment.base() + offset, bytes);
-  return segment.reserve(offset, bytes);
-}
 
 }  // namespace
 
@@ -173,16 +155,12 @@ Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Co
   } catch (const std::bad_alloc&) {
     return Error{"out of memory"};
   }
-  const bool huge = align >= huge_page;
-  auto reserved = wish   ? reserve(component, *wish, own, at, bytes)
-                  : huge ? reserve_huge(segment_, at, bytes)
-                         : segment_.reserve(at, bytes);
+  auto reserved = wish ? reserve(component, *wish, own, at, bytes) : segment_.reserve(at, bytes);
   if (!reserved) {
     segment_.give_back(at, bytes);
     used_.erase(at);
     return reserved.error();
   }
-  if (wish && huge) make_huge(segment_.base() + at, bytes);
   occupy(hole, at, at + bytes);
   note(component, bytes);
   return at;

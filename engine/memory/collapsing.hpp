@@ -1,9 +1,12 @@
 // What making huge pages may cost.
 //
-// MADV_COLLAPSE asks a kernel worker of every CPU to empty its lists of pages, and waits for all of them, one caller at
-// a time. Where CPUs are busy it takes a hundred times what clearing 2 MiB takes. Such calls may take a share of the
-// time and no more; small pages, which is what there is without them, cost some tenths of a millisecond.
+// MADV_COLLAPSE asks a kernel worker of every CPU to empty its lists of pages and waits for all of them, once per call
+// and one caller at a time. On a quiet machine 64 MiB take an eighth of what their small pages take, on a busy one a
+// call may take a hundred milliseconds. So calls are few and long: none in a process's first second, one process of a
+// node at a time, and what they cost beyond the small pages that they replace is one part in `share` of the time.
 #pragma once
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -11,6 +14,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,39 +22,81 @@
 
 namespace nearfield::memory {
 
-// Nanoseconds everywhere. A leaky bucket, kept as the time at which it will be empty.
+inline std::uint64_t monotonic_now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_nsec);
+}
+
+// Nanoseconds everywhere. Of two threads that meet here, one may go uncounted.
 class Allowance {
  public:
-  static constexpr std::uint64_t expected = 1'000'000;  // what a call may take for nothing
-  static constexpr std::uint64_t at_once = 50'000'000;  // that may be lost before the first pause
-  static constexpr std::uint64_t share = 32;            // one in so many is lost on the long run
+  static constexpr std::uint64_t first = 1'000'000'000;  // without any call
+  static constexpr std::uint64_t share = 200;            // the heap and the engine have an allowance each
 
-  bool permits(std::uint64_t now) const { return empty_at_.load(std::memory_order_relaxed) <= now + share * at_once; }
-  void charge(std::uint64_t begin, std::uint64_t end) {
-    if (end - begin <= expected) return;
-    const std::uint64_t from = std::max(empty_at_.load(std::memory_order_relaxed), end);
-    // Of two threads that meet here one goes uncounted.
-    empty_at_.store(from + share * (end - begin - expected), std::memory_order_relaxed);
+  // The process has begun.
+  void begin(std::uint64_t now) {
+    std::uint64_t none = 0;
+    begin_.compare_exchange_strong(none, now, std::memory_order_relaxed);
+  }
+  // How many of `wanted` huge pages one call may make now. `spared`: what a page saves by small ones not made.
+  std::size_t permits(std::size_t wanted, std::uint64_t spared, std::uint64_t now) {
+    begin(now);
+    const std::uint64_t age = now - begin_.load(std::memory_order_relaxed);
+    const std::uint64_t spent = spent_.load(std::memory_order_relaxed);
+    if (age < first || spent >= age / share) return 0;
+    const std::uint64_t each = each_.load(std::memory_order_relaxed);
+    if (each <= spared) return wanted;
+    return std::min(wanted, std::size_t((age / share - spent) / (each - spared)));
+  }
+  void charge(std::size_t made, std::uint64_t spared, std::uint64_t took) {
+    constexpr auto relaxed = std::memory_order_relaxed;
+    each_.store((3 * each_.load(relaxed) + took / made) / 4, relaxed);
+    if (took > made * spared) spent_.store(spent_.load(relaxed) + took - made * spared, relaxed);
   }
 
  private:
-  std::atomic<std::uint64_t> empty_at_{0};
+  std::atomic<std::uint64_t> begin_{0}, spent_{0};
+  std::atomic<std::uint64_t> each_{1'000'000};  // what a huge page is expected to take
 };
 inline constinit Allowance collapsing;  // of the process
 
-enum class Collapsed { yes, no, not_now };
-// One huge page at `at`, a multiple of its length that has a page mapped. `no`: errno says why.
-inline Collapsed collapse(void* at, std::size_t huge_page) {
-  auto now = [] {
-    timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_nsec);
-  };
-  const std::uint64_t begin = now();
-  if (!collapsing.permits(begin)) return Collapsed::not_now;
-  const bool done = syscall(SYS_madvise, at, huge_page, MADV_COLLAPSE) == 0;
-  collapsing.charge(begin, now());
-  return done ? Collapsed::yes : Collapsed::no;
+// One process of the node at a time: the lock is one of a file that all of them see, and goes with its holder.
+class CollapsingAlone {
+ public:
+  CollapsingAlone() : file_(open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC)) {
+    held_ = file_ >= 0 && flock(file_, LOCK_EX | LOCK_NB) == 0;
+  }
+  ~CollapsingAlone() {
+    if (file_ >= 0) close(file_);
+  }
+  CollapsingAlone(const CollapsingAlone&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  int file_;
+  bool held_;
+};
+
+struct Collapsed {
+  std::size_t pages = 0;  // huge ones that the call was about; 0: not now
+  int error = 0;          // errno, where not all of them were made
+};
+// Makes huge pages of the first ones of `wanted` at `at`, a multiple of their length. The contents stay.
+inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, std::uint64_t spared = 0) {
+  const std::uint64_t begin = monotonic_now();
+  const std::size_t pages = collapsing.permits(wanted, spared, begin);
+  if (pages == 0) return {};
+  const CollapsingAlone alone;
+  if (!alone) return {};
+  Collapsed done{pages};
+  auto* const bytes = static_cast<std::byte*>(at);
+  // A huge page comes where there is a page already.
+  for (std::size_t i = 0; i < pages && !done.error; ++i)
+    if (syscall(SYS_madvise, bytes + i * huge_page, 4096, MADV_POPULATE_WRITE)) done.error = errno;
+  if (!done.error && syscall(SYS_madvise, at, pages * huge_page, MADV_COLLAPSE)) done.error = errno;
+  collapsing.charge(pages, spared, monotonic_now() - begin);
+  return done;
 }
 
 }  // namespace nearfield::memory

@@ -6,12 +6,13 @@
 
 #include "engine/base/log.hpp"
 #include "engine/base/yield.hpp"
-#include "engine/memory/madvise.hpp"
+#include "engine/memory/collapsing.hpp"
 
 namespace nearfield::memory {
 namespace {
 
 constexpr std::size_t bits = 64;
+constexpr unsigned turns_between = 16;  // over the whole span, between looks whether it may have huge pages
 
 // The bits [first, first + count) of a word.
 constexpr std::uint64_t mask(std::size_t first, std::size_t count) {
@@ -49,12 +50,21 @@ bool CopyBuffers::make() noexcept try {
     return false;
   }
   madvise(segment_.base() + *offset, span(), MADV_POPULATE_WRITE);
+  huge_.store(span() % huge_page != 0, std::memory_order_relaxed);
   const Lock lock(*this);
   begin_ = *offset;
   there_.store(true, std::memory_order_relaxed);
   return true;
 } catch (const std::exception&) {  // no memory for what is to be said
   return false;
+}
+
+// Between messages, now and then, until the kernel and its cost allow it.
+void CopyBuffers::make_huge() noexcept {
+  const std::unique_lock making(making_, std::try_to_lock);
+  if (!making || !there_.load(std::memory_order_relaxed) || huge_.load(std::memory_order_relaxed)) return;
+  if (collapse(segment_.base() + begin_, huge_page, span() / huge_page).pages > 0)
+    huge_.store(true, std::memory_order_relaxed);
 }
 
 void CopyBuffers::rest() noexcept {
@@ -95,6 +105,10 @@ std::size_t CopyBuffers::take(std::size_t bytes, std::size_t spared) noexcept {
   // What make() has written is seen in the lock, which it held as well.
   if (!there_.load(std::memory_order_relaxed) && !make()) [[unlikely]]
     return 0;
+  if (turns_.load(std::memory_order_relaxed) >= turns_between && !huge_.load(std::memory_order_relaxed)) [[unlikely]] {
+    turns_.store(0, std::memory_order_relaxed);
+    make_huge();
+  }
   const Lock lock(*this);
   const std::size_t free = free_.load(std::memory_order_relaxed);
   if (begin_ == 0 || free < count + spared / unit) return 0;
@@ -104,6 +118,7 @@ std::size_t CopyBuffers::take(std::size_t bytes, std::size_t spared) noexcept {
       if (wrapped) return 0;
       wrapped = true;
       begin = 0;
+      turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
       continue;
     }
     const std::size_t last = last_held(begin, count);

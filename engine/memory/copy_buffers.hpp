@@ -23,7 +23,7 @@ class CopyBuffers {
   static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
   static constexpr std::size_t huge_page = 2 << 20;
 
-  // `span` bytes of the arena, which must outlive this; by huge pages where the kernel grants them.
+  // `span` bytes of the arena, which must outlive this; by huge pages once they have been used for long.
   CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
@@ -32,7 +32,7 @@ class CopyBuffers {
 
   std::size_t span() const { return units_ * unit; }
   // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
-  // bytes would be left. The first one takes as long as it takes to make huge pages. Any thread.
+  // bytes would be left. The first one takes as long as it takes to make the pages. Any thread.
   std::size_t take(std::size_t bytes, std::size_t spared = 0) noexcept;
   void put_back(std::size_t offset, std::size_t bytes) noexcept;
   // Gives the memory back, unless some of it is held. The next take makes it again.
@@ -42,6 +42,7 @@ class CopyBuffers {
  private:
   struct Lock;
   bool make() noexcept;  // whether there is memory
+  void make_huge() noexcept;
   // The last unit held of [begin, begin + count), `count` when none is.
   std::size_t last_held(std::size_t begin, std::size_t count) const;
   void mark(std::size_t begin, std::size_t count, bool held);
@@ -51,6 +52,8 @@ class CopyBuffers {
   const std::size_t units_;
   std::size_t begin_ = 0;           // 0: no memory; under the lock
   std::atomic<bool> there_{false};  // as begin_ says, for who has no lock
+  std::atomic<bool> huge_{false};   // or will never be
+  std::atomic<unsigned> turns_{0};  // of the cursor since the last look whether they may be huge
   std::mutex making_;
   bool refused_ = false;  // under making_
   std::size_t cursor_ = 0;

@@ -52,6 +52,7 @@ Place place(const Peers& self, std::size_t way, const void* address, std::size_t
   const auto view = heap->current();
   if (view.generation == 0 || view.generation > Place::most_generations) return {};
   if (at < view.base || at + bytes > view.base + view.size) return {};
+  heap->use(address, bytes);
   return Place(way, view.generation, std::uint64_t(at - view.base));
 }
 

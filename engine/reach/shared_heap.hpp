@@ -25,6 +25,10 @@ class SharedHeap {
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
   // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
   bool contains(const void* address) const { return contains_(address) != 0; }
+  // Peers read or write these bytes, which are in one block.
+  void use(const void* address, std::size_t bytes) const {
+    if (bytes >= worth_noting) use_(address, bytes);
+  }
   // Where its pages lie from now on (heap/heap.h).
   Result<void> place(const nearfield_heap_placement& placement) const;
   // The host allocates for itself: meanwhile nothing new is served (heap/heap.h). Without a heap nothing happens.
@@ -46,6 +50,7 @@ class SharedHeap {
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
 
  private:
+  static constexpr std::size_t worth_noting = 1 << 20;
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
   void (*stats_)(nearfield_heap_statistics*) = nullptr;
@@ -53,6 +58,7 @@ class SharedHeap {
   void (*pause_)(int) = nullptr;
   int (*descriptor_)(std::uint64_t) = nullptr;
   int (*contains_)(const void*) = nullptr;
+  void (*use_)(const void*, std::size_t) = nullptr;
   void (*on_fork_)(void (*)(Keep, void*)) = nullptr;
 };
 
