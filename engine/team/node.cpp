@@ -145,8 +145,9 @@ void Node::tune(int sharing_ranks, bool one_group) {
   policy_.awake = apart ? 10'000 : 1'000'000;
   policy_.apart = apart;
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
+  policy_.company = nullptr;
   switch (settings_.wait) {
-    case WaitStyle::automatic: break;
+    case WaitStyle::automatic: policy_.company = &waiting::company; break;
     case WaitStyle::spin:
       policy_.crowded = false;
       policy_.may_sleep = false;

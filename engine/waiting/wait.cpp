@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,11 @@ void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t n
 
 void futex_wake(Atomic<std::uint32_t>& word) noexcept {
   syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::uint64_t preemptions_of_this_thread() noexcept {
+  rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) ? 0 : std::uint64_t(usage.ru_nivcsw);
 }
 
 std::uint32_t pauses_in(std::uint64_t wanted) noexcept {

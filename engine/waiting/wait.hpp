@@ -29,6 +29,7 @@
 #include "engine/base/atomic.hpp"
 #include "engine/base/yield.hpp"
 #include "engine/processor/processor.h"
+#include "engine/waiting/company.hpp"
 #include "engine/waiting/progress.hpp"
 
 namespace nearfield::waiting {
@@ -50,6 +51,7 @@ struct Policy {
   std::uint64_t awake = 1'000'000;  // nanoseconds
   bool sleep_at_once = false;       // where everybody waits for one event
   bool apart = false;               // yields hand the CPU on late (team::Node::tune)
+  Company* company = nullptr;       // who tells whether CPUs that are its own are wanted by others
 };
 
 inline std::uint64_t nanoseconds() {
@@ -112,16 +114,36 @@ template <class Flag, class AnyWaiter>
     next_inspection = now + between_inspections;
   };
   bool eager = waiter.eager();
-  if (!policy.crowded) {
-    for (std::uint32_t i = 0; i < policy.spins; ++i) {
+  using Kind = Company::Kind;
+  Company* const company = policy.crowded ? nullptr : policy.company;
+  Kind kind = company ? company->kind(start) : Kind::none;
+  if (!policy.crowded && kind != Kind::yielding) {
+    constexpr std::uint32_t brief = 10;  // in busy company: a part of the time
+    const std::uint32_t spins = kind == Kind::busy ? policy.spins / brief : policy.spins;
+    std::uint64_t looked = start;
+    for (std::uint32_t i = 0; i < spins; ++i) {
       processor::pause();
       if (flag()) return;
       if (eager || (i & 63) == 63) waiter.turn();
+      if (company && (i & 31) == 31) {
+        const std::uint64_t now = nanoseconds();
+        if (now - looked >= Company::interrupted) [[unlikely]]
+          if (kind = company->after_gap(now, now - looked); kind != Kind::none) break;
+        looked = now;
+      }
     }
   }
-  for (std::uint32_t i = 0; eager || !policy.sleep_at_once; ++i) {
+  const auto sleep_at_once = [&] { return policy.sleep_at_once || (kind == Kind::busy && policy.may_sleep); };
+  for (std::uint32_t i = 0; eager || !sleep_at_once(); ++i) {
     // With a CPU of its own a rank that the host needs waits as the host does.
-    if (policy.crowded || !eager || (i & 15) == 15) yield();
+    if (policy.crowded || kind != Kind::none || !eager || (i & 15) == 15) {
+      const std::uint64_t before = company ? nanoseconds() : 0;
+      yield();
+      if (company) {
+        const std::uint64_t now = nanoseconds();
+        kind = company->after_yield(now, now - before);
+      }
+    }
     if (flag()) return;
     if (eager || (i & 15) == 15) {
       waiter.turn();
@@ -130,6 +152,7 @@ template <class Flag, class AnyWaiter>
     if ((i & 31) == 31) {
       inspect();
       eager = waiter.eager();
+      if (company) company->look(nanoseconds());
     }
     const bool tired = i >= policy.yields && (!policy.awake || nanoseconds() - start > policy.awake);
     if (policy.may_sleep && tired && (!eager || policy.apart)) break;
@@ -156,6 +179,7 @@ template <class Flag, class AnyWaiter>
     moved |= waiter.turn();
     nap = moved ? first_nap : nap < 8'000'000 ? 2 * nap : nap;
     if (moved) moved_last = nanoseconds();
+    if (company) company->look(nanoseconds());
     if (flag()) return;
     inspect();
   }
