@@ -124,6 +124,7 @@ void Members::renew() {
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
   for (auto& node : node_) {
+    node->policy().company = nullptr;  // by the clock
     node->policy().crowded = node->policy().sleep_at_once = node->policy().may_sleep = false;
     node->drop_copy_buffers();
     node->window_locks = 0;
@@ -168,6 +169,7 @@ void Members::renew() {
 void Members::only_look(bool only) {
   for (auto& node : node_) {
     team::Node& each = *node;
+    each.policy().company = nullptr;
     each.policy().may_sleep = !only;
     each.policy().crowded = each.policy().sleep_at_once = !only && setup_.sleeps;
     if (!setup_.sleeps) continue;
