@@ -1,14 +1,12 @@
 /* What a newer C library than 2.28 has under newer versions, bound to the versions of then: libraries that are loaded
    into foreign programs must load wherever those run. The linker's --wrap leads all references here, those of the
-   static libstdc++ and libgcc too (cmake/OldGlibc.cmake has the list), and sections that nobody uses are dropped. */
+   static libstdc++ too (cmake/OldGlibc.cmake has the list), and sections that nobody uses are dropped. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -72,38 +70,4 @@ HIDDEN uint32_t __wrap_arc4random(void) {
   while (syscall(SYS_getrandom, &number, sizeof number, 0) != sizeof number) {
   }
   return number;
-}
-
-/* For the unwinder: the object that has the code at `address`, as 2.35 finds it. */
-struct search {
-  uintptr_t address;
-  struct dl_find_object* found;
-};
-
-static int look(struct dl_phdr_info* info, size_t size, void* argument) {
-  const struct search* const search = argument;
-  uintptr_t begin = UINTPTR_MAX, end = 0;
-  void* frames = NULL;
-  int inside = 0;
-  (void)size;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)* const header = &info->dlpi_phdr[i];
-    const uintptr_t at = info->dlpi_addr + header->p_vaddr;
-    if (header->p_type == PT_GNU_EH_FRAME) frames = (void*)at;
-    if (header->p_type != PT_LOAD) continue;
-    if (at < begin) begin = at;
-    if (at + header->p_memsz > end) end = at + header->p_memsz;
-    inside |= search->address - at < header->p_memsz;
-  }
-  if (!inside) return 0;
-  memset(search->found, 0, sizeof *search->found);
-  search->found->dlfo_map_start = (void*)begin;
-  search->found->dlfo_map_end = (void*)end;
-  search->found->dlfo_eh_frame = frames;
-  return frames ? 1 : -1;
-}
-
-HIDDEN int __wrap__dl_find_object(void* address, struct dl_find_object* found) {
-  struct search search = {(uintptr_t)address, found};
-  return dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
 }

@@ -3,6 +3,7 @@
 #define NEARFIELD_FIRST_GLIBC "2.17"
 #define NEARFIELD_DLINFO_GLIBC "2.17"
 #define NEARFIELD_STAT_VERSION 0
+#define NEARFIELD_RETURN_SLOT (static_cast<void* const*>(__builtin_frame_address(0)) + 1)
 #define NEARFIELD_FLOAT16 __fp16
 #define NEARFIELD_FLOAT128 long double
 

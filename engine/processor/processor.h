@@ -13,6 +13,7 @@
      can_claim()             whether claim() is faster than any loop for lines that other cores hold
      claim(to, from, bytes)  copies, taking whole lines over without fetching them; ordered like other stores
                              pre: can_claim(), no overlap
+     NEARFIELD_RETURN_SLOT   where the return address lies of the function that names it
      describe(text, bytes)   name and revision: figures measured on another one are not this one's. pre: bytes >= 64
      has(set)                whether the processor and the system support one of the instruction sets that vector
                              kernels are compiled for

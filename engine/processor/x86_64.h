@@ -2,6 +2,7 @@
 #define NEARFIELD_FIRST_GLIBC "2.2.5"
 #define NEARFIELD_DLINFO_GLIBC "2.3.3"
 #define NEARFIELD_STAT_VERSION 1
+#define NEARFIELD_RETURN_SLOT (static_cast<void* const*>(__builtin_dwarf_cfa()) - 1)
 #define NEARFIELD_FLOAT16 _Float16
 #define NEARFIELD_FLOAT128 __float128
 

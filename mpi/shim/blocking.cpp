@@ -23,7 +23,7 @@ struct Blocking<member, int (*)(Arguments...)> {
 
   static int call(Arguments... arguments) {
     const calls::Words words(arguments...);
-    const calls::Calling calling(number, __builtin_return_address(0), words.all);
+    const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const HostCall blocks(record);
     return (host.*member)(arguments...);
   }
@@ -40,7 +40,7 @@ struct LargeForm<member, plain, int (*)(Arguments...), int (*)(Narrow...)> {
   using Record = Blocking<member, int (*)(Arguments...)>;
   static int call(Arguments... arguments) {
     const calls::Words words(arguments...);
-    const calls::Calling calling(Record::number, __builtin_return_address(0), words.all);
+    const calls::Calling calling(Record::number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const std::tuple<Arguments...> all(arguments...);
     constexpr bool of_file = std::is_same_v<std::tuple_element_t<0, decltype(all)>, const MPI_File>;
     Lengths lengths;

@@ -13,7 +13,7 @@ class HostCall {
  public:
   explicit HostCall(HostCalls& calls)
       : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0), stand_in_(calls.moves_data) {
-    went_to_host = true;
+    *went_to_host = true;
   }
   ~HostCall() {
     if (!start_) [[likely]]

@@ -13,38 +13,35 @@ constexpr unsigned looks_between_naps = 100;
 constexpr std::uint64_t long_wait = 10'000'000;
 constexpr std::uint64_t shortest = 10'000, longest = 2'000'000, longest_with_data = 200'000, part = 64;
 
-constinit thread_local InHost* innermost = nullptr;
+const PerThread<bool> nobody_looks;
 
 }  // namespace
 
-bool* (*mark_in_host)() = [] {
-  static thread_local bool nobody_looks;
-  return &nobody_looks;
-};
+bool* (*mark_in_host)() = [] { return &*nobody_looks; };
 
-InHost::InHost(bool moves_data) noexcept : outer_(innermost), moves_data_(moves_data) {
-  innermost = this;
+InHost::InHost(bool moves_data) : before_(inside->host) {
+  inside->host = {.now = true, .moves_data = moves_data};
   *mark_in_host() = true;
 }
 InHost::~InHost() {
-  innermost = outer_;
-  *mark_in_host() = outer_ != nullptr;
+  inside->host = before_;
+  *mark_in_host() = before_.now;
 }
 
 bool give_way() {
-  InHost* const call = innermost;
-  team::Node* const node = call ? node_ever() : nullptr;
+  auto& call = inside->host;
+  team::Node* const node = call.now ? node_ever() : nullptr;
   if (!node || !node->policy().may_sleep) return false;
   const std::uint64_t now = waiting::nanoseconds();
-  if (call->since_ == 0) call->since_ = now;
-  const std::uint64_t waited = now - call->since_;
+  if (call.since == 0) call.since = now;
+  const std::uint64_t waited = now - call.since;
   const bool crowded = node->policy().crowded;
-  if (waited < long_wait && (!crowded || ++call->looks_ < looks_between_naps)) return false;
-  const bool at_rest = !call->moves_data_ && !node->progress.host_needs_us();
+  if (waited < long_wait && (!crowded || ++call.looks < looks_between_naps)) return false;
+  const bool at_rest = !call.moves_data && !node->progress.host_needs_us();
   if (!crowded && !at_rest) return false;
   static Atomic<std::uint32_t> unrung{0};
   waiting::futex_wait(unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
-  call->looks_ = 0;
+  call.looks = 0;
   return true;
 }
 

@@ -12,7 +12,7 @@
 // A nap is a 64th of the time that the call has waited, so a chain of waits for each other grows by little, and
 // at most 2 ms, a fifth of a millisecond while data may be moved or the host needs this rank for what others do.
 #pragma once
-#include <cstdint>
+#include "mpi/shim/threads/inside.hpp"
 
 namespace nearfield::mpi {
 
@@ -22,16 +22,12 @@ extern bool* (*mark_in_host)();
 // While it is alive the calling thread is in the host, in a call of the program's. They nest.
 class InHost {
  public:
-  explicit InHost(bool moves_data) noexcept;
+  explicit InHost(bool moves_data);
   ~InHost();
   InHost(const InHost&) = delete;
 
  private:
-  friend bool give_way();
-  InHost* const outer_;
-  const bool moves_data_;
-  std::uint64_t since_ = 0;  // nanoseconds; 0: no look has been in vain
-  unsigned looks_ = 0;       // in vain since the last nap
+  const decltype(Inside::host) before_;
 };
 
 // The host has found nothing: whether the thread has had a nap.

@@ -14,6 +14,7 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/collectives/carry.hpp"
+#include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
 #include "mpi/shim/launchers.hpp"
@@ -23,8 +24,8 @@
 
 namespace nearfield::mpi {
 
-constinit thread_local const char* last_algorithm = by_host;
-constinit thread_local bool went_to_host = false;
+const PerThread<const char*> last_algorithm{by_host};
+const PerThread<bool> went_to_host;
 
 int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);
@@ -118,7 +119,7 @@ struct Entry<function, number, Result (*)(Arguments...)> {
   static Result call(Arguments... arguments) {
     if constexpr (std::is_same_v<Result, int>) {
       const calls::Words words(arguments...);
-      const calls::Calling calling(number, __builtin_return_address(0), words.all);
+      const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
       if constexpr (never_throws<function>) return function(arguments...);
       try {
         return function(arguments...);
@@ -189,6 +190,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
 
 // The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
 int Finalize() {
+  free_founded();
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
@@ -266,6 +268,6 @@ __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* 
   return nearfield::mpi::give_way;
 }
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
-  return nearfield::mpi::last_algorithm;
+  return *nearfield::mpi::last_algorithm;
 }
 }

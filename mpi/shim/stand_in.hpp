@@ -24,9 +24,12 @@ bool look_for_crossings();  // whether the host has been asked for anything, and
 
 class StandIn {
  public:
-  explicit StandIn(bool moves_data = true) : lent_(lend()), in_host_(moves_data) { calls::note_host(); }
+  explicit StandIn(bool moves_data = true) : before_(inside->lent), in_host_(moves_data) {
+    if (lend()) ++inside->lent;
+    calls::note_host();
+  }
   ~StandIn() {
-    if (lent_) take_back();
+    for (; inside->lent > before_; --inside->lent) take_back();
   }
   StandIn(const StandIn&) = delete;
 
@@ -39,7 +42,7 @@ class StandIn {
   static void take_back() { the_stand_in->take_back(); }
 
  private:
-  const bool lent_;
+  const unsigned before_;
   const InHost in_host_;
 };
 

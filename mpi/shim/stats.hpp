@@ -8,6 +8,7 @@
 
 #include "engine/collectives/call.hpp"
 #include "engine/messages/messenger.hpp"
+#include "mpi/shim/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
 
@@ -28,9 +29,9 @@ void count_call(collectives::Collective collective, std::uint64_t bytes, std::ui
 
 // What served this thread's last collective: an algorithm's name, "messages", or `by_host` itself.
 inline constexpr const char by_host[] = "host";
-extern constinit thread_local const char* last_algorithm;
+extern const PerThread<const char*> last_algorithm;
 // Something of this thread's call has been given to the host; who looks clears it before (mpi/shim/recording).
-extern constinit thread_local bool went_to_host;
+extern const PerThread<bool> went_to_host;
 
 // Calls of a function that the host serves always.
 struct HostCalls {
@@ -48,7 +49,7 @@ HostTotals host_totals();  // of all that are entered
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
 inline void count_host_message() {
-  went_to_host = true;
+  *went_to_host = true;
   if (counting()) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }

@@ -290,7 +290,7 @@ def digest(path: str) -> str:
 
 def dependencies(compiler: str, arguments: list[str]) -> list[str]:
     """All files that the compiler reads: sources, headers, and libraries that are named by their paths."""
-    sources = [one for one in arguments if one.endswith(".c")]
+    sources = [one for one in arguments if one.endswith((".c", ".cpp"))]
     options = [one for one in arguments if one.startswith(("-I", "-D", "-std", "-pthread", "-f"))]
     rules = subprocess.run([compiler, "-M", *options, *sources], capture_output=True, text=True, check=True)
     read = re.sub(r"(?m)^\S+:|\\\n", " ", rules.stdout).split()

@@ -63,6 +63,30 @@ def test_what_is_preloaded_needs_the_c_library_alone(library: Path) -> None:
     assert set(re.findall(r"NEEDED\s+(\S+)", dynamic)) <= {"libc.so.6", "libdl.so.2"}
 
 
+def test_the_libraries_take_little_of_the_threads_reserve() -> None:
+    # Of one process: what is preloaded, and one shim. Plugins of the program need the reserve too.
+    taken = {}
+    for library in LIBRARY.parent.glob("libnearfield*.so"):
+        headers = subprocess.run(
+            ["readelf", "-lW", str(library)], capture_output=True, text=True, check=True
+        ).stdout
+        taken[library] = sum(
+            int(size, 16) for size in re.findall(r"^ +TLS +(?:\S+ +){4}(\S+)", headers, re.M)
+        )
+    preloaded = taken.pop(LIBRARY) + taken.pop(HEAP)
+    assert preloaded > 0 and preloaded + max(taken.values()) <= 64, taken
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_plugins_that_take_the_threads_reserve_load_before_and_after(host: str) -> None:
+    plugins = [
+        compile_library(PROGRAMS / "reserve.c", f"reserve{bytes}.so", f"-DBYTES={bytes}")
+        for bytes in (900, 600)
+    ]
+    job = launch(host, 2, [compile_c(host, "reserve.c", "-ldl"), *plugins], served=EVERYTHING)
+    assert "good" in job.stdout, job.text
+
+
 @pytest.mark.skipif(not shutil.which("musl-gcc"), reason="musl is not installed")
 def test_programs_with_musl_are_untouched() -> None:
     program = compiled("musl", (str(PROGRAMS / "without_mpi.c"),), "musl-gcc")

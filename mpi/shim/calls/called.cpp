@@ -1,5 +1,6 @@
 #include "mpi/shim/calls/called.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -15,13 +16,10 @@
 
 namespace nearfield::mpi::calls {
 
-constinit thread_local const Call* innermost = nullptr;
-constinit thread_local std::atomic<std::uint64_t>* word = nullptr;
+const PerThread<Calls> calls_of_thread;
 
 namespace {
 
-thread_local roll::Post* post = nullptr;
-thread_local std::atomic<std::uint64_t> unseen{0};  // the word of a thread that has no post
 std::atomic<bool> rolling{false};
 bool world_is_here = false;  // its ranks are the roll's members; before `rolling`
 
@@ -181,7 +179,7 @@ Handle handle(const Call& call, int at) {
 
 // The communicator as far as this thread has met it: the host is not asked about one that may be wrong.
 const Communicator* known(MPI_Comm comm) {
-  for (const CachedCommunicator& cached : communicator_cache)
+  for (const CachedCommunicator& cached : *communicator_cache)
     if (cached.comm == comm && cached.state && cached.epoch == communicator_epoch.load(std::memory_order_acquire))
       return cached.state;
   return nullptr;
@@ -289,10 +287,46 @@ void put_beginning(char (&into)[room], const std::string& text) {
   std::snprintf(into, room, "%.*s%s", int(all ? room : room - 4), text.c_str(), all ? "" : "...");
 }
 
+// A post of the process's, until the thread ends.
+struct Place {
+  void take(Calls& calls) {
+    static std::atomic<unsigned> taken{0};
+    taken_ = &taken;
+    board_ = &node_ever()->header().board;
+    unsigned before = taken.load(std::memory_order_relaxed);
+    do {
+      number_ = unsigned(std::countr_one(before));
+      if (number_ >= roll::posts) {
+        board_->unseen.fetch_add(1, std::memory_order_relaxed);
+        return;
+      }
+    } while (!taken.compare_exchange_weak(before, before | 1u << number_, std::memory_order_relaxed));
+    post = &board_->post[number_];
+    calls.word = &post->call;
+  }
+  Place() = default;
+  Place(const Place&) = delete;
+  ~Place() {
+    if (board_ && !post) board_->unseen.fetch_sub(1, std::memory_order_relaxed);
+    if (!post) return;
+    post->call.store(0, std::memory_order_relaxed);
+    taken_->fetch_and(~(1u << number_), std::memory_order_relaxed);
+  }
+
+  roll::Post* post = nullptr;
+  std::atomic<std::uint64_t> unseen{0};  // the word of a thread that has no post
+
+ private:
+  roll::Board* board_ = nullptr;
+  std::atomic<unsigned>* taken_ = nullptr;
+  unsigned number_ = 0;
+};
+const PerThread<Place> place_of_thread;
+
 roll::Post* tell(roll::Told& told, bool fully) {
-  const Call* const call = innermost;
-  if (!call || !word) return nullptr;
-  told.call = word->load(std::memory_order_relaxed);
+  const Call* const call = calls_of_thread->innermost();
+  if (!call || !calls_of_thread->word) return nullptr;
+  told.call = calls_of_thread->word->load(std::memory_order_relaxed);
   const Meaning& m = meaning(*call);
   if (m.requests >= 0) {
     describe_requests(told, *call, fully);
@@ -308,73 +342,65 @@ roll::Post* tell(roll::Told& told, bool fully) {
       told.lost_context = lost->envelope.context;
     }
   if (fully) {
-    const Call* outermost = call;
-    while (outermost->outer) outermost = outermost->outer;
-    const roll::Site site = roll::site_of(outermost->site);
+    const roll::Site site = roll::site_of(calls_of_thread->call[0].site);
     put_end(told.object, site.object);
     told.offset = site.offset;
     put_beginning(told.symbol, site.symbol);
     put_end(told.script, script_line());
   }
-  return post;
+  return place_of_thread->post;
 }
-
-// A post of the process's, until the thread ends.
-class Place {
- public:
-  void take() {
-    static std::atomic<unsigned> taken{0};
-    taken_ = &taken;
-    board_ = &node_ever()->header().board;
-    unsigned before = taken.load(std::memory_order_relaxed);
-    do {
-      number_ = unsigned(std::countr_one(before));
-      if (number_ >= roll::posts) {
-        board_->unseen.fetch_add(1, std::memory_order_relaxed);
-        return;
-      }
-    } while (!taken.compare_exchange_weak(before, before | 1u << number_, std::memory_order_relaxed));
-    post = &board_->post[number_];
-    word = &post->call;
-  }
-  ~Place() {
-    if (board_ && !post) board_->unseen.fetch_sub(1, std::memory_order_relaxed);
-    if (!post) return;
-    word = &unseen;
-    std::exchange(post, nullptr)->call.store(0, std::memory_order_relaxed);
-    taken_->fetch_and(~(1u << number_), std::memory_order_relaxed);
-  }
-
- private:
-  roll::Board* board_ = nullptr;
-  std::atomic<unsigned>* taken_ = nullptr;
-  unsigned number_ = 0;
-};
 
 }  // namespace
 
-void take_post() {
-  word = &unseen;
-  if (!rolling.load(std::memory_order_acquire)) return;  // pairs with begin_roll
-  thread_local Place place;
-  place.take();
+void take_post(Calls& calls) {
+  calls.word = &place_of_thread->unseen;
+  if (rolling.load(std::memory_order_acquire)) place_of_thread->take(calls);  // pairs with begin_roll
 }
 
-roll::Item item_of_call() { return innermost ? describe(*innermost, false, false) : roll::Item{}; }
+unsigned nest(Calls& calls, void* const* slot) {
+  const unsigned noted = std::min(calls.depth, Calls::most);
+  unsigned depth = noted;  // those that are under way
+  while (depth && !(calls.call[depth - 1].slot > slot && *calls.call[depth - 1].slot == calls.call[depth - 1].site))
+    --depth;
+  if (depth == 0) {
+    return_to({});
+    if (calls.word)
+      calls.word->store(calls.word->load(std::memory_order_relaxed) & ~std::uint64_t{1}, std::memory_order_relaxed);
+    return 0;
+  }
+  if (depth < noted) {
+    return_to(calls.call[depth].inside);
+    calls.word->store(calls.call[depth].before, std::memory_order_relaxed);
+  } else {
+    depth = calls.depth;
+  }
+  if (depth < Calls::most) {
+    calls.call[depth].before = calls.word->load(std::memory_order_relaxed);
+    calls.call[depth].inside = *inside;
+  }
+  return depth;
+}
+
+roll::Item item_of_call() {
+  const Call* const call = calls_of_thread->innermost();
+  return call ? describe(*call, false, false) : roll::Item{};
+}
 
 void note_host() {
-  if (!post || !innermost) return;
+  const Call* const call = calls_of_thread->innermost();
+  if (!call || !place_of_thread->post) return;
   roll::Told told;
-  told.call = post->call.load(std::memory_order_relaxed);
+  told.call = place_of_thread->post->call.load(std::memory_order_relaxed);
   told.in_host = 1;
-  if (meaning(*innermost).comm >= 0) add(told, describe(*innermost, false, false));
-  post->tell(told);
+  if (meaning(*call).comm >= 0) add(told, describe(*call, false, false));
+  place_of_thread->post->tell(told);
 }
 
 // What blocks in the host calls others there, which tell of themselves.
-void go_on(std::uint64_t call) {
-  word->store(call, std::memory_order_relaxed);
-  if (innermost->function > Function::blocking_ones) note_host();
+void go_on(Calls& calls, std::uint64_t word) {
+  calls.word->store(word, std::memory_order_relaxed);
+  if (calls.innermost()->function > Function::blocking_ones) note_host();
 }
 
 const char* name(unsigned function) {
@@ -393,9 +419,10 @@ void begin_roll(team::Team* base) {
   world_is_here = std::size_t(size) == members.size();
   node.roll = new roll::Roll(node.header(), members, node.settings().stall_seconds, {name, tell});
   rolling.store(true, std::memory_order_release);  // pairs with take_post
-  const Call* const call = innermost;              // MPI_Init
-  take_post();
-  if (call) word->store(roll::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
+  Calls& calls = *calls_of_thread;
+  const Call* const call = calls.innermost();  // MPI_Init
+  take_post(calls);
+  if (call) calls.word->store(roll::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
 }
 
 }  // namespace nearfield::mpi::calls

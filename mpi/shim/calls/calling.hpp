@@ -1,12 +1,17 @@
 // The calls of the program that are under way: each says which it is in a word that the node's processes see, and where
 // its arguments lie, on its stack, to its own thread. That is all that a call costs which nobody asks about: 1 to 4 ns,
 // most of it for arguments that go to the stack.
+//
+// A callback of the program may leave a call by longjmp, so that nothing here is told. Of what is noted as under way
+// the next call hence believes only what still has its return address on the stack, above the next call's own.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/processor/processor.h"
 #include "engine/roll/post.hpp"
 #include "mpi/shim/host.hpp"
+#include "mpi/shim/threads/inside.hpp"
 
 namespace nearfield::mpi {
 
@@ -30,14 +35,24 @@ struct Call {
   Function function;
   const void* site;  // that it returns to
   const std::uint64_t* argument;
-  const Call* outer;  // that it was called in: by a callback or a tool
+  void* const* slot;     // on the stack, where `site` lies
+  std::uint64_t before;  // that a callback or a tool of another call has made: the other's word
+  Inside inside;         // and what the thread was inside of
 };
 
-extern constinit thread_local const Call* innermost;
-// This thread's word (Post::call). Of its own as long as it has no post.
-extern constinit thread_local std::atomic<std::uint64_t>* word;
-void take_post();                // gives it one, once MPI is up
-void go_on(std::uint64_t call);  // with the outer call, whose word that was
+// Of one thread, from the outermost call on. What is nested deeper is not noted.
+struct Calls {
+  static constexpr unsigned most = 8;
+  unsigned depth = 0;
+  std::atomic<std::uint64_t>* word = nullptr;  // this thread's (Post::call); of its own as long as it has no post
+  Call call[most];
+
+  Call* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
+};
+extern const PerThread<Calls> calls_of_thread;
+void take_post(Calls& calls);                    // gives it a word, once MPI is up
+unsigned nest(Calls& calls, void* const* slot);  // how many calls the one that begins is in
+void go_on(Calls& calls, std::uint64_t word);    // with the outer call, whose word that was
 
 // An argument of any MPI function: an integer or a pointer.
 template <class T>
@@ -66,25 +81,32 @@ struct Words<> {
 // Around one call. `words`: its arguments.
 class Calling {
  public:
-  [[gnu::always_inline]] Calling(Function function, const void* site, const std::uint64_t* words)
-      : call_{function, site, words, innermost} {
-    innermost = &call_;
-    if (!word) [[unlikely]]
-      take_post();
-    before_ = word->load(std::memory_order_relaxed);
+  [[gnu::always_inline]] Calling(Function function, const void* site, void* const* slot, const std::uint64_t* words)
+      : calls_(*calls_of_thread) {
+    if (calls_.depth | inside->lent) [[unlikely]]
+      depth_ = nest(calls_, slot);
+    if (!calls_.word) [[unlikely]]
+      take_post(calls_);
+    before_ = calls_.word->load(std::memory_order_relaxed);
+    if (depth_ < Calls::most) [[likely]] {
+      Call& call = calls_.call[depth_];
+      call.function = function, call.site = site, call.argument = words, call.slot = slot;
+    }
+    calls_.depth = depth_ + 1;
     during_ = roll::next_call(before_, unsigned(function));
-    word->store(during_, std::memory_order_relaxed);
+    calls_.word->store(during_, std::memory_order_relaxed);
   }
   [[gnu::always_inline]] ~Calling() {
-    innermost = call_.outer;
-    if (call_.outer) [[unlikely]]
-      go_on(before_);
-    else word->store(during_ - 1, std::memory_order_relaxed);
+    calls_.depth = depth_;
+    if (depth_) [[unlikely]]
+      go_on(calls_, before_);
+    else calls_.word->store(during_ - 1, std::memory_order_relaxed);
   }
   Calling(const Calling&) = delete;
 
  private:
-  const Call call_;
+  Calls& calls_;
+  unsigned depth_ = 0;
   std::uint64_t before_, during_;
 };
 

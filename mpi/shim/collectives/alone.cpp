@@ -141,11 +141,12 @@ Outcome keep(Collective collective, const Side& side) {
 }
 
 // What this thread has last found good, of a predefined type. Such types are never freed.
-thread_local struct {
+struct LastCombined {
   MPI_Op op;
   MPI_Datatype type;
   std::uint64_t bytes = 0;  // of an element; 0: nothing
-} last_combined;
+};
+const PerThread<LastCombined> last_combined;
 
 [[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const Side& send, const Side& to,
                                          MPI_Op op, bool gets, MPI_Comm comm, std::uint64_t start) {
@@ -155,7 +156,7 @@ thread_local struct {
   if (!source.good || !target.good || !combines(op, to.type, source.layout)) return std::nullopt;
   const bool same = in_place || (source.data.bytes && same_place(from, to));
   if (same && !in_place && host_rejects_aliases) return std::nullopt;
-  if (!source.layout && to.count) last_combined = {op, to.type, source.data.bytes / std::uint64_t(to.count)};
+  if (!source.layout && to.count) *last_combined = {op, to.type, source.data.bytes / std::uint64_t(to.count)};
   return settle(collective, same || !gets ? MPI_SUCCESS : move(function, from, source, to, target, comm),
                 source.data.bytes, start);
 }
@@ -175,9 +176,10 @@ Outcome combine(Collective collective, const char* function, const Work& work, M
   const std::uint64_t start = begin();
   const auto& [recv, count, type] = work.to;
   const void* const send = work.from.buffer;
-  if (last_combined.bytes && last_combined.op == work.op && last_combined.type == type && count >= 0 && count <= most &&
-      is_memory(recv) && send && send != recv && !devices::possible()) [[likely]] {
-    const std::uint64_t bytes = std::uint64_t(count) * last_combined.bytes;
+  const LastCombined& last = *last_combined;
+  if (last.bytes && last.op == work.op && last.type == type && count >= 0 && count <= most && is_memory(recv) && send &&
+      send != recv && !devices::possible()) [[likely]] {
+    const std::uint64_t bytes = std::uint64_t(count) * last.bytes;
     if (send != MPI_IN_PLACE && work.gets) copying::copy(const_cast<void*>(recv), send, bytes);
     return finish(collective, bytes, start);
   }

@@ -33,7 +33,7 @@ inline std::uint64_t begin() { return counting() ? waiting::nanoseconds() : 0; }
 int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start);
 // The end of every such call, which began at `start`: what programs do in loops has to look after others. MPI_SUCCESS.
 inline int finish(Collective collective, std::uint64_t bytes, std::uint64_t start) {
-  last_algorithm = "alone";
+  *last_algorithm = "alone";
   note_look();
   if (open_windows.load(std::memory_order_relaxed) || counting()) [[unlikely]]
     return finish_slowly(collective, bytes, start);

@@ -20,8 +20,6 @@ int class_and_text(const char* function, const team::Broken& broken);
 // Fills type, operator and length of a reduction; the reason why not otherwise.
 std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
 
-extern constinit thread_local const char* last_algorithm;
-
 // Who carries a call; communicator is null when the host has to take it.
 struct Admission {
   Communicator* communicator = nullptr;
@@ -58,8 +56,8 @@ inline bool broken_off(const Communicator& c) {
 
 template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
-  last_algorithm = by_host;
-  went_to_host = true;
+  *last_algorithm = by_host;
+  *went_to_host = true;
   const StandIn stand_in;
   if (!counting()) [[likely]]
     return call();
@@ -130,7 +128,7 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     team.track().leave();
     if (!algorithm) [[unlikely]]
       return to_host(told.collective, Reason::algorithm, host_call);
-    last_algorithm = algorithm->name;
+    *last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
     team.track().leave();
     return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);

@@ -186,15 +186,15 @@ int combine(Communicator& c, MPI_Comm comm, Collective collective, int root, con
     work.prepare(way_for(c, collective, whole.bytes, whole.count, given.ends));
     if (work.load() != MPI_SUCCESS) return give_up(c, comm, function, "the buffer cannot be packed");
     if (const int code = carry(c, comm, work.exchange(), function, host_call, &whole);
-        code != MPI_SUCCESS || last_algorithm == by_host)
+        code != MPI_SUCCESS || *last_algorithm == by_host)
       return code;
     const int folded = work.fold();
     if (work.shares()) {
       if (const int code = carry(c, comm, work.sharing(), function, host_call, &whole);
-          code != MPI_SUCCESS || last_algorithm == by_host)
+          code != MPI_SUCCESS || *last_algorithm == by_host)
         return code;
     }
-    last_algorithm = "combined";
+    *last_algorithm = "combined";
     if (folded != MPI_SUCCESS) return folded;
     if (const int code = work.store(); code != MPI_SUCCESS) return code;
     if (counting()) [[unlikely]]

@@ -18,7 +18,7 @@ bool find_extent(MPI_Datatype type, MPI_Aint& extent) {
 }
 
 void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start) {
-  last_algorithm = "messages";
+  *last_algorithm = "messages";
   if (counting()) [[unlikely]]
     count_call(collective, bytes, start);
 }

@@ -9,14 +9,17 @@
 
 namespace nearfield::mpi::combining {
 
+// The last answer of each thread. The layout is kept, so that no later type is taken for this one.
+struct LastAsked {
+  MPI_Op op;
+  MPI_Datatype type;
+  std::shared_ptr<const TypeLayout> layout;
+  bool good = false;
+};
+static const PerThread<LastAsked> last_asked;
+
 bool host_combines(MPI_Op op, MPI_Datatype type, const std::shared_ptr<const TypeLayout>& layout) {
-  // The last answer of each thread. The layout is kept, so that no later type is taken for this one.
-  static thread_local struct {
-    MPI_Op op;
-    MPI_Datatype type;
-    std::shared_ptr<const TypeLayout> layout;
-    bool good = false;
-  } last;
+  LastAsked& last = *last_asked;
   if (last.good && last.op == op && last.type == type && last.layout == layout) return true;
   const Asking asking;
   std::max_align_t unread[2] = {};

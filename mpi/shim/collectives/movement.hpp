@@ -58,7 +58,7 @@ int carry_packed(Communicator& c, MPI_Comm comm, Call call, const char* function
     if (send.data && send.data->pack(send.first, send.count) != MPI_SUCCESS)
       return give_up(c, comm, function, "the buffer cannot be packed");
     const int code = carry(c, comm, call, function, when.host_call);
-    if (code != MPI_SUCCESS || !recv.data || last_algorithm == by_host)
+    if (code != MPI_SUCCESS || !recv.data || *last_algorithm == by_host)
       return code;  // which has stored where it belongs
     return recv.data->unpack(recv.first, recv.count);
   }

@@ -41,7 +41,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
     return give_up(c, comm, function, "out of memory");
   }
   if (!row) return code;
-  last_algorithm = row->name;
+  *last_algorithm = row->name;
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
     c.spread->home().progress.step_host();
   if (counting()) [[unlikely]]

@@ -133,6 +133,7 @@ class Deferred final : public Activity, Founding::Deferred {
   }
   int outcome() override {
     if (!gone()) return MPI_ERR_OTHER;  // given up by who waited for it
+    founding_->let_all_go();
     if (!once_) return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_);
     return code_ != MPI_SUCCESS ? code_ : once_->outcome();
   }
@@ -186,7 +187,7 @@ void refuse_broken(Communicator& c, const char* function) {
 }
 
 void count(const Call& call) {
-  last_algorithm = "overlapping";
+  *last_algorithm = "overlapping";
   if (counting()) [[unlikely]]
     count_call(call.collective, call.bytes, waiting::nanoseconds());
 }

@@ -83,7 +83,7 @@ int carry_reduction(Communicator& c, MPI_Comm comm, Call call, std::size_t send_
     } else {
       Staged staged(call, send_bytes, recv_bytes);
       const int code = carry(c, comm, call, function, when.host_call);
-      if (code != MPI_SUCCESS || last_algorithm == by_host) return code;
+      if (code != MPI_SUCCESS || *last_algorithm == by_host) return code;
       return report(comm, staged.store());
     }
   };

@@ -37,7 +37,7 @@
 
 namespace nearfield::mpi {
 
-thread_local CachedCommunicator communicator_cache[cached_communicators];
+const PerThread<std::array<CachedCommunicator, cached_communicators>> communicator_cache;
 std::atomic<std::uint64_t> communicator_epoch{1};
 messages::Messenger* the_messenger;  // never destroyed, as the node
 messages::StandIn* the_stand_in;
@@ -56,8 +56,7 @@ std::string why_no_team;         // in MPI_Init: of the last communicator that c
 MPI_Group members_group;         // of the messenger's members
 bool several_nodes;              // whether the world has no team of all its ranks
 int keyval;
-int last_keyval;             // of the attribute whose callback ends our part in MPI_Finalize
-thread_local bool creating;  // inside of the host on our own behalf
+int last_keyval;  // of the attribute whose callback ends our part in MPI_Finalize
 
 int unused_tag;
 
@@ -71,12 +70,12 @@ void progress_host() {
 }
 
 // For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
+const PerThread<std::uint64_t> next_look;  // ticks
 bool look_now_and_then() {
-  static thread_local std::uint64_t next;
   const std::uint64_t now = processor::ticks();
-  if (now < next) return true;
+  if (now < *next_look) return true;
   const bool asked = look_for_crossings();
-  next = processor::ticks() + processor::ticks_in(2500);
+  *next_look = processor::ticks() + processor::ticks_in(2500);
   return asked;
 }
 
@@ -239,7 +238,7 @@ void make_team(Communicator& state) {
     return;
   }
   HostBootstrap bootstrap(state.comm);
-  const bool nested = std::exchange(creating, true);
+  const bool nested = std::exchange(inside->creating, true);
   try {
     auto chooser = the_node ? new_chooser() : nullptr;
     if (several_nodes && make_spread(state, bootstrap)) {
@@ -254,15 +253,15 @@ void make_team(Communicator& state) {
     }
   } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
   }
-  creating = nested;
+  inside->creating = nested;
 }
 
 std::unique_ptr<team::Team> separate_team(const Communicator& state) {
   HostBootstrap bootstrap(state.comm);
-  const bool nested = std::exchange(creating, true);
+  const bool nested = std::exchange(inside->creating, true);
   struct Leave {
     bool nested;
-    ~Leave() { creating = nested; }
+    ~Leave() { inside->creating = nested; }
   } leave{nested};
   if (!the_node) {
     team::Team::decline(state.size, bootstrap);
@@ -461,10 +460,10 @@ void start_node(int thread_level, bool collectively) {
                      host.Comm_create_keyval(do_not_copy, last_of_self, &last_keyval, nullptr) == MPI_SUCCESS &&
                      host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
   if (ready && collectively) {
-    creating = true;
+    inside->creating = true;
     const bool helped = the_node && settings.progress == Progressing::thread;
     start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
-    creating = false;
+    inside->creating = false;
     if (the_node) start_roll();
     if (helped && size > 1) start_helper();
   }
@@ -577,7 +576,7 @@ void finalize_node() {
 }
 
 Communicator* communicator_slowly(MPI_Comm comm) {
-  if (comm == host.comm_null || creating) return nullptr;
+  if (comm == host.comm_null || inside->creating) return nullptr;
   if (phase.load(std::memory_order_acquire) == Phase::before) {
     int level = MPI_THREAD_SINGLE;  // a wrapper of MPI_Init may bypass ours
     host.Query_thread(&level);
@@ -599,7 +598,7 @@ Communicator* communicator_slowly(MPI_Comm comm) {
   }
   auto* const state = static_cast<Communicator*>(value);
   const auto bits = (std::uint64_t)comm;
-  communicator_cache[(bits ^ bits >> 8) % cached_communicators] = {comm, epoch, state};
+  (*communicator_cache)[(bits ^ bits >> 8) % cached_communicators] = {comm, epoch, state};
   return state;
 }
 

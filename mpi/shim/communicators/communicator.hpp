@@ -13,6 +13,7 @@
 // Of an intercommunicator, whom it connects us with are the ranks of the remote group: `size` and `members` are theirs,
 // `rank` is our own in the local group. It is ours where both groups are on this node.
 #pragma once
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
 
@@ -78,7 +80,7 @@ struct CachedCommunicator {
   Communicator* state;
 };
 inline constexpr unsigned cached_communicators = 8;
-extern thread_local CachedCommunicator communicator_cache[cached_communicators];
+extern const PerThread<std::array<CachedCommunicator, cached_communicators>> communicator_cache;
 // Raised whenever a communicator's state goes; pairs with the load in communicator_of.
 extern std::atomic<std::uint64_t> communicator_epoch;
 
@@ -107,7 +109,7 @@ int lowest_near(const Communicator& state);  // the lowest rank that the messeng
 // Local. nullptr: the host serves the call (handle invalid, MPI not running, ...).
 inline Communicator* communicator_of(MPI_Comm comm) {
   const auto bits = (std::uint64_t)comm;
-  const CachedCommunicator& cached = communicator_cache[(bits ^ bits >> 8) % cached_communicators];
+  const CachedCommunicator& cached = (*communicator_cache)[(bits ^ bits >> 8) % cached_communicators];
   if (cached.comm == comm && cached.state && cached.epoch == communicator_epoch.load(std::memory_order_acquire))
       [[likely]]
     return cached.state;

@@ -16,7 +16,8 @@ namespace nearfield::mpi {
 namespace {
 
 // Communicators that the program has freed while their team was being founded, which may need others that wait for
-// something else of ours. They go with a later call, since no thread of ours may call the host.
+// something else of ours. They go when the program completes a collective, or with a later call, since no thread of
+// ours may call the host.
 struct Freed {
   std::mutex mutex;
   std::vector<MPI_Comm> all;
@@ -34,6 +35,8 @@ bool free_when_founded(MPI_Comm* comm) {
   return true;
 }
 
+}  // namespace
+
 void free_founded() {
   if (!freed.any.load(std::memory_order_relaxed)) [[likely]]
     return;
@@ -50,6 +53,8 @@ void free_founded() {
   }
   for (MPI_Comm& comm : founded) host.Comm_free(&comm);
 }
+
+namespace {
 
 // Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
 // the call, and try again.

@@ -42,6 +42,8 @@ class Founding final : team::Lane {
   // False: it is settled, and the call is the caller's to make.
   bool defer(Deferred& call);
   void forget(Deferred& call);
+  // pre: a deferred call has gone. Until all have, if another thread is at it.
+  void let_all_go() { const std::lock_guard lock(queue_lock_); }
   // Until it is settled. False: a member has died, and it never will be.
   bool wait();
   // Whether that member of the messenger is one of its members.
@@ -65,6 +67,8 @@ class Founding final : team::Lane {
 
 // Whether a team of its members can be founded so; the same on all of them.
 bool founds(const Communicator& state);
+// Lets those communicators go that the program has freed before their team was founded.
+void free_founded();
 // Whether one is being founded.
 inline bool is_founding(const Communicator& state) { return state.founding && !state.founding->settled(); }
 // The communicator's state, where a collective that must not wait is ours: it has a team, or will have one.

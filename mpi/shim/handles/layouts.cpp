@@ -3,6 +3,7 @@
 // more memory than there is, stay undescribed: the host packs their data. Made under one lock, then never changed.
 #include "mpi/shim/handles/layouts.hpp"
 
+#include <array>
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -349,8 +350,7 @@ struct CachedLayout {
   std::uint64_t epoch = 0;
   std::shared_ptr<const TypeLayout> layout;
 };
-// Never destroyed in order: a thread's exit may follow the end of MPI.
-thread_local CachedLayout layout_cache[4];
+const PerThread<std::array<CachedLayout, 4>> layout_cache;
 
 }  // namespace
 
@@ -362,7 +362,7 @@ void bind_layouts() {
 std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   if (type == host.type_null || !type) return nullptr;
   const auto bits = (std::uint64_t)type;
-  CachedLayout& cached = layout_cache[(bits ^ bits >> 6) % 4];
+  CachedLayout& cached = (*layout_cache)[(bits ^ bits >> 6) % 4];
   const std::uint64_t epoch = layout_epoch.load(std::memory_order_acquire);
   if (cached.layout && cached.type == type && cached.epoch == epoch) [[likely]]
     return cached.layout;

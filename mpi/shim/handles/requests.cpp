@@ -218,17 +218,17 @@ int trouble_code(messages::Trouble trouble) {
 }
 
 namespace {
-thread_local bool reported;
+const PerThread<bool> reported;
 }
 int raised_by_host(int code) {
-  reported = code != MPI_SUCCESS;
+  *reported = code != MPI_SUCCESS;
   return code;
 }
 
 MPI_Comm raised_on(MPI_Comm comm) { return comm != host.comm_null && communicator_of(comm) ? comm : host.world; }
 
 int raise_code(MPI_Comm comm, int code) {
-  if (std::exchange(reported, false)) [[unlikely]]
+  if (std::exchange(*reported, false)) [[unlikely]]
     return code;
   host.Comm_call_errhandler(raised_on(comm), code);
   return code;

@@ -7,10 +7,11 @@
 //                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/messages/completing.hpp"
 #include "engine/waiting/wait.hpp"
+#include "mpi/shim/communicators/founding.hpp"
 
 namespace nearfield::mpi {
 
-thread_local Looks looks;
+const PerThread<Looks> looks;
 
 void abandon(UserRequest& user) {
   if (!user.active || user.common) return;
@@ -49,6 +50,7 @@ int finish_slowly(MPI_Request* request, MPI_Status* status) {
     *request = host.request_null;
     free_request(user);
   }
+  free_founded();
   return code;
 }
 

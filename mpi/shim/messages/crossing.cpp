@@ -60,18 +60,20 @@ Crossings& under_way_now = *new Crossings;  // never destroyed
 
 // After how many looks at ours the host is looked at. The one that something comes from is asked often: what comes from
 // the other one waits a little longer. Who waits for long has no message that it keeps waiting.
-thread_local unsigned patience = looks_at_host;
+const PerThread<unsigned> patience{looks_at_host};
 constexpr unsigned for_far = 8, for_near = 128, long_wait = 1024;
-void came_from_far() { patience = for_far; }
-void came_from_near() { patience = for_near; }
+void came_from_far() { *patience = for_far; }
+void came_from_near() { *patience = for_near; }
 
 std::uint64_t bytes_of(const MPI_Status& status) {
   MPI_Count bytes = 0;
   return host.Get_elements_x(&status, host.byte, &bytes) == MPI_SUCCESS && bytes > 0 ? std::uint64_t(bytes) : 0;
 }
-bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? patience : for_far) == 0; }
+bool is_hosts_turn(unsigned looks) { return looks % (looks < long_wait ? *patience : for_far) == 0; }
 
 }  // namespace
+
+const PerThread<bool> probe_there_first;
 
 bool TokensOf::send() { return comm_ != host.comm_null && under_way_now.send_token(comm_, rank_, tag_); }
 bool TokensOf::drain() { return comm_ == host.comm_null || under_way_now.drain_token(comm_, tag_); }
@@ -210,14 +212,14 @@ void Crossing::leave() {
   under_way_now.count();
 }
 
+static const PerThread<unsigned> starts;
 int Crossing::begin() {
   met_.store(Met::no, std::memory_order_relaxed);
   cancelling_ = done_ = false;
   code_ = MPI_SUCCESS;
   looks_ = 0;
   // What others send has its turn where there is always something near.
-  static thread_local unsigned starts;
-  if (++starts % looks_at_host == 0 && crossings.load(std::memory_order_relaxed) == 0) {
+  if (++*starts % looks_at_host == 0 && crossings.load(std::memory_order_relaxed) == 0) {
     int there = 0;
     MPI_Message message;
     MPI_Status status{};
@@ -444,6 +446,7 @@ int iprobe_there(const Communicator& c, int tag, int* flag, MPI_Status* status) 
   return MPI_SUCCESS;
 }
 
+static const PerThread<unsigned> receives;
 int receive_from_anybody(const layout::Data& data, const Communicator& c, void* buffer, MPI_Count count,
                          MPI_Datatype type, int tag, MPI_Status* status) {
   int there = 0, code = MPI_SUCCESS;
@@ -454,8 +457,7 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
     return code != MPI_SUCCESS || there;
   };
   messages::Request request;
-  static thread_local unsigned calls;
-  bool met_there = ++calls % looks_at_host == 0 && look();  // others than near ones have their turn
+  bool met_there = ++*receives % looks_at_host == 0 && look();  // others than near ones have their turn
   if (!met_there) {
     prepare_receive(request, c, MPI_ANY_SOURCE, tag, data);
     the_messenger->start(request);

@@ -107,9 +107,10 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
 // Whether there is a message from anybody, for which a call looks first at one side and the next at the other.
 // near(): ours; there(flag): the host's, an error code. MPI_Iprobe and MPI_Improbe, until there is one if it blocks.
 enum class Found : std::uint8_t { none, near, there };
+extern const PerThread<bool> probe_there_first;
 template <class Near, class There>
 int probe_for_anybody(const Communicator& c, bool blocks, Found& found, Near near, There there) {
-  static thread_local bool there_first;
+  bool& there_first = *probe_there_first;
   int code = MPI_SUCCESS;
   found = Found::none;
   auto look_there = [&] {

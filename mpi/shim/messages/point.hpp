@@ -109,12 +109,12 @@ struct Looks {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
 };
-extern thread_local Looks looks;
+extern const PerThread<Looks> looks;
 
 inline void look_elsewhere() {
   run_bodies();  // programs may do nothing else but look
   constexpr unsigned a_while = 4096, seldom = 16;
-  Looks& l = looks;
+  Looks& l = *looks;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != l.seen) [[unlikely]]
     l.seen = seen, l.attentive = a_while;

@@ -43,10 +43,7 @@ extern std::atomic<bool> active;  // between begin() and end()
 void begin();
 void end();
 
-// This thread is in a call that is recorded: what a host or a callback calls meanwhile is part of it.
-extern constinit thread_local bool inside;
-
-// A call of this thread, from its beginning on. pre: active, not inside.
+// A call of this thread, from its beginning on. pre: active, and in no other.
 class Observation {
  public:
   // `words`: its arguments (calls::Words).
@@ -74,7 +71,7 @@ struct Around<number, int(Arguments...)> {
   static inline Function function{};
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
-    if (!active.load(std::memory_order_relaxed) || inside) return inner(arguments...);
+    if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
     const calls::Words words(arguments...);
     Observation seen(function, __builtin_return_address(0), words.all);
     const int code = inner(arguments...);

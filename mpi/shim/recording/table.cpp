@@ -14,32 +14,29 @@ std::atomic<bool> active{false};
 std::atomic<Thread*> threads{nullptr};
 std::atomic<Known*> known{nullptr};
 std::atomic<std::uint64_t> calls_unkept{0}, next_save{0};
-constinit thread_local bool inside = false;
 bool tracing = false;
 
 namespace {
 
 // What is known of this thread; `table` is nullptr before its first call, and where there is no memory.
 struct Own {
-  Thread* table;
-  bool refused;
-  std::uint64_t waited;
+  ~Own();
+  Thread* table = nullptr;
+  bool refused = false;
+  std::uint64_t waited = 0;
 };
-constinit thread_local Own own{};
+const PerThread<Own> own;
 std::mutex adding;
 Thread* free_tables = nullptr;  // under `adding`: of threads that have ended
 
-// Gives the table back when its thread ends. What is still called then, as by handlers of exit(), takes one for good.
-struct Return {
-  ~Return() {
-    const std::lock_guard lock(adding);
-    own.table->next_free = std::exchange(free_tables, own.table);
-    own.table = nullptr;
-  }
-};
+Own::~Own() {
+  if (!table) return;
+  const std::lock_guard lock(adding);
+  table->next_free = std::exchange(free_tables, table);
+}
 
 [[gnu::noinline]] Thread* table_of_thread() {
-  if (own.refused) return nullptr;
+  if (own->refused) return nullptr;
   const std::lock_guard lock(adding);
   Thread* table = free_tables;
   if (table) {
@@ -48,7 +45,7 @@ struct Return {
     void* const memory =
         mmap(nullptr, sizeof(Thread), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-      own.refused = true;
+      own->refused = true;
       return nullptr;
     }
     table = static_cast<Thread*>(memory);  // all zero, as its members begin
@@ -57,8 +54,7 @@ struct Return {
     table->number = before ? before->number + 1 : 0;
     threads.store(table, std::memory_order_release);  // pairs with the loads in writing.cpp
   }
-  own.table = table;
-  thread_local const Return at_the_end;
+  own->table = table;
   return table;
 }
 
@@ -141,19 +137,19 @@ Observation::Observation(const Function& function, const void* site, const std::
       partner_(partner_in(function.places, words)),
       communicator_(communicator_in(function.places, words)),
       context_(0),
-      before_(last_algorithm) {
+      before_(*last_algorithm) {
   const MPI_Comm communicator = communicator_;
   if (communicator != host.comm_null) {
     const Communicator* const state = communicator_of(communicator);
     agreed_ = state && state->context;
     if (state) context_ = agreed_ ? state->context : of_host ^ std::uint64_t(communicator);
   }
-  inside = true;
-  own.waited = 0;
-  waiting::waited = &own.waited;
-  last_algorithm = nullptr;
-  went_to_host = false;
-  Thread* const table = own.table ? own.table : table_of_thread();
+  inside->recorded = true;
+  own->waited = 0;
+  waiting::waited = &own->waited;
+  *last_algorithm = nullptr;
+  *went_to_host = false;
+  Thread* const table = own->table ? own->table : table_of_thread();
   if (table) place_ = find_place(*table, function, site, context_, size_class(bytes_));
   if (is_timed(function, place_ ? *place_ : nullptr, bytes_)) start_ = processor::ticks();
 }
@@ -161,17 +157,17 @@ Observation::Observation(const Function& function, const void* site, const std::
 void Observation::end() {
   const std::uint64_t now = start_ ? processor::ticks() : 0;
   const char* algorithm = nullptr;
-  if (went_to_host) algorithm = by_host;
-  else if (function_.kind == Kind::collective || function_.kind == Kind::neighbors) algorithm = last_algorithm;
-  if (!last_algorithm) last_algorithm = before_;
+  if (*went_to_host) algorithm = by_host;
+  else if (function_.kind == Kind::collective || function_.kind == Kind::neighbors) algorithm = *last_algorithm;
+  if (!*last_algorithm) *last_algorithm = before_;
   waiting::waited = nullptr;
-  inside = false;
+  inside->recorded = false;
   if (!active.load(std::memory_order_relaxed)) return;
   if (!place_) {
     calls_unkept.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  Thread* const table = own.table;
+  Thread* const table = own->table;
   Row* row = *place_;
   if (row) row->place_calls.add(1);
   while (row && row->algorithm != algorithm) row = row->further;
@@ -183,11 +179,11 @@ void Observation::end() {
   }
   row->calls.add(1);
   row->bytes.add(bytes_);
-  if (own.waited) row->waited.add(own.waited);
+  if (own->waited) row->waited.add(own->waited);
   if (!start_) return;
   row->timed.add(1);
   row->ticks.add(now - start_);
-  row->waited_timed.add(own.waited);
+  row->waited_timed.add(own->waited);
   row->longest.raise(now - start_);
   if (tracing) [[unlikely]] {
     Event& event = table->ring[table->events.value() % events_of_a_thread];
@@ -195,7 +191,7 @@ void Observation::end() {
     event = {.start = start_,
              .end = now,
              .bytes = bytes_,
-             .waited = own.waited,
+             .waited = own->waited,
              .row = std::uint32_t(row - table->rows),
              .number = counts ? row->communicator->collectives.fetch_add(1, std::memory_order_relaxed) : 0,
              .partner = partner_};

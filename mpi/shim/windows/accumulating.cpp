@@ -89,12 +89,15 @@ bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const Typ
 }
 
 // The last answer of each thread: programs ask for one thing again and again. Predefined handles are never reused.
+struct LastDescribed {
+  MPI_Op op;
+  const TypeInfo* type;
+  windows::Window::Operation operation;
+};
+const PerThread<LastDescribed> last_described;
+
 const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& type) {
-  static thread_local struct {
-    MPI_Op op;
-    const TypeInfo* type;
-    windows::Window::Operation operation;
-  } last;
+  LastDescribed& last = *last_described;
   if (last.op == op && last.type == &type) [[likely]]
     return &last.operation;
   last.type = nullptr;

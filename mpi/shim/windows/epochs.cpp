@@ -6,10 +6,10 @@
 namespace nearfield::mpi {
 
 // Programs look at windows in loops, until a rank has done something that may need our messages, the host, or our CPU.
+const PerThread<unsigned> window_looks;
 void note_look() {
   constexpr unsigned seldom = 256;
-  static thread_local unsigned looks = 0;
-  if (++looks % seldom != 0) [[likely]]
+  if (++*window_looks % seldom != 0) [[likely]]
     return;
   poll_ours();
   look_elsewhere();
@@ -188,7 +188,7 @@ int Win_sync(MPI_Win win) {
 
 int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {
   const OneSided* state = one_sided(win);
-  if (!state && being_freed && being_freed->win == win) state = being_freed;
+  if (!state && inside->being_freed && inside->being_freed->win == win) state = inside->being_freed;
   static int allocated = MPI_WIN_FLAVOR_ALLOCATE;
   if (!state || !state->allocated || key != MPI_WIN_CREATE_FLAVOR || !value || !flag)
     return host.Win_get_attr(win, key, value, flag);

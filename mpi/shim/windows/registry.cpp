@@ -7,9 +7,8 @@
 
 namespace nearfield::mpi {
 
-thread_local CachedWindow window_cache[cached_windows];
+const PerThread<std::array<CachedWindow, cached_windows>> window_cache;
 std::atomic<std::uint64_t> window_epoch{1};
-thread_local const OneSided* being_freed = nullptr;
 
 namespace {
 
@@ -27,7 +26,7 @@ OneSided* one_sided_slowly(MPI_Win win) {
   const std::lock_guard lock(registry.mutex);
   const auto found = registry.all.find(bits);
   OneSided* const state = found == registry.all.end() ? nullptr : found->second.get();
-  window_cache[(bits ^ bits >> 8) % cached_windows] = {win, epoch, state};
+  (*window_cache)[(bits ^ bits >> 8) % cached_windows] = {win, epoch, state};
   return state;
 }
 

@@ -8,6 +8,7 @@
 // A look-up asks a small cache per thread, then a table. Windows and hosts' handles are made and freed in calls that
 // raise an epoch, by which caches know what is stale, also about windows that are not ours.
 #pragma once
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -33,14 +34,14 @@ struct CachedWindow {
   OneSided* state;
 };
 inline constexpr unsigned cached_windows = 8;
-extern thread_local CachedWindow window_cache[cached_windows];
+extern const PerThread<std::array<CachedWindow, cached_windows>> window_cache;
 extern std::atomic<std::uint64_t> window_epoch;  // pairs with the load in one_sided
 
 OneSided* one_sided_slowly(MPI_Win win);
 // Ours; nullptr: the host serves that window, or judges what it is.
 inline OneSided* one_sided(MPI_Win win) {
   const auto bits = (std::uint64_t)win;
-  const CachedWindow& cached = window_cache[(bits ^ bits >> 8) % cached_windows];
+  const CachedWindow& cached = (*window_cache)[(bits ^ bits >> 8) % cached_windows];
   if (cached.win == win && cached.epoch == window_epoch.load(std::memory_order_acquire)) [[likely]]
     return cached.state;
   return one_sided_slowly(win);
@@ -48,12 +49,11 @@ inline OneSided* one_sided(MPI_Win win) {
 void adopt(std::unique_ptr<OneSided> state);
 std::unique_ptr<OneSided> disown(MPI_Win win);  // nullptr: not ours
 
-// The window that this thread frees: callbacks of its attributes may still ask what it is.
-extern thread_local const OneSided* being_freed;
+// While it is alive the window is being freed.
 class Freeing {
  public:
-  explicit Freeing(const OneSided* state) : before_(std::exchange(being_freed, state)) {}
-  ~Freeing() { being_freed = before_; }
+  explicit Freeing(const OneSided* state) : before_(std::exchange(inside->being_freed, state)) {}
+  ~Freeing() { inside->being_freed = before_; }
   Freeing(const Freeing&) = delete;
 
  private:

@@ -1,0 +1,16 @@
+#include "mpi/shim/threads/inside.hpp"
+
+#include "mpi/shim/stand_in.hpp"
+
+namespace nearfield::mpi {
+
+const PerThread<Inside> inside;
+
+void return_to(const Inside& before) {
+  for (; inside->lent > before.lent; --inside->lent) StandIn::take_back();
+  *inside = before;
+  *mark_in_host() = before.host.now;
+  if (!before.recorded) waiting::waited = nullptr;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,72 @@
+// Variables of which each thread has its own, in a block of memory that is made when the thread first uses one of them.
+//
+// Variables of threads of a library that is loaded late come out of a small reserve of the C library's, which plugins
+// need as well. So ours take one pointer of it, and what they are is read by way of that.
+//
+// A block ends with its thread, behind the destructors of the program's own such variables; what calls us later still
+// has another one made. That of the first thread lasts as long as the process, for handlers of exit(). A child of
+// fork() goes on with that of the thread that has forked.
+#pragma once
+#include <cstddef>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace nearfield::mpi {
+
+namespace threads {
+
+// One variable; all are constructed while the library is loaded, before there are blocks.
+class Variable {
+ public:
+  Variable(const Variable&) = delete;
+
+ protected:
+  Variable(std::size_t bytes, std::size_t alignment);
+  ~Variable() = default;  // never destroyed, as threads may outlive it
+  std::size_t offset_;
+
+ private:
+  friend std::byte* make_block();
+  friend void end_block(void*);
+  virtual void construct(std::byte* block) const = 0;
+  virtual void destroy(std::byte* block) const = 0;
+  Variable* const next_;
+};
+
+// This thread's; nullptr before its first use.
+inline constinit thread_local std::byte* block = nullptr;
+std::byte* make_block();
+
+}  // namespace threads
+
+// Of namespace scope.
+template <class T>
+class PerThread final : public threads::Variable {
+ public:
+  explicit PerThread(const T& initial = {})
+    requires std::is_copy_constructible_v<T>
+      : Variable(sizeof(T), alignof(T)), initial_(initial) {}
+  explicit PerThread()
+    requires(!std::is_copy_constructible_v<T>)
+      : Variable(sizeof(T), alignof(T)) {}
+
+  T& operator*() const {
+    std::byte* at = threads::block;
+    if (!at) [[unlikely]]
+      at = threads::make_block();
+    return *std::launder(reinterpret_cast<T*>(at + offset_));
+  }
+  T* operator->() const { return &**this; }
+
+ private:
+  struct Nothing {};
+  void construct(std::byte* block) const override {
+    if constexpr (std::is_copy_constructible_v<T>) new (block + offset_) T(initial_);
+    else new (block + offset_) T();
+  }
+  void destroy(std::byte* block) const override { std::launder(reinterpret_cast<T*>(block + offset_))->~T(); }
+  [[no_unique_address]] const std::conditional_t<std::is_copy_constructible_v<T>, T, Nothing> initial_{};
+};
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,37 @@
+"""Callbacks of the program that never return: they throw through MPI, or leave it by longjmp, and MPI goes on."""
+
+import pytest
+
+from nearfield.hosts import HOSTS
+from tests.mpi.jobs import PROGRAMS, compiled, hosts, launch
+
+CALLBACKS = (
+    "wrong-rank",
+    "called",
+    "truncated",
+    "blocking",
+    "window",
+    "file",
+    "copy",
+    "delete",
+    "free",
+    "type",
+    "window-attribute",
+    "operator",
+    "request",
+)
+
+
+def program(host: str) -> str:
+    """The program for the host's ABI, by the compiler of C++."""
+    options = ("-std=c++20", "-O1", "-g1", f"-I{HOSTS[host].include}", str(PROGRAMS / "throws.cpp"))
+    return compiled(f"throws-{host}", (*options, str(HOSTS[host].library)), "g++")
+
+
+@pytest.mark.parametrize("how", ["throw", "longjmp", "throw-threads", "longjmp-threads"])
+@pytest.mark.parametrize("host", hosts())
+def test_callbacks_may_throw_and_jump(host: str, how: str) -> None:
+    # The host keeps its lock when a callback leaves it where threads are allowed: there only ours are left.
+    callbacks = ("window", "truncated") if "threads" in how else CALLBACKS
+    job = launch(host, 2, [program(host), how, *callbacks])
+    assert job.returncode == 0 and "good" in job.stdout, job.text
