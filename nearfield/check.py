@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from nearfield.elf import NoProgram, Object, ask_loader, privileged, read_object, through_scripts
@@ -30,6 +32,8 @@ if hasattr(mpi, "MPI_Get_library_version"):
     mpi.MPI_Get_library_version(text, ctypes.byref(length))
 print(json.dumps([served and served.decode(), text.value.decode(errors="replace")]))
 """
+# What a command or a script gives the loader; a comment's does not count.
+SETS_PRELOADS = re.compile(r"""^[^#\n]*\bLD_PRELOAD=["']?([^\s"';]*)""", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -123,5 +127,30 @@ def _ask_nearfield(mpi: Path, env: dict[str, str]) -> str:
 def explain_absence(command: list[str], env: dict[str, str]) -> list[str]:
     """What is wrong with the programs that a launcher's command line names, for who has heard of none of them."""
     named = [command[0]] + [word for word in command[1:] if os.access(word, os.X_OK) and Path(word).is_file()]
-    verdicts = [check(word, env) for word in dict.fromkeys(named[:4])]
+    named = list(dict.fromkeys(named[:4]))
+    if (preloads := _replacement([*command, *map(_script, named)])) is not None:
+        return [
+            f"LD_PRELOAD={preloads}, which the command sets, takes the place of Nearfield's; set it before `nearfield run`,"
+            " which puts Nearfield in front of what is there, or let the command append to what it finds"
+        ]
+    verdicts = [check(word, env) for word in named]
     return [str(verdict) for verdict in verdicts if not verdict.served]
+
+
+def _script(file: str) -> str:
+    """The text of a script; of anything else nothing."""
+    try:
+        with open(file, "rb") as opened:
+            text = opened.read(1 << 16)
+    except OSError:
+        return ""
+    return text.decode(errors="replace") if text.startswith(b"#!") else ""
+
+
+def _replacement(texts: list[str]) -> str | None:
+    """What words of a command (NAME=VALUE, or NAME and VALUE) or lines of a script have preloaded instead of Nearfield."""
+    pairs = [f"LD_PRELOAD={value}" for name, value in pairwise(texts) if name == "LD_PRELOAD"]
+    for value in SETS_PRELOADS.findall("\n".join([*texts, *pairs])):
+        if "libnearfield" not in value and "$" not in value and value:
+            return value
+    return None

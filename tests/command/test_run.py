@@ -105,6 +105,18 @@ def test_of_a_program_without_mpi_it_says_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 2
 
 
+@pytest.mark.parametrize("how", ["env", "script"])
+def test_it_says_that_a_tool_has_taken_its_place(tmp_path: Path, how: str) -> None:
+    program = build(tmp_path, EMPTY)
+    wrapper = tmp_path / "wrapper.sh"
+    wrapper.write_text(f"#!/bin/sh\n# LD_PRELOAD=libdl.so.2\nexport LD_PRELOAD='libm.so.6'\nexec {program}\n")
+    wrapper.chmod(0o755)
+    done = nearfield("run", *(["env", "LD_PRELOAD=libm.so.6", program] if how == "env" else [str(wrapper)]))
+    assert done.returncode == 0 and NOBODY in done.stderr, done.stderr
+    assert f"{SAYS}LD_PRELOAD=libm.so.6, which the command sets" in done.stderr, done.stderr
+    assert "linked" not in done.stderr
+
+
 def test_an_option_may_have_an_empty_value() -> None:
     done = nearfield("run", "--log", "off", "--algorithm=", "env")
     assert "NEARFIELD_ALGORITHM=\n" in done.stdout, done.stderr
