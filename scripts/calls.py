@@ -37,7 +37,7 @@ SCANNING = r"Reduce_scatter|Scan|Exscan"
 V_FORMS, AMONG_NEIGHBOURS = r"allgatherv|gatherv|scatterv", r"neighbor_\w+?"
 # Functions by a pattern of their names, in the order of functions.def: what of them is carried, and what goes to the host.
 FAMILIES = (
-    (r"Init|Init_thread|Finalize|Session_init", "the host's; Nearfield begins and ends beside it", "always"),
+    (r"Init|Init_thread|Finalize|Session_(init|finalize)", "the host's; Nearfield begins and ends beside it", "always"),
     (MOVING, TWO_LEVELS, ELSEWHERE),
     (COMBINING, TWO_LEVELS, ON_TWO_LEVELS),
     (SCANNING, NODE, SEVERAL),
@@ -88,7 +88,7 @@ FAMILIES = (
         "requests of the host's",
     ),
     (
-        r"Buffer_\w+|Comm_(attach|detach|i?flush)_buffer",
+        r"Buffer_\w+|(Comm|Session)_(attach|detach|i?flush)_buffer",
         "what is sent from the buffer to ranks of the node",
         "the same memory is attached there, for what is sent to ranks of other nodes",
     ),
@@ -97,6 +97,11 @@ FAMILIES = (
         r"|Graph_create|Dist_graph_\w+",
         "their contexts for messages; teams at their first collective call",
         "the communicators themselves, always",
+    ),
+    (
+        r"Group_\w+|Comm_(remote_)?group",
+        "",
+        "always; Nearfield notes which session a group comes from",
     ),
     (r"(Op|Type)_free", "put off where requests of Nearfield's need it", "always in the end"),
     (r"(Request|Message)_(c2f|f2c|toint|fromint)", "handles of Nearfield's", "handles of the host's"),
@@ -111,7 +116,7 @@ PASSED_ON = (
     (r"File_\w+", "files are the host's"),
     (
         r"Comm_(spawn|spawn_multiple|disconnect)|Close_port|Open_port|Lookup_name"
-        r"|(Unp|P)ublish_name|Session_finalize",
+        r"|(Unp|P)ublish_name",
         "processes and communicators beyond MPI_COMM_WORLD",
     ),
     (r"Win_set_info", "hints of windows"),

@@ -23,6 +23,21 @@ std::optional<Buffered::Attached> Buffered::attached(Key key) {
   return found == accounts_.end() ? std::nullopt : found->second.attached;
 }
 
+void Buffered::put_behind(Key key, Key behind) {
+  const std::lock_guard lock(mutex_);
+  drop_gone();
+  more_than_the_process_.store(true, std::memory_order_relaxed);
+  accounts_[key].behind = behind;
+}
+
+Buffered::Key Buffered::behind(Key key) {
+  if (!more_than_the_process_.load(std::memory_order_relaxed)) return process;
+  const std::lock_guard lock(mutex_);
+  drop_gone();
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? process : found->second.behind;
+}
+
 void Buffered::forget(Key key) {
   if (!more_than_the_process_.load(std::memory_order_relaxed)) return;
   const std::lock_guard lock(gone_mutex_);
@@ -55,9 +70,10 @@ void Buffered::collect() {
   }
 }
 
-// Its own where something is attached to it, else the process's; the end where there is none either.
+// Its own where something is attached to it, else the one behind it, else the process's; the end where there is none.
 std::map<Buffered::Key, Buffered::Account>::iterator Buffered::account_for(Key key) {
-  const auto found = accounts_.find(key);
+  auto found = accounts_.find(key);
+  if (found != accounts_.end() && !found->second.attached) found = accounts_.find(found->second.behind);
   return found != accounts_.end() && found->second.attached ? found : accounts_.find(process);
 }
 

@@ -6,7 +6,7 @@
 //   flush      waits until nothing counts against a key
 //
 // Memory of the user's that is attached is never written to: it says how much may be outstanding. A key is whose memory
-// it is: the process's, or that of a context of messages, numbered by the caller.
+// it is: the process's, or that of a context of messages or of what several of these come from, numbered by the caller.
 #pragma once
 #include <atomic>
 #include <list>
@@ -34,12 +34,15 @@ class Buffered {
   void attach(Key key, const Attached& buffer);
   void detach(Key key);
   std::optional<Attached> attached(Key key);
+  // Where nothing is attached to `key`, what is attached to `behind` is used, and only then the process's.
+  void put_behind(Key key, Key behind);
+  Key behind(Key key);  // the process where there is none
   // Who has that key goes, which may be told by callers that hold locks. What is still on its way must not count
   // against the next one with that key.
   void forget(Key key);
 
-  // Sends, counted against what is attached to `key`, else to the process. `overhead`: bytes that count beside the
-  // message's own.
+  // Sends, counted against what is attached to `key`, or behind it, else to the process. `overhead`: bytes that count
+  // beside the message's own.
   enum class Sent : std::uint8_t { yes, no_room, no_memory };
   Sent send(Messenger& messenger, Key key, int member, const Envelope& envelope, const layout::Data& data,
             std::uint64_t overhead);
@@ -68,6 +71,7 @@ class Buffered {
   struct Account {
     std::optional<Attached> attached;
     std::uint64_t used = 0;  // bytes
+    Key behind = process;
     bool has_room(std::uint64_t bytes) const {
       return attached && (attached->automatic || used + bytes <= attached->bytes);
     }

@@ -46,16 +46,12 @@ LOCAL = (
     r"File_i(read|write)\w*|Pready\w*|Parrived|Grequest_\w+",
     r"R?(accumulate|get|put|Accumulate|Get|Put)(_accumulate)?(_c)?|Fetch_and_op|Compare_and_swap",
     r"Win_(attach|detach|post|shared_query|sync)\w*",
-    r"Session_(get|set|attach)_\w+",
-    # Many hosts lack the buffers of sessions, and programs look for them; the messages are the host's alone.
-    r"Session_i?(detach|flush)_buffer(_c)?",
+    r"Session_(get|set)_\w+",
     r"X_(Async|Delete|Get|GPU|Grequest|Info|Op|Put|Query|Start|Stop|Type)_\w+|X_\w+_enqueue(_c)?|X_Win_[gs]et_\w+",
     r"X_Comm_(ack|failure|get|iagree|ishrink|is|revoke|test)\w*|X_Stream_(create|free|i\w+|progress)",
 )
-# Extensions that Nearfield has a version of.
-OWN_EXTENSIONS = ("X_Comm_revoke", "X_Request_is_complete")
-# Types that not every header has. Handles of extensions are integers where there are any.
-SINCE_4 = ("MPI_Session",)
+# Extensions that Nearfield has a version of; I_: what Fortran's bindings of MPICH and Intel MPI call (MPII_).
+OWN_EXTENSIONS = ("X_Comm_revoke", "X_Request_is_complete", "I_Win_get_attr")
 PARAMETER = re.compile(r"^(.*?)\s*(\**)\s*(\w+)?\s*((?:\[\w*\])*)$")
 
 
@@ -107,7 +103,6 @@ def generate(known: dict[str, str]) -> dict[str, str]:
     blocking = {n: signature(p) for n, p in sorted(known.items()) if n not in own and not is_local(n)}
     plain = [name for name in blocking if not name.startswith("X_")]
     extensions = [*OWN_EXTENSIONS, *(name for name in blocking if name.startswith("X_"))]
-    young = [name for name in blocking if any(kind in blocking[name] for kind in SINCE_4)]
 
     def rows(names: list[str]) -> str:
         return "".join(f"F({name})\n" for name in names)
@@ -129,9 +124,9 @@ def generate(known: dict[str, str]) -> dict[str, str]:
         "mpi/shim/signatures.def": "// Functions that may block, as F(name, (types)), and the large-count "
         "forms of some as L(name, (types)).\n// " + made + "\n"
         "// clang-format off\n"
-        + typed([name for name in blocking if name not in young])
-        + "#if MPI_VERSION >= 4\n" + typed(young) + "#endif\n// clang-format on\n",
-    }  # fmt: skip
+        + typed(list(blocking))
+        + "// clang-format on\n",
+    }
 
 
 def all_functions() -> dict[str, str]:

@@ -20,8 +20,8 @@ inline constexpr bool host_compares_lengths = abi::compares_lengths;
 // What we call beside the functions that we offer (mpi/functions.def): what every host has ...
 #define NEARFIELD_HOST_FUNCTIONS(F) \
   F(Comm_rank) F(Comm_size) F(Comm_get_name) F(Comm_test_inter) F(Comm_remote_size) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) \
-  F(Comm_free_keyval) F(Comm_call_errhandler) F(Comm_get_errhandler) F(Comm_set_errhandler) F(Errhandler_free) F(Reduce_local) F(Win_call_errhandler) F(Win_get_errhandler) F(Comm_group) F(Comm_remote_group) F(Group_translate_ranks) F(Group_free) F(Group_size) \
-  F(Pack) F(Unpack) F(Info_get_nkeys) F(Info_get) F(Abort) F(Initialized) F(Query_thread) F(Get_library_version) \
+  F(Comm_free_keyval) F(Comm_call_errhandler) F(Comm_get_errhandler) F(Comm_set_errhandler) F(Errhandler_free) F(Reduce_local) F(Win_call_errhandler) F(Win_get_errhandler) F(Group_translate_ranks) F(Group_size) \
+  F(Pack) F(Unpack) F(Info_get_nkeys) F(Info_get) F(Abort) F(Error_string) F(Initialized) F(Query_thread) F(Get_library_version) \
   F(Status_set_elements_x) F(Status_set_cancelled) F(Test_cancelled) F(Get_elements_x) F(Topo_test) F(Cartdim_get) F(Cart_shift) F(Graph_neighbors_count) \
   F(Graph_neighbors) F(Dist_graph_neighbors_count) F(Dist_graph_neighbors) F(Type_size_x) F(Type_get_extent) F(Type_get_true_extent) F(Type_get_envelope) \
   F(Type_get_contents) F(Type_contiguous) F(Type_commit) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)

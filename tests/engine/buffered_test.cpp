@@ -113,6 +113,27 @@ TEST(Buffered, EachKeyHasItsOwnUnlessNothingIsAttachedToIt) {
             0);
 }
 
+TEST(Buffered, WhatIsBehindAKeyIsUsedBeforeTheProcesss) {
+  EXPECT_EQ(sender_and_receiver(3,
+                                [](Messenger& m, Buffered& b, const std::function<void()>& go) {
+                                  b.put_behind(one, other);
+                                  bool good = b.behind(one) == other && b.behind(other) == Buffered::process;
+                                  b.attach(Buffered::process, {nullptr, mebibyte + overhead, false});
+                                  good &= send(m, b, one, 0) == Sent::yes && b.outstanding(Buffered::process);
+                                  b.attach(other, {nullptr, mebibyte + overhead, false});
+                                  good &= send(m, b, one, 1) == Sent::yes && b.outstanding(other);
+                                  good &= send(m, b, one, 2) == Sent::no_room && !b.outstanding(one);
+                                  b.attach(one, {nullptr, mebibyte + overhead, false});
+                                  good &= send(m, b, one, 2) == Sent::yes && b.outstanding(one);
+                                  b.forget(one);
+                                  good &= b.behind(one) == Buffered::process;
+                                  go();
+                                  for (const auto key : {Buffered::process, one, other}) b.flush(m, key);
+                                  return good;
+                                }),
+            0);
+}
+
 TEST(Buffered, WhoHasGoneCountsForNobody) {
   EXPECT_EQ(sender_and_receiver(2,
                                 [](Messenger& m, Buffered& b, const std::function<void()>& go) {

@@ -86,6 +86,12 @@ def test_errors(host: str, ranks: int) -> None:
     good_scenarios(host, ranks, "messages_errors", served=EVERYTHING.but("messages"))
 
 
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_buffers_of_sessions(host: str) -> None:
+    # As plain MPICH and Intel MPI; Open MPI has none of its own.
+    good_scenarios(host, 2, "sessions_buffers")
+
+
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("host", ALL)
 def test_threads(host: str, ranks: int) -> None:

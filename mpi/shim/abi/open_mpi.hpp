@@ -8,6 +8,8 @@
 
 #include "mpi/shim/abi/pointers.hpp"
 
+typedef struct ompi_instance_t* MPI_Session;  // NOLINT: as in mpi.h, which lacks it before Open MPI 5
+
 namespace nearfield::mpi {
 void* host_data(const char* symbol);  // address of a data symbol of the host; nullptr when it has none
 }

@@ -69,6 +69,7 @@ int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
   ++state->births;
   adopt(*child, context);
   return code;
+  set_origin(*child, origin_of(parent));
 }
 
 }  // namespace
@@ -151,6 +152,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
   }
   adopt(*child, context);
   return code;
+  set_origin(*child, origin_of(comm));
 }
 
 int Comm_free(MPI_Comm* comm) {

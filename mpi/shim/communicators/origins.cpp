@@ -18,6 +18,7 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -66,7 +67,10 @@ int make_between(const char* name, MPI_Comm local, MPI_Comm* child, Make make) {
   const HostCall blocks(host_calls(name));
   const int code = make();
   if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
-  if (const std::uint64_t context = agree(*child, local)) adopt(*child, context);
+  if (const std::uint64_t context = agree(*child, local)) {
+    adopt(*child, context);
+    set_origin(*child, origin_of(local));
+  }
   return code;
 }
 
@@ -103,7 +107,10 @@ int Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_
   const HostCall blocks(host_calls(name));
   const int code = host.Comm_create_from_group(group, tag, info, errors, child);
   if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
-  if (const Ranks ranks = ranks_in_world(group); !ranks.empty()) adopt(*child, next_of(add(name_of(tag), ranks)));
+  if (const Ranks ranks = ranks_in_world(group); !ranks.empty()) {
+    adopt(*child, next_of(add(name_of(tag), ranks)));
+    set_origin(*child, origin_of_group(group));
+  }
   return code;
 }
 
@@ -119,6 +126,7 @@ int Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote, 
     const bool first = groups.ours_is_first();
     const std::uint64_t half = add(name_of(tag), first ? groups.own : groups.remote);
     adopt(*child, next_of(add(half, first ? groups.remote : groups.own)));
+    set_origin(*child, origin_of_group(group));
   }
   return code;
 }

@@ -1,5 +1,5 @@
-// Buffered sends as MPI names them: memory attached to the process or to a communicator, detaching, flushing, errors.
-// What is copied, counted and waited for, and its locks, are in engine/messages/buffered.hpp.
+// Buffered sends as MPI names them: memory attached to the process, a session or a communicator, detaching, flushing,
+// errors. What is copied, counted and waited for, and its locks, are in engine/messages/buffered.hpp.
 //
 // The host keeps the attached memory, too, for the messages that it carries: each call is made there as well.
 #include "engine/messages/buffered.hpp"
@@ -17,7 +17,11 @@ constexpr auto process = messages::Buffered::process;
 // room than it expects.
 constexpr std::uint64_t overhead = 64;
 static_assert(overhead <= MPI_BSEND_OVERHEAD);
-std::uint64_t key_of(MPI_Comm comm) { return (std::uint64_t)comm | std::uint64_t{1} << 63; }
+// On no host does a communicator have the handle of a session.
+template <class Handle>
+std::uint64_t key_of(Handle handle) {
+  return (std::uint64_t)handle | std::uint64_t{1} << 63;
+}
 
 void flush(std::uint64_t key) {
   if (the_messenger) buffered.flush(*the_messenger, key);
@@ -44,6 +48,13 @@ int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member,
 bool buffered_are_outstanding() { return buffered.any_outgoing(); }
 
 void forget_buffer(MPI_Comm comm) { buffered.forget(key_of(comm)); }
+
+Origin origin_of(MPI_Comm comm) { return buffered.behind(key_of(comm)); }
+Origin origin_of_session(MPI_Session session) { return key_of(session); }
+void set_origin(MPI_Comm comm, Origin origin) {
+  if (origin != process && comm != host.comm_null) buffered.put_behind(key_of(comm), origin);
+}
+void end_origin(Origin origin) { buffered.forget(origin); }
 
 int Buffer_attach(void* buffer, int size) {
   const int code = host.Buffer_attach(buffer, size);
@@ -78,24 +89,23 @@ int Buffer_detach_c(void* address, MPI_Count* size) {
 namespace {
 
 // Hosts of an older standard know no buffers of communicators: then the record here is all there is.
-template <class Attach, class Size>
-int attach_to(Attach attach, MPI_Comm comm, void* buffer, Size size) {
-  communicator_of(comm);  // its state takes the record with it when it goes
-  const int code = attach ? attach(comm, buffer, size) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) attached(key_of(comm), buffer, size);
+template <class Attach, class Handle, class Size>
+int attach_to(Attach attach, Handle handle, void* buffer, Size size) {
+  const int code = attach ? attach(handle, buffer, size) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS) attached(key_of(handle), buffer, size);
   return code;
 }
 
-template <class Detach, class Size>
-int detach_from(Detach detach, MPI_Comm comm, void* address, Size* size) {
-  flush(key_of(comm));
+template <class Detach, class Handle, class Size>
+int detach_from(Detach detach, Handle handle, void* address, Size* size) {
+  flush(key_of(handle));
   if (!detach) {
-    const auto there = buffered.attached(key_of(comm));
+    const auto there = buffered.attached(key_of(handle));
     *static_cast<void**>(address) = there ? there->address : nullptr;
     *size = there ? Size(there->bytes) : 0;
   }
-  const int code = detach ? detach(comm, address, size) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) buffered.detach(key_of(comm));
+  const int code = detach ? detach(handle, address, size) : MPI_SUCCESS;
+  if (code == MPI_SUCCESS) buffered.detach(key_of(handle));
   return code;
 }
 
@@ -144,9 +154,11 @@ int Buffer_flush() {
 }
 int Buffer_iflush(MPI_Request* request) { return flush_later(host.Buffer_iflush, process, request); }
 int Comm_attach_buffer(MPI_Comm comm, void* buffer, int size) {
+  communicator_of(comm);  // its state takes the record with it when it goes
   return attach_to(host.Comm_attach_buffer, comm, buffer, size);
 }
 int Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size) {
+  communicator_of(comm);
   return attach_to(host.Comm_attach_buffer_c, comm, buffer, size);
 }
 int Comm_detach_buffer(MPI_Comm comm, void* address, int* size) {
@@ -161,6 +173,26 @@ int Comm_flush_buffer(MPI_Comm comm) {
 }
 int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
   return flush_later(host.Comm_iflush_buffer, key_of(comm), request, comm);
+}
+int Session_attach_buffer(MPI_Session session, void* buffer, int size) {
+  return attach_to(host.Session_attach_buffer, session, buffer, size);
+}
+int Session_attach_buffer_c(MPI_Session session, void* buffer, MPI_Count size) {
+  return attach_to(host.Session_attach_buffer_c, session, buffer, size);
+}
+int Session_detach_buffer(MPI_Session session, void* address, int* size) {
+  return detach_from(host.Session_detach_buffer, session, address, size);
+}
+int Session_detach_buffer_c(MPI_Session session, void* address, MPI_Count* size) {
+  return detach_from(host.Session_detach_buffer_c, session, address, size);
+}
+int Session_flush_buffer(MPI_Session session) {
+  flush(key_of(session));
+  return host.Session_flush_buffer ? host.Session_flush_buffer(session) : MPI_SUCCESS;
+}
+int Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
+  if (!host.Session_iflush_buffer && !running()) return MPI_ERR_UNSUPPORTED_OPERATION;
+  return flush_later(host.Session_iflush_buffer, key_of(session), request, session);
 }
 
 }  // namespace nearfield::mpi

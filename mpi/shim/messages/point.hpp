@@ -98,7 +98,14 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
-void forget_buffer(MPI_Comm comm);     // the communicator goes
+void forget_buffer(MPI_Comm comm);  // the communicator goes
+// The session that a communicator comes from, whose buffer it uses where it has none of its own; 0: none.
+using Origin = std::uint64_t;
+Origin origin_of(MPI_Comm comm);
+Origin origin_of_session(MPI_Session session);
+void set_origin(MPI_Comm comm, Origin origin);
+Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
+void end_origin(Origin origin);
 void forget_crossings(MPI_Comm comm);  // the program frees it
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
