@@ -58,7 +58,7 @@ constexpr Slot slots[] = {
 #define NAME(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "mpi/each_function.def"
 #define F(name) {"PMPI" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
-#include "extensions.def"  // X_Y: MPIX_Y
+#include "extensions.def"  // X_Y: MPIX_Y, I_Y: MPII_Y
 #undef F
 };
 

@@ -36,7 +36,7 @@
 #define F(name) ENTRIES(MPI_##name, name)
 #include "blocking.def"
 #undef F
-#define F(name) ENTRIES(MPI##name, name) /* X_Y: MPIX_Y */
+#define F(name) ENTRIES(MPI##name, name) /* X_Y: MPIX_Y, I_Y: MPII_Y */
 #include "extensions.def"
 
   .text

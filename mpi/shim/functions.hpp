@@ -46,5 +46,8 @@ int large(Large large_form, Plain plain_form, const char* function, MPI_Comm com
 // MPIX_ functions, of MPICH.
 int X_Request_is_complete(MPI_Request request);
 int Comm_revoke(MPI_Comm comm);
+// MPII_Win_get_attr of the MPICH family, which their Fortran bindings call. `kind`: of what `value` points to. Keys of
+// Fortran's are C's plus one there; their values are numbers, where C's are pointers to them.
+int I_Win_get_attr(MPI_Win win, int key, void* value, int* flag, int kind);
 
 }  // namespace nearfield::mpi

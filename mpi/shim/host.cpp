@@ -19,8 +19,9 @@ namespace {
 
 void* host_library;
 
-// PMPI_X; of an extension, whose name begins with X_, PMPIX_.
+// PMPI_X; of an extension, whose name begins with X_, PMPIX_; MPII_ of what is internal to the MPICH family.
 void* symbol(void* library, const char* name) {
+  if (!std::strncmp(name, "I_", 2)) return dlsym(library, (std::string("MPI") + name).c_str());
   return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
 }
 

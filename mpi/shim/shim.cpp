@@ -239,6 +239,8 @@ void* serving(const char* name) {
   if (!std::strcmp(name, #function)) return entry<&function, Function::function>(#function);
 #include "mpi/each_function.def"
   if (!std::strcmp(name, "X_Request_is_complete")) return reinterpret_cast<void*>(&X_Request_is_complete);
+  if (abi::knows_fortran_keys && host.I_Win_get_attr && !std::strcmp(name, "I_Win_get_attr"))
+    return reinterpret_cast<void*>(&I_Win_get_attr);
   if (!std::strcmp(name, "X_Comm_revoke") && host.Comm_revoke) return reinterpret_cast<void*>(&Comm_revoke);
   return blocking_function(name);
 }

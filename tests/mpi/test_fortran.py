@@ -18,10 +18,26 @@ from tests.mpi.jobs import (
 )
 from tests.selection import per_change
 
-INTERFACES = {"mpif.h": ("", "include 'mpif.h'"), "mpi": ("use mpi", ""), "mpi_f08": ("use mpi_f08", "")}
+INTERFACES = {
+    "mpif.h": ("", "include 'mpif.h'"),
+    "mpi": ("use mpi", ""),
+    "mpi_f08": ("use mpi_f08\n  use iso_c_binding, only: c_ptr", ""),
+}
 TYPES = {
-    "mpi_f08": {"STATUS_TYPE": "type(MPI_Status)", "STATUS_SIZE": "", "REQUEST_TYPE": "type(MPI_Request)"},
-    "other": {"STATUS_TYPE": "integer", "STATUS_SIZE": "(MPI_STATUS_SIZE)", "REQUEST_TYPE": "integer"},
+    "mpi_f08": {
+        "STATUS_TYPE": "type(MPI_Status)",
+        "STATUS_SIZE": "",
+        "REQUEST_TYPE": "type(MPI_Request)",
+        "WINDOW_TYPE": "type(MPI_Win)",
+        "BASE_TYPE": "type(c_ptr)",
+    },
+    "other": {
+        "STATUS_TYPE": "integer",
+        "STATUS_SIZE": "(MPI_STATUS_SIZE)",
+        "REQUEST_TYPE": "integer",
+        "WINDOW_TYPE": "integer",
+        "BASE_TYPE": "integer(kind=MPI_ADDRESS_KIND)",
+    },
 }
 # Each host and each way into it per change, not each with each: f08 has bindings of its own, mpi those of mpif.h.
 CELLS = pytest.mark.parametrize(
@@ -79,6 +95,12 @@ def test_messages_of_fortran_programs_are_carried(host: str, interface: str) -> 
     sent = [line.split() for line in job.stderr.splitlines() if " sent (" in line]
     assert sent and int(sent[0][1]) == 18, job.stderr
     assert "calls for messages                0 to the host" in job.stderr, job.stderr
+
+
+@pytest.mark.parametrize("interface", INTERFACES)
+def test_windows_tell_how_they_were_made(interface: str) -> None:
+    # Through bindings that reach past MPI_Win_get_attr into the library.
+    run_fortran("debian-mpich", interface, "windows")
 
 
 @CELLS

@@ -1,12 +1,22 @@
 """One-sided memory under real MPIs: random programs against a sequential truth, contention, locks, errors, lifetimes."""
 
 import re
+import subprocess
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, UNKNOWN, compile_c, hosts, report_after_kill
+from tests.mpi.jobs import (
+    EVERYTHING,
+    UNKNOWN,
+    command,
+    compile_c,
+    environment,
+    hosts,
+    report_after_kill,
+    run,
+)
 from tests.mpi.resident import Jobs
-from tests.mpi.scenario_jobs import Outcome, Scenario, good_scenarios
+from tests.mpi.scenario_jobs import Outcome, Scenario, command_line, good_scenarios
 
 ALL = hosts("mpich", "openmpi", "impi")
 CALM = {"NEARFIELD_STALL_SECONDS": "30"}
@@ -111,6 +121,18 @@ def error_lines(done: Outcome) -> list[str]:
 @pytest.mark.parametrize("host", ALL)
 def test_windows_tell_what_they_are_and_end(host: str) -> None:
     good(host, 3, "lifetimes_attributes", "lifetimes_queries", "lifetimes_pending")
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_shared_windows_need_no_room_in_the_hosts_file_system(host: str) -> None:
+    # Those of plain hosts end by SIGBUS, or with an error.
+    small = 'mount -t tmpfs -o size=48m none /dev/shm && exec "$@"'
+    apart = ["unshare", "--mount", "--map-root-user", "sh", "-c", small, "sh"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here")
+    line = command_line(host, "lifetimes_shared 64")
+    job = run([*apart, *command(host, 2, line)], environment(host, True), 60)
+    assert job.returncode == 0 and "lifetimes_shared: good" in job.stdout, job.text
 
 
 # Windows take MPICH and Open MPI tens of milliseconds each, where ranks outnumber CPUs.

@@ -36,6 +36,8 @@ Handle of_integer(int number, const Convert& /*convert*/) {
   return Handle(number);
 }
 
+// Whether what Fortran's bindings ask for windows' attributes is known: I_Win_get_attr.
+inline constexpr bool knows_fortran_keys = true;
 inline std::optional<MPI_Datatype> float16() { return MPIX_C_FLOAT16; }
 // A variable, which must not be referred to by name. `library`: the host's.
 inline int* unweighted(void* library) {

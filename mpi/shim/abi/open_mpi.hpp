@@ -35,6 +35,7 @@ inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PR
 inline constexpr bool always_fault_tolerant = true;
 
 inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
+inline constexpr bool knows_fortran_keys = false;
 inline int* unweighted(void* /*library*/) { return MPI_UNWEIGHTED; }
 
 }  // namespace nearfield::mpi::abi

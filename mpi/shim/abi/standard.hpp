@@ -9,6 +9,7 @@
 
 namespace nearfield::mpi::abi {
 
+inline constexpr bool knows_fortran_keys = false;
 inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
 inline int* unweighted(void* /*library*/) { return MPI_UNWEIGHTED; }
 

@@ -1,13 +1,15 @@
 // Making and freeing windows, and whose they are.
 //
 //   the communicator has a team      else the host's: several nodes, another world, a rank without Nearfield
-//   the host makes a window of it    its handle; of MPI_Win_allocate, of memory of ours
+//   the host makes a window of it    its handle; of MPI_Win_allocate and _shared, of memory of ours
 //   a team of the window's own       so that its epochs meet nobody else's
 //   all reach all of its memory      else the host's after all
 //
 // Each step is agreed on by all ranks. The host's windows are counted: while there are some, ranks that wait in our
 // calls look after the host in every round (law 3 of docs/architecture.md). The count is a hint to threads that wait;
 // nothing is ordered by it.
+#include <sys/statvfs.h>
+
 #include <algorithm>
 
 #include "mpi/shim/blocking.hpp"
@@ -120,6 +122,27 @@ Ready agree(team::Track& track, Ready ours) {
   return worst;
 }
 
+// Collective: a window of the host's, of memory of ours, that is made ours. nullptr, on all ranks: there is none.
+std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win,
+                                             MadeOf made, const windows::Memory& mine,
+                                             std::span<const windows::Memory> known) {
+  // Hosts that reach other processes' memory by none of their own ways have windows of their memory alone.
+  const int code = made_by_host(name, [&] {
+    const ErrorsReturned errors(c.comm);
+    return host.Win_create(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
+  });
+  const auto unmake = [&] { made_by_host(name, [&] { return host.Win_free(win); }); };
+  if (agree(c.team->track(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
+    if (code == MPI_SUCCESS) unmake();
+    return nullptr;
+  }
+  const Window::Lies lies = known.empty() ? Window::Lies::in_segment : Window::Lies::known;
+  auto state = take_over(c, *win, lies, mine, known);
+  if (state) state->made_of = made;
+  else unmake();
+  return state;
+}
+
 template <class HostCall>
 int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win,
              HostCall make) {
@@ -146,24 +169,13 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
                    MPI_ERR_NO_MEM);
     }
     std::byte* const memory = *allocation ? node()->segment().base() + *allocation : nullptr;
-    // Hosts that reach other processes' memory by none of their own ways have windows of their memory alone.
-    const int code = made_by_host(name, [&] {
-      const ErrorsReturned errors(comm);
-      return host.Win_create(memory, size, int(unit), info, comm, win);
-    });
-    if (agree(c->team->track(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
-      if (code == MPI_SUCCESS) made_by_host(name, [&] { return host.Win_free(win); });
-      give_back();
-      return left_to_host(name, WhoseWindow::reach, make);
-    }
-    auto state = take_over(*c, *win, Window::Lies::in_segment, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
+    auto state = make_of_own_memory(name, *c, info, win, MadeOf::allocated,
+                                    {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
     if (!state) {
-      made_by_host(name, [&] { return host.Win_free(win); });
       give_back();
       return left_to_host(name, WhoseWindow::reach, make);
     }
     state->allocation = *allocation;
-    state->allocated = true;
     *static_cast<void**>(base) = memory;
     adopt(std::move(state));
     return MPI_SUCCESS;
@@ -180,35 +192,109 @@ Ready place(const windows::Memory& memory, const memory::Wish* wish) {
   return node()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
 }
 
+// Collective: a window of the host's memory, made ours where that can be, each part of it where its rank wishes.
 template <class HostCall>
-int allocate_shared(const char* name, MPI_Info info, MPI_Comm comm, MPI_Win* win, HostCall make) {
+int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win, HostCall make) {
+  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  std::vector<windows::Memory> known(std::size_t(c.size));
+  Ready ready = Ready::yes;
+  for (int m = 0; m < c.size; ++m) {
+    MPI_Aint bytes = 0;
+    int unit = 1;
+    void* at = nullptr;
+    if (host.Win_shared_query(*win, m, &bytes, &unit, &at) != MPI_SUCCESS) ready = Ready::no;
+    known[std::size_t(m)] = {static_cast<std::byte*>(at), std::uint64_t(bytes), std::uint64_t(unit)};
+  }
+  const windows::Memory& mine = known[std::size_t(c.rank)];
+  const auto wish = placement_hint(info);
+  if (!wish) ready = Ready::forced;
+  else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
+  const Ready all = agree(c.team->track(), ready);
+  if (all == Ready::forced) {
+    made_by_host(name, [&] { return host.Win_free(win); });
+    if (!wish) return raise(c.comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
+    return raise(c.comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
+  }
+  std::unique_ptr<OneSided> state;
+  if (all == Ready::yes) state = take_over(c, *win, Window::Lies::known, mine, known);
+  if (state) adopt(std::move(state));
+  else leave_to_host(WhoseWindow::reach);
+  return MPI_SUCCESS;
+}
+
+// What a rank says of its part of a shared window. `offset`: where all of it lies in the segment of the first rank.
+struct Part {
+  std::uint64_t bytes, unit, offset;
+  std::uint64_t hosts_room;  // that the host has, as this rank sees it
+  std::uint8_t takes_ours;   // nothing is wrong, and its part need not be at a place of its own
+};
+
+// Hosts take shared memory from here. Where it is too small they do not notice: the program is killed when it touches
+// what is missing (SIGBUS).
+std::uint64_t room_of_host() {
+  struct statvfs about {};
+  return statvfs("/dev/shm", &about) ? ~std::uint64_t{0} : std::uint64_t(about.f_bavail) * about.f_frsize;
+}
+
+// Collective: what all members say.
+std::vector<Part> tell(team::Track& track, const Part& ours) {
+  std::vector<Part> all(std::size_t(track.size()), ours);
+  const std::uint64_t seq = track.next_slot();
+  std::memcpy(track.reserve_slot(seq), &ours, sizeof ours);
+  track.publish_slot(seq, sizeof ours);
+  track.meet_slots(seq);
+  for (int m = 0; m < track.size(); ++m)
+    if (m != track.rank()) std::memcpy(&all[std::size_t(m)], track.slot(m, seq), sizeof ours);
+  return all;
+}
+
+// The host's memory; where it has not the room, ours, of the first rank's segment, one part behind the other, as MPI
+// has it where no hint allows otherwise.
+template <class HostCall>
+int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
+                    MPI_Win* win, HostCall make) {
   Communicator* const c = eligible(comm);
   if (!c) return left_to_host(name, WhoseWindow::communicator, make);
-  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
   return making(*c, name, [&]() -> int {
-    std::vector<windows::Memory> known(std::size_t(c->size));
-    Ready ready = Ready::yes;
-    for (int m = 0; m < c->size; ++m) {
-      MPI_Aint bytes = 0;
-      int unit = 1;
-      void* at = nullptr;
-      if (host.Win_shared_query(*win, m, &bytes, &unit, &at) != MPI_SUCCESS) ready = Ready::no;
-      known[std::size_t(m)] = {static_cast<std::byte*>(at), std::uint64_t(bytes), std::uint64_t(unit)};
-    }
-    const windows::Memory& mine = known[std::size_t(c->rank)];
+    team::Track& track = c->team->track();
     const auto wish = placement_hint(info);
-    if (!wish) ready = Ready::forced;
-    else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
-    const Ready all = agree(c->team->track(), ready);
-    if (all == Ready::forced) {
-      made_by_host(name, [&] { return host.Win_free(win); });
-      if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
-      return raise(comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
+    const bool placed = !wish || *wish || node()->placer().wish(memory::Component::windows);
+    const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
+    Part mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
+    const std::vector<Part> parts = tell(track, mine);
+    if (!std::ranges::all_of(parts, [](const Part& part) { return part.takes_ours != 0; }))
+      return share_hosts_memory(name, *c, info, win, make);
+    std::uint64_t total = 0;
+    bool fits = true;
+    for (const Part& part : parts) fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
+    constexpr std::uint64_t spare = 1 << 20;  // for what the host keeps beside
+    if (!fits || total + total / 16 + spare <= parts[0].hosts_room)
+      return share_hosts_memory(name, *c, info, win, make);
+    if (c->rank == 0) {
+      constexpr std::size_t page = 4096;
+      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr);
+      if (offset) mine.offset = *offset;
     }
+    const auto give_back = [&] {
+      if (mine.offset) node()->arena().free(mine.offset);
+    };
+    const std::uint64_t offset = tell(track, mine)[0].offset;
+    std::vector<windows::Memory> known;
+    std::byte* at = offset ? c->team->segment_of(0) + offset : nullptr;
+    for (const Part& part : parts) {
+      known.push_back({at, part.bytes, part.unit});
+      if (at) at += part.bytes;
+    }
+    const windows::Memory& ours = known[std::size_t(c->rank)];
     std::unique_ptr<OneSided> state;
-    if (all == Ready::yes) state = take_over(*c, *win, Window::Lies::known, mine, known);
-    if (state) adopt(std::move(state));
-    else leave_to_host(WhoseWindow::reach);
+    if (offset || total == 0) state = make_of_own_memory(name, *c, info, win, MadeOf::shared, ours, known);
+    if (!state) {
+      give_back();
+      return share_hosts_memory(name, *c, info, win, make);
+    }
+    state->allocation = mine.offset;
+    *static_cast<void**>(base) = ours.base;
+    adopt(std::move(state));
     return MPI_SUCCESS;
   });
 }
@@ -238,12 +324,12 @@ int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, v
   });
 }
 int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  return allocate_shared("MPI_Win_allocate_shared", info, comm, win,
+  return allocate_shared("MPI_Win_allocate_shared", size, unit, info, comm, base, win,
                          [&] { return host.Win_allocate_shared(size, unit, info, comm, base, win); });
 }
 int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
   if (!host.Win_allocate_shared_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
-  return allocate_shared("MPI_Win_allocate_shared_c", info, comm, win, [&] {
+  return allocate_shared("MPI_Win_allocate_shared_c", size, unit, info, comm, base, win, [&] {
     return host.Win_allocate_shared_c ? host.Win_allocate_shared_c(size, unit, info, comm, base, win)
                                       : host.Win_allocate_shared(size, int(unit), info, comm, base, win);
   });

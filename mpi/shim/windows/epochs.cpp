@@ -186,21 +186,40 @@ int Win_sync(MPI_Win win) {
   return MPI_SUCCESS;
 }
 
-int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {
+// How the program has made the window, where the host has been told otherwise; nullptr: the host knows.
+static int* own_flavor(MPI_Win win, int key) {
+  if (key != MPI_WIN_CREATE_FLAVOR) return nullptr;
   const OneSided* state = one_sided(win);
   if (!state && inside->being_freed && inside->being_freed->win == win) state = inside->being_freed;
-  static int allocated = MPI_WIN_FLAVOR_ALLOCATE;
-  if (!state || !state->allocated || key != MPI_WIN_CREATE_FLAVOR || !value || !flag)
-    return host.Win_get_attr(win, key, value, flag);
-  *static_cast<int**>(value) = &allocated;
+  static int allocated = MPI_WIN_FLAVOR_ALLOCATE, shared = MPI_WIN_FLAVOR_SHARED;
+  if (!state || state->made_of == MadeOf::memory) return nullptr;
+  return state->made_of == MadeOf::shared ? &shared : &allocated;
+}
+
+int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {
+  int* const flavor = own_flavor(win, key);
+  if (!flavor || !value || !flag) return host.Win_get_attr(win, key, value, flag);
+  *static_cast<int**>(value) = flavor;
   *flag = 1;
   return MPI_SUCCESS;
 }
 
-// Of MPI_Win_allocate: the memory of all ranks is mapped here (MPI 4.1). For MPI_PROC_NULL the first that has any.
+int I_Win_get_attr(MPI_Win win, int key, void* value, int* flag, int kind) {
+  const int code = host.I_Win_get_attr(win, key, value, flag, kind);
+  constexpr int of_fortran = MPI_WIN_CREATE_FLAVOR + 1, integer = 3;  // the other kinds are as long as a pointer
+  int* const flavor = own_flavor(win, key == of_fortran ? MPI_WIN_CREATE_FLAVOR : key);
+  if (code != MPI_SUCCESS || !*flag || !flavor) return code;
+  if (key != of_fortran) *static_cast<int**>(value) = flavor;
+  else if (kind == integer) *static_cast<int*>(value) = *flavor;
+  else *static_cast<MPI_Aint*>(value) = *flavor;
+  return code;
+}
+
+// Of memory of ours: that of all ranks is mapped here (MPI 4.1). For MPI_PROC_NULL the first that has any.
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* unit, void* base) {
   OneSided* const state = one_sided(win);
-  if (!state || !state->allocated || !size || !unit || !base || (rank != MPI_PROC_NULL && !names_member(*state, rank)))
+  if (!state || state->made_of == MadeOf::memory || !size || !unit || !base ||
+      (rank != MPI_PROC_NULL && !names_member(*state, rank)))
     return host.Win_shared_query(win, rank, size, unit, base);
   const windows::Window& window = *state->window;
   for (int m = 0; rank == MPI_PROC_NULL && m < window.size(); ++m)

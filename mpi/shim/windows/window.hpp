@@ -20,12 +20,15 @@
 
 namespace nearfield::mpi {
 
+// What a window was made of; of the last two the memory is ours, though the host has been told that the program has it.
+enum class MadeOf : std::uint8_t { memory, allocated, shared };
+
 struct OneSided {
   MPI_Win win{};
   std::unique_ptr<windows::Window> window;
   MPI_Group group{};           // of its communicator
-  std::size_t allocation = 0;  // of MPI_Win_allocate, in the segment's arena
-  bool allocated = false;      // by us, though the host has been told that the program did
+  std::size_t allocation = 0;  // in the segment's arena; 0: none
+  MadeOf made_of = MadeOf::memory;
 };
 
 struct CachedWindow {

@@ -266,3 +266,21 @@ SCENARIO(lifetimes_queries) { queries(); }
 SCENARIO(lifetimes_pending) { pending(); }
 SCENARIO(lifetimes_many) { many(atoi(argv[1])); }
 SCENARIO(lifetimes_repeated) { repeated(atoi(argv[1])); }
+
+/* The argument is how many MiB a rank has; all of them are written. */
+SCENARIO(lifetimes_shared) {
+  const MPI_Aint bytes = (MPI_Aint)atol(argv[1]) << 20;
+  MPI_Win win;
+  MPI_Aint theirs;
+  char *base, *other;
+  int unit;
+  MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &base, &win);
+  memset(base, rank + 1, (size_t)bytes);
+  MPI_Win_fence(0, win);
+  for (int r = 0; r < size; ++r) {
+    MPI_Win_shared_query(win, r, &theirs, &unit, &other);
+    REQUIRE(theirs == bytes && other[0] == r + 1 && other[bytes - 1] == r + 1, "memory of rank %d", r);
+  }
+  MPI_Win_fence(0, win);
+  MPI_Win_free(&win);
+}
