@@ -6,11 +6,15 @@ import sys
 
 
 def main() -> None:
-    """Entry point. `run` is answered without loading anything else."""
+    """Entry point. What takes a launcher's command line is answered without Typer, `run` without loading anything else."""
     if len(sys.argv) > 1 and sys.argv[1] == "run":
         from nearfield import run
 
         sys.exit(run.main(sys.argv[2:]))
+    if len(sys.argv) > 1 and sys.argv[1] == "compare":
+        from nearfield import compare
+
+        sys.exit(compare.main(sys.argv[2:]))
     from nearfield.commands import app
 
     app()

@@ -1,4 +1,4 @@
-"""The subcommands besides `run`, by Typer."""
+"""The subcommands besides `run` and `compare`, by Typer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nearfield.operations import MOVES, OF_MESSAGES, ON_WORDS, OPERATIONS, SYNCH
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program.",
+    help="Makes MPI fast inside a node. `nearfield run --help` tells how to run a program, `nearfield compare --help` how to see what it would gain.",
 )
 MESSAGES = (
     "Messages: latency, bw, bibw, message-rate, multi-latency, multi-pair, ddt-vector, ddt-indexed, ddt-subarray. "
@@ -31,6 +31,12 @@ RANKS_PER_NODE = "By default as many as the machine has CPUs."
 def run() -> None:
     """Run a launcher with Nearfield under its MPI programs: nearfield run mpiexec -n 4 ./program."""
     # Answered in cli.py before Typer is loaded; listed here so that --help names it.
+
+
+@app.command()
+def compare() -> None:
+    """What a command would gain, and by what: nearfield compare mpiexec -n 4 ./program."""
+    # As run.
 
 
 @app.command()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+NAMES = ("libnearfield.so", "libnearfield-heap.so")
 DEFAULT_HEAP = "shared"  # docs/decisions.md says why
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,16 +35,19 @@ def preloaded(heap: str) -> list[str]:
     LD_PRELOAD cannot name."""
     if heap not in ("shared", "off"):
         raise ValueError(f"the heap is either shared or off, not {heap}")
-    names = ["libnearfield.so", "libnearfield-heap.so"]
+    return _paths(NAMES if heap == "shared" else NAMES[:1])
+
+
+def _paths(names: Sequence[str]) -> list[str]:
     directory = str(library_directory())
     if any(character.isspace() or character == ":" for character in directory):
         raise ValueError(f"the loader takes no LD_PRELOAD with a blank or a colon in a path: {directory}")
-    return [f"{directory}/{name}" for name in (names if heap == "shared" else names[:1])]
+    return [f"{directory}/{name}" for name in names]
 
 
-def with_nearfield(env: dict[str, str]) -> dict[str, str]:
-    """The environment with Nearfield preloaded; NEARFIELD_HEAP in it counts. Raises ValueError, NotBuilt."""
-    ours = preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
+def with_nearfield(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, str]:
+    """The environment with Nearfield preloaded: some of NAMES, or what NEARFIELD_HEAP in it asks for. Raises ValueError, NotBuilt."""
+    ours = _paths(names) if names else preloaded(env.get("NEARFIELD_HEAP") or DEFAULT_HEAP)
     changed = {
         "LD_PRELOAD": " ".join([*ours, *env.get("LD_PRELOAD", "").split()]),
         "NEARFIELD_LIBDIR": str(library_directory()),

@@ -64,6 +64,17 @@ def join_traces(directory: Path) -> Record:
     return {"displayTimeUnit": "ns", "otherData": {"events_lost": lost}, "traceEvents": names + events}
 
 
+def seconds_in_mpi(directory: Path) -> float | None:
+    """Of a rank on average, over all worlds; None where no rank has written."""
+    ranks = _ranks(directory)
+    if not ranks:
+        return None
+    return sum(
+        sum(row["ns"] for rank in world for row in rank["rows"]) / len(world) / 1e9
+        for world in _worlds(ranks)
+    )
+
+
 def _ranks(directory: Path) -> list[Record]:
     return [json.loads(file.read_text(encoding="utf-8")) for file in sorted(directory.glob("*.json"))]
 

@@ -12,8 +12,8 @@ COMMAND = str(ROOT / ".venv/bin/nearfield")
 
 
 def nearfield(*arguments: str, **env: str) -> Completed:
-    """What the command says and returns: in this process, but for `run`, which becomes a launcher."""
-    if arguments[0] == "run":
+    """What the command says and returns: in this process, but for those that take a launcher's command line."""
+    if arguments[0] in ("run", "compare"):
         process = subprocess.run(
             [COMMAND, *arguments], env={**os.environ, **env}, capture_output=True, text=True, timeout=60
         )

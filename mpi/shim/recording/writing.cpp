@@ -329,6 +329,7 @@ void begin() {
   if (!directory.empty() && !there)
     log_line(LogLevel::warn, "cannot make the directory %s: %s", directory.c_str(), std::strerror(errno));
   tracing = !run->settings.trace.empty();
+  all_timed = tracing || !the_messenger;
   run->ticks = processor::ticks();
   run->nanoseconds = waiting::nanoseconds();
   if (there) save_locked("", false);  // a program that hangs or is killed is known from now on

@@ -1,0 +1,363 @@
+"""`nearfield compare`: a command as it is, with the heap alone, with MPI alone and with both, in turns.
+
+Rounds go there and back through the four, so that none always runs first; figures are medians over rounds with quartiles, ratios those to the
+plain run of the same round. Two more runs record the time in MPI, of the host and with Nearfield (mpi/shim/recording).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import stat
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nearfield.job import without_nearfield
+from nearfield.libraries import NAMES, with_nearfield
+from nearfield.sameness import Sameness, compare_outputs
+
+PLAIN, HEAP, MESSAGES, BOTH = MODES = ("plain", "heap alone", "MPI alone", "both")
+LIBRARIES = {HEAP: NAMES[1:], MESSAGES: NAMES[:1], BOTH: NAMES}
+PATIENCE = 60  # seconds beyond ten times what the plain command takes, until it is stopped
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run. `status` is as a shell has it."""
+
+    wall: float
+    cpu: float
+    status: int
+    late: bool  # it was stopped
+    output: Path  # runs that printed the same share a file
+    errors: str
+
+    def good(self, status: int) -> bool:
+        """Whether it ended by itself, with that status."""
+        return self.status == status and not self.late
+
+
+@dataclass
+class Compared:
+    """All that was found out. `runs` are those of each mode in their order; the first plain one was good."""
+
+    command: list[str]
+    status: int
+    runs: dict[str, list[Run]]
+    in_mpi: dict[str, float | None] = field(default_factory=dict)  # share of wall time, of PLAIN and BOTH
+    unserved: list[str] = field(default_factory=list)  # why nothing was served
+    outputs: dict[str, Sameness] = field(default_factory=dict)  # by mode, the worst of its good runs
+    prints: bool = True
+
+    def failed(self, mode: str) -> list[Run]:
+        """Runs of a mode that did not end as the command does."""
+        return [run for run in self.runs[mode] if not run.good(self.status)]
+
+    def figures(self, mode: str, figure: str) -> list[float]:
+        """wall or cpu of the good runs."""
+        return [getattr(run, figure) for run in self.runs[mode] if run.good(self.status)]
+
+    def ratios(self, mode: str, figure: str = "wall") -> list[float]:
+        """To the plain run of the same round."""
+        pairs = zip(self.runs[mode], self.runs[PLAIN], strict=False)
+        return [
+            getattr(one, figure) / max(getattr(plain, figure), 1e-6)
+            for one, plain in pairs
+            if one.good(self.status) and plain.good(self.status)
+        ]
+
+    @property
+    def same(self) -> bool:
+        """Whether all runs ended and printed as plain ones do."""
+        return all(one.same for one in self.outputs.values()) and not any(map(self.failed, MODES))
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """Lower quartile, median, upper quartile; pre: there is a value."""
+    ordered = sorted(values)
+    lower, upper = (ordered[round(part * (len(ordered) - 1))] for part in (0.25, 0.75))
+    return lower, statistics.median(ordered), upper
+
+
+def environment(mode: str, given: dict[str, str]) -> dict[str, str]:
+    """That of a run. Raises NotBuilt, ValueError."""
+    env = given | {"LD_PRELOAD": without_nearfield(given.get("LD_PRELOAD", ""))}
+    env.pop("NEARFIELD", None)
+    if mode == PLAIN:
+        return env
+    env |= {"NEARFIELD_HEAP": "off" if mode == MESSAGES else "shared"}
+    return with_nearfield(env, LIBRARIES[mode])
+
+
+def compare(
+    command: list[str],
+    given: dict[str, str],
+    rounds: int,
+    status: int = 0,
+    page: Path | None = None,
+    tell=lambda text: None,
+) -> Compared:
+    """Runs a command `4 * rounds + 2` times with the environment `given`. `status`: of the command, where all is well; `page`: where a
+    report of the recorded run goes; `tell` is told what comes next.
+
+    Raises ValueError where the command cannot be started or ends otherwise by itself, NotBuilt.
+    """
+    environments = {mode: environment(mode, given) for mode in MODES}
+    with tempfile.TemporaryDirectory(prefix="nearfield-compare-") as text:
+        runner = Runner(command, Path(text))
+        found = Compared(command, status, {mode: [] for mode in MODES})
+        limit = 0.0
+        given_up: set[str] = set()
+        for number in range(rounds):
+            for mode in MODES if number % 2 == 0 else MODES[::-1]:
+                if mode in given_up:
+                    continue
+                tell(f"run {number + 1} of {rounds}, {mode}")
+                run = runner.run(environments[mode], limit)
+                found.runs[mode].append(run)
+                if run.late:
+                    given_up.add(mode)
+                if not limit:
+                    if not run.good(status):
+                        raise ValueError(_fails_by_itself(command, run))
+                    limit = 10 * run.wall + PATIENCE
+        for mode in (PLAIN, BOTH):
+            tell(f"time in MPI, {mode}")
+            found.in_mpi[mode] = _recorded(runner, mode, given, limit, status, found, page)
+        _compare_outputs(found)
+    return found
+
+
+def _fails_by_itself(command: list[str], run: Run) -> str:
+    said = f":\n{run.errors.rstrip()}" if run.errors.strip() else ""
+    return f"{command[0]} ends with exit status {run.status} without Nearfield (--status says which is right){said}"
+
+
+class Runner:
+    """Runs a command again and again, with the same standard input."""
+
+    def __init__(self, command: list[str], directory: Path) -> None:
+        self.command, self.directory = command, directory
+        self._kept: dict[str, Path] = {}
+
+    def run(self, env: dict[str, str], limit: float) -> Run:
+        """Runs it once; it is stopped after `limit` seconds (0: never). Raises ValueError where it cannot be started."""
+        output = self.directory / "output"
+        with output.open("wb") as out, tempfile.TemporaryFile() as err, _input() as given:
+            begin = time.monotonic()
+            try:
+                process = subprocess.Popen(
+                    self.command, env=env, stdin=given, stdout=out, stderr=err, start_new_session=True
+                )
+            except OSError as error:
+                raise ValueError(f"cannot start {self.command[0]}: {error.strerror}") from None
+            status, used, late = _wait(process, limit)
+            wall = time.monotonic() - begin
+            err.seek(max(0, err.seek(0, os.SEEK_END) - 4000))
+            errors = err.read().decode(errors="replace")
+        return Run(wall, used.ru_utime + used.ru_stime, status, late, self._keep(output), errors)
+
+    def _keep(self, output: Path) -> Path:
+        with output.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest not in self._kept:
+            self._kept[digest] = output.rename(self.directory / digest)
+        return self._kept[digest]
+
+
+@contextlib.contextmanager
+def _input() -> Iterator[int]:
+    """Our own where it is a file, from its beginning; else nothing: what comes by a pipe comes once."""
+    is_file = False
+    with contextlib.suppress(OSError):
+        is_file = stat.S_ISREG(os.fstat(0).st_mode)
+    descriptor = os.open("/proc/self/fd/0" if is_file else os.devnull, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _wait(process: subprocess.Popen, limit: float) -> tuple[int, Any, bool]:
+    """Status as a shell has it, what it and its children have used, and whether it was stopped."""
+    over = threading.Event()
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        for number in (signal.SIGTERM, signal.SIGKILL):  # the launcher takes its ranks with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            if over.wait(5):
+                return
+
+    timer = threading.Timer(limit, stop)
+    timer.daemon = True
+    if limit:
+        timer.start()
+    try:
+        _, status, used = os.wait4(process.pid, 0)
+    except BaseException:  # the terminal's Ctrl-C does not reach its session
+        os.killpg(process.pid, signal.SIGTERM)
+        raise
+    finally:
+        over.set()
+        timer.cancel()
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode, used, late.is_set()
+
+
+def _recorded(
+    runner: Runner,
+    mode: str,
+    given: dict[str, str],
+    limit: float,
+    status: int,
+    found: Compared,
+    page: Path | None,
+) -> float | None:
+    """The share of a run's time that was in MPI; None where nothing is known."""
+    from nearfield import recording
+
+    with tempfile.TemporaryDirectory(prefix="nearfield-compare-") as text:
+        directory, word = Path(text) / "ranks", Path(text) / "word"
+        directory.mkdir()
+        word.touch()
+        env = environment(MESSAGES if mode == PLAIN else mode, given)
+        env |= {"NEARFIELD_RECORD": str(directory), "NEARFIELD_OUTCOME": str(word)}
+        if mode == PLAIN:
+            env["NEARFIELD"] = "off"
+        run = runner.run(env, limit)
+        if mode == BOTH:
+            found.unserved = _unserved(found.command, word, given)
+            if page and any(directory.glob("*.json")):
+                _write_page(directory, page)
+        try:
+            seconds = recording.seconds_in_mpi(directory)
+        except (KeyError, ValueError):
+            return None
+    return min(1.0, seconds / run.wall) if seconds is not None and run.good(status) else None
+
+
+def _unserved(command: list[str], word: Path, given: dict[str, str]) -> list[str]:
+    from nearfield.check import explain_absence
+    from nearfield.outcome import describe, read_outcome
+
+    outcome = read_outcome(word)
+    lines = describe(outcome)
+    return lines + (explain_absence(command, given) if lines and not outcome.reasons else [])
+
+
+def _write_page(directory: Path, page: Path) -> None:
+    from nearfield import recording
+    from nearfield import report as pages
+
+    run = recording.join(directory)
+    page.with_suffix(".json").write_text(json.dumps(run, indent=1) + "\n")
+    pages.write_page(run, page)
+
+
+def _compare_outputs(found: Compared) -> None:
+    """Fills in `outputs`."""
+    good = {
+        mode: list(dict.fromkeys(run.output for run in runs if run.good(found.status)))
+        for mode, runs in found.runs.items()
+    }
+    texts = {
+        file: file.read_text(errors="replace") for file in {file for some in good.values() for file in some}
+    }
+    plain = [texts[file] for file in good[PLAIN]]
+    found.prints = any(text.strip() for text in plain)
+    for mode in MODES[1:]:
+        judged = [compare_outputs(plain, texts[file]) for file in good[mode]]
+        if judged:
+            found.outputs[mode] = min(judged, key=lambda one: (one.same, one.exact))
+
+
+USAGE = """\
+Usage: nearfield compare [OPTIONS] LAUNCHER ARGUMENTS...
+
+Runs a command as it is, with Nearfield's heap alone, with its MPI alone and with both, in turns; says what each gains, how much
+time is in MPI, and whether the outputs are the same. The command runs in this directory each time, 22 times by default; standard
+input is given to each run where it is a file. Exit status: 0, 1 where a run ended or printed otherwise, 2 where nothing was compared.
+
+  --runs N          runs of each kind; 5 unless given
+  --json FILE       also write the figures as JSON
+  --report FILE     also write the page of a run with Nearfield, as `nearfield run` does
+  --status N        the exit status with which the command ends where all is well; 0 unless given
+  --host NAME, --log LEVEL, --log-file FILE, --algorithm TEXT
+                    as of `nearfield run`
+"""
+OPTIONS = ("--runs", "--json", "--report", "--status", "--host", "--log", "--log-file", "--algorithm")
+
+
+def main(arguments: list[str]) -> int:
+    """What the command line asks for; the exit status."""
+    from nearfield.libraries import NotBuilt
+    from nearfield.options import WrongOption, read_options, settings_of
+
+    try:
+        options, command = read_options(arguments, OPTIONS)
+    except WrongOption as error:
+        return _fail(f"{error}\n\n{USAGE}")
+    if "--help" in options:
+        print(USAGE, end="")
+        return 0
+    if not command:
+        return _fail(USAGE)
+    try:
+        return _compare(options, command, dict(os.environ) | settings_of(options))
+    except (NotBuilt, ValueError) as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def _compare(options: dict[str, str], command: list[str], env: dict[str, str]) -> int:
+    from nearfield.outputs import check_outputs
+    from nearfield.verdict import as_json, show
+
+    rounds, status = (
+        _number(options, name, default, least)
+        for name, default, least in (("--runs", 5, 1), ("--status", 0, 0))
+    )
+    file, page = (Path(options[name]) if name in options else None for name in ("--json", "--report"))
+    if page and page.suffix not in (".html", ".htm"):
+        raise ValueError(f"--report writes a page, so its name ends in .html, not {page.name}")
+    check_outputs((file, page, page.with_suffix(".json") if page else None))
+    found = compare(command, env, rounds, status, page, _tell)
+    if sys.stderr.isatty():
+        _tell("")
+    show(found)
+    if file:
+        file.write_text(json.dumps(as_json(found), indent=1) + "\n")
+    return 0 if found.same else 1
+
+
+def _number(options: dict[str, str], name: str, default: int, least: int) -> int:
+    text = options.get(name, str(default))
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{name} takes a number of at least {least}, not {text}")
+    return int(text)
+
+
+def _tell(text: str) -> None:
+    """What comes next; on a terminal in one line."""
+    begin, end = ("\r", "\033[K") if sys.stderr.isatty() else ("", "\n")
+    print(f"{begin}{text and 'nearfield compare: '}{text}", end=end, file=sys.stderr, flush=True)
+
+
+def _fail(text: str) -> int:
+    print(f"nearfield compare: {text}", file=sys.stderr)
+    return 2

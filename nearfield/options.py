@@ -1,0 +1,52 @@
+"""Options in front of a launcher's command line, as `nearfield run` and `nearfield compare` take them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+SETTINGS = {
+    "--log": "NEARFIELD_LOG",
+    "--log-file": "NEARFIELD_LOG_FILE",
+    "--algorithm": "NEARFIELD_ALGORITHM",
+    "--heap": "NEARFIELD_HEAP",
+}
+
+
+class WrongOption(Exception):
+    """The text says which, and why."""
+
+
+def read_options(
+    arguments: Sequence[str], with_value: Collection[str], switches: Collection[str] = ()
+) -> tuple[dict[str, str], list[str]]:
+    """Options by name, switches and --help with "", and the command line behind them. Raises WrongOption."""
+    rest = list(arguments)
+    found: dict[str, str] = {}
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option == "--":
+            break
+        option, has_value, value = option.partition("=")
+        if option in ("-h", "--help"):
+            return {"--help": ""}, []
+        if option in switches:
+            found[option] = ""
+            continue
+        if option not in with_value:
+            raise WrongOption(f"unknown option {option}")
+        if not has_value:
+            if not rest:
+                raise WrongOption(f"{option} needs a value")
+            value = rest.pop(0)
+        found[option] = value
+    return found, rest
+
+
+def settings_of(options: dict[str, str]) -> dict[str, str]:
+    """What an environment needs for those options that are settings, and for --host. Raises ValueError for unknown hosts."""
+    env: dict[str, str] = {}
+    if "--host" in options:
+        from nearfield.hosts import environment_of
+
+        env |= environment_of(options["--host"])
+    return env | {SETTINGS[name]: value for name, value in options.items() if name in SETTINGS}

@@ -1,0 +1,102 @@
+"""Whether runs of one command printed the same, when lines of ranks come in any order and some numbers are times.
+
+A line is its text, in which each number is a column. Columns are left out that are times by the words around them, and those
+whose numbers change between plain runs too; all else has to be the same, line by line, in whatever order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+MARK = "\0"
+UNIT = re.compile(
+    r"[\s\])]*(?:[num]?s|secs?|(?:milli|micro|nano)?seconds?|minutes?|mins?|hours?|hrs?|[kmgt]?i?(?:b|bytes|bits?)(?:/s(?:ec)?|ps)"
+    r"|[kmgt]?flops?(?:/s(?:ec)?)?|(?:/|per )(?:s|sec|second|hour|day))(?![a-z])"
+)
+TIMES = re.compile(
+    r"(?:times?|timing|elapsed|wall|wallclock|took|duration|seconds|date|speed|bandwidth|latency|[kmgt]?flops)"
+    r"(?:\s*[\[(][a-z/ ]+[\])])?[^a-z]*$"
+)
+MOST = 5  # lines that are shown
+
+Columns = tuple[str, ...]
+
+
+@dataclass
+class Sameness:
+    """What a run printed beside what plain runs did."""
+
+    same: bool
+    exact: bool = False  # to the last byte
+    left_out: list[str] = field(default_factory=list)  # lines of the plain run in which numbers were
+    missing: list[str] = field(default_factory=list)  # lines that only the plain run has
+    added: list[str] = field(default_factory=list)  # and only the other one
+
+
+def compare_outputs(plain: Sequence[str], other: str) -> Sameness:
+    """Compares with all plain runs, of which there is one at least."""
+    if other in plain:
+        return Sameness(True, exact=True)
+    runs = [_by_text(text) for text in plain]
+    ours = _by_text(other)
+    result = Sameness(True)
+    for text in dict.fromkeys([*runs[0], *ours]):
+        before = [run.get(text, []) for run in runs]
+        now = ours.get(text, [])
+        kept = [n for n in range(text.count(MARK)) if not _is_time(text, n) and not _varies(before, n)]
+        reduced = [Counter(_keep(line, kept) for line in lines) for lines in before]
+        if any(
+            one != reduced[0] for one in reduced
+        ):  # there are more of them, or other pairs, in one plain run
+            if Counter(now) not in map(Counter, before):
+                result.left_out.append(_line(text, (before[0] or now or before[-1] or [()])[0]))
+            continue
+        counted = Counter(_keep(line, kept) for line in now)
+        if Counter(now) != Counter(before[0]) and counted == reduced[0]:
+            result.left_out.append(_line(text, before[0][0]))
+        result.missing += _only(text, before[0], kept, reduced[0] - counted)
+        result.added += _only(text, now, kept, counted - reduced[0])
+    result.same = not (result.missing or result.added)
+    return result
+
+
+def _by_text(output: str) -> dict[str, list[Columns]]:
+    """Lines by their text without numbers, of each its numbers."""
+    found: dict[str, list[Columns]] = defaultdict(list)
+    for line in output.splitlines():
+        found[NUMBER.sub(MARK, line.replace(MARK, " "))].append(tuple(NUMBER.findall(line)))
+    return found
+
+
+def _is_time(text: str, column: int) -> bool:
+    parts = text.lower().split(MARK)
+    return bool(UNIT.match(parts[column + 1]) or TIMES.search(parts[column]))
+
+
+def _varies(runs: list[list[Columns]], column: int) -> bool:
+    """Whether plain runs differ in the numbers of a column."""
+    values = [sorted(line[column] for line in lines) for lines in runs]
+    return any(one != values[0] for one in values)
+
+
+def _keep(line: Columns, kept: list[int]) -> Columns:
+    return tuple(line[n] for n in kept)
+
+
+def _only(text: str, lines: list[Columns], kept: list[int], wanted: Counter[Columns]) -> list[str]:
+    """The lines behind what was counted."""
+    found = []
+    for line in lines:
+        if wanted[_keep(line, kept)] > 0:
+            wanted[_keep(line, kept)] -= 1
+            found.append(_line(text, line))
+    return found
+
+
+def _line(text: str, numbers: Columns) -> str:
+    parts = text.split(MARK)
+    return "".join(part + number for part, number in zip(parts, [*numbers, *[""] * len(parts)], strict=False))
