@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Entry point. What takes a launcher's command line is answered without Typer, `run` without loading anything else."""
+    """Entry point. What takes a launcher's command line is answered without Typer, `run` where tools/run.cpp leaves it to us."""
     if len(sys.argv) > 1 and sys.argv[1] == "run":
         from nearfield import run
 
@@ -17,4 +17,4 @@ def main() -> None:
         sys.exit(compare.main(sys.argv[2:]))
     from nearfield.commands import app
 
-    app()
+    app(prog_name="nearfield")

@@ -310,7 +310,7 @@ def main(arguments: list[str]) -> int:
     try:
         options, command = read_options(arguments, OPTIONS)
     except WrongOption as error:
-        return _fail(f"{error}\n\n{USAGE}")
+        return _fail(str(error))
     if "--help" in options:
         print(USAGE, end="")
         return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 NAMES = ("libnearfield.so", "libnearfield-heap.so")
 DEFAULT_HEAP = "shared"  # docs/decisions.md says why
 ROOT = Path(__file__).resolve().parent.parent
+PLACES = [Path(__file__).parent / "lib", ROOT / "build" / "release" / "lib"]
 
 
 class NotBuilt(Exception):
@@ -20,9 +21,8 @@ def library_directory() -> Path:
 
     Raises NotBuilt when there is none.
     """
-    places = [Path(__file__).parent / "lib", ROOT / "build" / "release" / "lib"]
-    if chosen := os.environ.get("NEARFIELD_LIBDIR"):
-        places = [Path(chosen)]
+    chosen = os.environ.get("NEARFIELD_LIBDIR")
+    places = [Path(chosen)] if chosen else PLACES
     for place in places:
         if (place / "libnearfield.so").exists():
             return place
@@ -61,7 +61,8 @@ def with_nearfield(env: dict[str, str], names: Sequence[str] = ()) -> dict[str, 
 
 def program(name: str) -> Path:
     """A program of Nearfield's, e.g. nearfield-probe. Raises NotBuilt."""
-    path = library_directory().parent / "bin" / name
-    if not path.exists():
-        raise NotBuilt(f"{path} is not there; run `make build`")
-    return path
+    paths = [place.parent / "bin" / name for place in (library_directory(), *PLACES)]
+    for path in paths:
+        if path.exists():
+            return path
+    raise NotBuilt(f"{paths[0]} is not there; run `make build`")

@@ -33,7 +33,7 @@ def read_options(
             found[option] = ""
             continue
         if option not in with_value:
-            raise WrongOption(f"unknown option {option}")
+            raise WrongOption(f"unknown option {option}; --help lists them")
         if not has_value:
             if not rest:
                 raise WrongOption(f"{option} needs a value")

@@ -1,11 +1,15 @@
-"""`nearfield run`: sets the environment and becomes the launcher. Imports nothing heavy: it must start at once."""
+"""`nearfield run`, as far as it takes Python: help, what is not understood, --host, --report and --trace. tools/run.cpp does the rest."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
+
+from nearfield.libraries import NotBuilt, program, with_nearfield
+from nearfield.options import SETTINGS, WrongOption, read_options, settings_of
 
 USAGE = """\
 Usage: nearfield run [OPTIONS] LAUNCHER ARGUMENTS...
@@ -26,128 +30,41 @@ them was served it says why when the launcher has ended, unless --log is error o
                     Perfetto and Chrome; the page then says who waited for whom
   --host NAME       put an installed host's launcher and library first; `nearfield info` lists them
 """
+SWITCHES = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
 
 
 def main(arguments: list[str]) -> int:
     """Replaces this process by the launcher; returns an exit status only when that fails, or a report is made."""
-    env = dict(os.environ)
-    settings = {
-        "--log": "NEARFIELD_LOG",
-        "--log-file": "NEARFIELD_LOG_FILE",
-        "--algorithm": "NEARFIELD_ALGORITHM",
-        "--heap": "NEARFIELD_HEAP",
-    }
-    switches = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
-    files: dict[str, str] = {}  # what is made at the end
-    rest = list(arguments)
-    while rest and rest[0].startswith("-"):
-        option = rest.pop(0)
-        option, has_value, value = option.partition("=")
-        if option in ("-h", "--help"):
-            print(USAGE, end="")
-            return 0
-        if option == "--":
-            break
-        if option in switches:
-            env[switches[option]] = "1"
-            continue
-        if option not in settings and option not in ("--host", "--report", "--trace"):
-            return _fail(f"unknown option {option}\n\n{USAGE}")
-        if not has_value:
-            if not rest:
-                return _fail(f"{option} needs a value")
-            value = rest.pop(0)
-        if option == "--host":
-            from nearfield.hosts import environment_of
-
-            try:
-                env |= environment_of(value)
-            except ValueError as error:
-                return _fail(str(error))
-        elif option in settings:
-            env[settings[option]] = value
-        else:
-            files[option] = value
-    if not rest:
-        return _fail(USAGE)
-    reporting = None
-    if files:
-        from nearfield.reporting import Reporting
-
-        try:
-            reporting = Reporting(
-                *(Path(files[name]) if name in files else None for name in ("--report", "--trace"))
-            )
-        except ValueError as error:
-            return _fail(str(error))
-
-    from nearfield.libraries import NotBuilt, with_nearfield
-
-    given = env
     try:
-        env = with_nearfield(given)
+        options, command = read_options(arguments, (*SETTINGS, "--host", "--report", "--trace"), SWITCHES)
+    except WrongOption as error:
+        return _fail(str(error))
+    if "--help" in options:
+        print(USAGE, end="")
+        return 0
+    if not command:
+        return _fail(USAGE)
+    try:
+        env = dict(os.environ) | settings_of(options)
+        env |= {SWITCHES[name]: "1" for name in options if name in SWITCHES}
+        files = [Path(options[name]) if name in options else None for name in ("--report", "--trace")]
+        reporting = None
+        if any(files):
+            from nearfield.reporting import Reporting
+
+            reporting = Reporting(*files)
+        with_nearfield(env)  # says what is wrong
+        runner = [str(program("nearfield-run")), sys.executable, "last", "--", *command]
+        if reporting:
+            if not shutil.which(command[0], path=env.get("PATH")):
+                raise ValueError(f"cannot start {command[0]}: there is no such program")
+            return reporting.run(runner, env)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
+        os.execve(runner[0], runner, env)
     except (NotBuilt, ValueError) as error:
         return _fail(str(error))
-    for name in ("NEARFIELD_LOG_FILE", "NEARFIELD_RECORD", "NEARFIELD_TRACE"):
-        if file := env.get(name):
-            env[name] = os.path.join(_directory(name), file)  # programs change theirs
-    outcome = None
-    if env.get("NEARFIELD_LOG") not in ("off", "error") and (outcome := _report_afterwards(rest, given)):
-        env["NEARFIELD_OUTCOME"] = outcome
-    try:
-        if reporting:
-            return reporting.run(rest, env)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and programs would inherit that
-        os.execvpe(rest[0], rest, env)
-    except (OSError, ValueError) as error:
-        if outcome:
-            os.unlink(outcome)  # there is nothing to say
-        return _fail(
-            f"cannot start {rest[0]}: {error.strerror}" if isinstance(error, OSError) else str(error)
-        )
-
-
-def _report_afterwards(command: list[str], env: dict[str, str]) -> str | None:
-    """Has it said when the launcher has ended that nothing was served, and why; the file for what processes say."""
-    import tempfile
-
-    from nearfield.afterwards import call_afterwards
-
-    try:
-        descriptor, file = tempfile.mkstemp(prefix="nearfield-run-")
-        os.close(descriptor)
-    except OSError:
-        return None
-
-    def report() -> None:
-        from nearfield.outcome import describe, read_outcome
-
-        words = Path(file)
-        if not words.exists():
-            return
-        outcome = read_outcome(words)
-        words.unlink()
-        lines = describe(outcome)
-        _say(lines)
-        if lines and not outcome.reasons:
-            from nearfield.check import explain_absence
-
-            _say(explain_absence(command, env))
-
-    if call_afterwards(report):
-        return file
-    os.unlink(file)
-    return None
-
-
-def _say(lines: list[str]) -> None:
-    for line in lines:
-        print(f"nearfield run: {line}", file=sys.stderr, flush=True)
-
-
-def _directory(setting: str) -> str:
-    here = os.getcwd()
-    return here if setting == "NEARFIELD_RECORD" else here.replace("%", "%%")  # the others are patterns
+    except OSError as error:
+        return _fail(f"cannot start {error.filename or command[0]}: {error.strerror}")
 
 
 def _fail(text: str) -> int:

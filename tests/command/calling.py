@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from nearfield.commands import app
 from tests.mpi.jobs import ROOT, Completed
 
-COMMAND = str(ROOT / ".venv/bin/nearfield")
+COMMAND = str(ROOT / "scripts/nearfield")
 
 
 def nearfield(*arguments: str, **env: str) -> Completed:

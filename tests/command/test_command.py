@@ -31,8 +31,14 @@ def test_run_reaches_the_ranks(host: str) -> None:
     assert "barrier" in done.stderr
 
 
-def test_run_loads_nothing_that_it_does_not_need() -> None:
-    done = nearfield("run", "--log", "off", "true", PYTHONPROFILEIMPORTTIME="1")
+def test_run_starts_no_python_where_it_needs_none() -> None:
+    for options in (["--log", "off"], ["--log=off", "--stats", "--heap", "off", "--"]):
+        done = nearfield("run", *options, "echo", "good", PYTHONPROFILEIMPORTTIME="1")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "good\n", ""), done.text
+
+
+def test_what_run_needs_python_for_loads_nothing_else() -> None:
+    done = nearfield("run", "--log", "off", "--host", "mpich", "true", PYTHONPROFILEIMPORTTIME="1")
     loaded = set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
     assert done.returncode == 0 and "nearfield.run" in loaded
     assert not loaded & {"typer", "click", "rich", "numpy", "matplotlib", "elftools", "nearfield.commands"}

@@ -29,7 +29,7 @@ from tests.faults.seeded import PATCHES, PRESETS, Fault, Finder, all_faults
 ROOT = PATCHES.parents[1]
 TIERS = ("make test", "make test-all")
 LIMIT = 600  # seconds that one run of tests may take; what hangs for so long has failed
-SHIM = ("nearfield", "nearfield-heap", "nearfield-mpich")
+SHIM = ("nearfield", "nearfield-heap", "nearfield-mpich", "nearfield-run")
 NO_TESTS = 5  # pytest's exit status
 
 

@@ -1,0 +1,5 @@
+"""python -m nearfield."""
+
+from nearfield.cli import main
+
+main()

@@ -1,0 +1,215 @@
+// nearfield-run: sets the environment and becomes the launcher. What takes a word or a file besides settings is
+// Python's (nearfield/run.py), which comes back here when it has done its part.
+//
+//   nearfield-run PYTHON first|last [OPTIONS] LAUNCHER ARGUMENTS...
+//
+// What is not understood goes to Python, which says why; `last`: it has been there already.
+//
+//   nearfield run ----- exec -----> launcher ........ ends
+//        \-- fork --> (gone)                            |
+//                \-- fork --> watcher, asleep ------> exec nearfield/afterwards.py, where nothing was served
+//
+// So the launcher is what was started: its process, its parent, its terminal, signals and exit status. The watcher is
+// no child of it, and has a session of its own, so that neither a launcher nor the terminal meets it.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "engine/base/early_settings.hpp"
+
+namespace {
+
+using namespace nearfield;
+
+struct Option {
+  const char *name, *variable;
+  bool has_value;
+};
+constexpr Option options[] = {
+    {"--stats", "NEARFIELD_STATS", false},  {"--check", "NEARFIELD_CHECK", false},
+    {"--log", early::log.variable, true},   {"--log-file", early::log_file.variable, true},
+    {"--heap", early::heap.variable, true}, {"--algorithm", "NEARFIELD_ALGORITHM", true},
+};
+
+const char* python;
+bool is_last;
+char** arguments;  // of `nearfield run`
+
+[[noreturn]] void fail(const std::string& text) {
+  std::fprintf(stderr, "nearfield run: %s\n", text.c_str());
+  std::exit(2);
+}
+
+[[noreturn]] void become_python(std::vector<const char*> words, const std::string& otherwise) {
+  words.insert(words.begin(), {python, "-P", "-m"});
+  words.push_back(nullptr);
+  execv(python, const_cast<char**>(words.data()));
+  fail(otherwise);
+}
+
+// `why`: where Python has nothing to say, or cannot be asked.
+[[noreturn]] void leave_to_python(const std::string& why) {
+  if (is_last) fail(why);
+  std::vector<const char*> words = {"nearfield", "run"};
+  for (char** word = arguments; *word; ++word) words.push_back(*word);
+  become_python(words, why);
+}
+
+std::string value_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text ? text : "";
+}
+
+void set(const char* variable, const std::string& value) { setenv(variable, value.c_str(), 1); }
+
+// Options become settings; the command line behind them.
+char** read_options() {
+  char** rest = arguments;
+  while (*rest && **rest == '-') {
+    const std::string word = *rest++;
+    if (word == "--") break;
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const Option* found = nullptr;
+    for (const Option& option : options)
+      if (name == option.name) found = &option;
+    if (!found) leave_to_python("unknown option " + name);
+    if (!found->has_value) set(found->variable, "1");
+    else if (equals != word.npos) set(found->variable, word.substr(equals + 1));
+    else if (*rest) set(found->variable, *rest++);
+    else leave_to_python(name + " needs a value");
+  }
+  if (!*rest) leave_to_python("there is no command");
+  return rest;
+}
+
+// Where the libraries are: NEARFIELD_LIBDIR, or beside the directory of this program.
+std::string library_directory() {
+  std::string directory = value_of(early::libraries.variable);
+  if (directory.empty()) {
+    char self[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", self, sizeof self);
+    directory.assign(self, std::size_t(length > 0 ? length : 0));
+    directory.resize(std::min(directory.rfind('/'), directory.size()));
+    directory = directory.substr(0, directory.rfind('/')) + "/lib";
+  }
+  if (access((directory + "/libnearfield.so").c_str(), F_OK) != 0)
+    leave_to_python("libnearfield.so is not in " + directory);
+  for (const char c : directory)  // the loader takes them for the end of a name
+    if (std::isspace(static_cast<unsigned char>(c)) || c == ':') leave_to_python("a blank or a colon in " + directory);
+  return directory;
+}
+
+std::string preload(const std::string& directory) {
+  std::string heap = value_of(early::heap.variable);
+  if (heap.empty()) heap = early::heap.fallback;
+  if (heap != early::heaps[0] && heap != early::heaps[1]) leave_to_python("there is no heap " + heap);
+  std::string names = directory + "/libnearfield.so";
+  if (heap == early::heaps[0]) names += " " + directory + "/libnearfield-heap.so";
+  const std::string others = value_of("LD_PRELOAD");
+  return others.empty() ? names : names + " " + others;
+}
+
+// Programs change their directory. `pattern`: where % is written twice.
+void make_absolute(const char* variable, bool pattern) {
+  const std::string file = value_of(variable);
+  char here[PATH_MAX];
+  if (file.empty() || file[0] == '/' || !getcwd(here, sizeof here)) return;
+  std::string text;
+  for (const char* at = here; *at; ++at) text.append(pattern && *at == '%' ? 2 : 1, *at);
+  set(variable, text + "/" + file);
+}
+
+// Readers of pipes wait until everybody has closed them.
+void keep_only(int kept) {
+  const int nothing = open("/dev/null", O_RDWR);
+  dup2(nothing, 0);
+  dup2(nothing, 1);
+  const long most = sysconf(_SC_OPEN_MAX);
+  if (kept > 3) syscall(SYS_close_range, 3, kept - 1, 0);
+  if (syscall(SYS_close_range, kept + 1, ~0u, 0) != 0)  // Linux before 5.9
+    for (int each = 3; each < most; ++each)
+      if (each != kept) close(each);
+}
+
+bool somebody_was_served(const char* file) {
+  FILE* const words = std::fopen(file, "r");
+  if (!words) return true;  // the launcher could not be started
+  char line[1100];
+  bool served = false;
+  while (!served && std::fgets(line, sizeof line, words)) served = !std::strcmp(line, "served\n");
+  std::fclose(words);
+  return served;
+}
+
+// The file for what processes say of themselves; "" where nobody can watch.
+std::string report_afterwards(char** command) {
+  std::string file = value_of("TMPDIR");
+  if (file.empty()) file = "/tmp";
+  file += "/nearfield-run-XXXXXX";
+  const int descriptor = mkostemp(file.data(), O_CLOEXEC);
+  if (descriptor < 0) return {};
+  close(descriptor);
+  const int launcher = int(syscall(SYS_pidfd_open, getpid(), 0));
+  if (launcher < 0) {  // Linux before 5.3
+    unlink(file.c_str());
+    return {};
+  }
+  const pid_t between = fork();
+  if (between) {
+    close(launcher);
+    if (between > 0) waitpid(between, nullptr, 0);
+    return file;
+  }
+  setsid();
+  if (fork()) _exit(0);
+  keep_only(launcher);
+  pollfd end{launcher, POLLIN, 0};
+  while (poll(&end, 1, -1) < 0 && errno == EINTR) {
+  }
+  if (somebody_was_served(file.c_str())) {
+    unlink(file.c_str());
+    _exit(0);
+  }
+  std::vector<const char*> words = {"nearfield.afterwards", file.c_str()};
+  for (char** word = command; *word; ++word) words.push_back(*word);
+  become_python(words, "nothing was served");
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  if (count < 3) fail("this is called by `nearfield run`");
+  python = words[1];
+  is_last = !std::strcmp(words[2], "last");
+  arguments = words + 3;
+  char** const command = read_options();
+  const std::string directory = library_directory(), names = preload(directory), level = value_of(early::log.variable);
+  std::string outcome;
+  if (level != early::log_levels[0] && level != early::log_levels[1]) outcome = report_afterwards(command);
+  if (!outcome.empty()) set(early::outcome.variable, outcome);
+  set("LD_PRELOAD", names);
+  set(early::libraries.variable, directory);
+  // Programs built with AddressSanitizer refuse to start when anything is preloaded before its library.
+  const std::string sanitizer = value_of("ASAN_OPTIONS");
+  if (sanitizer.find("verify_asan_link_order") == sanitizer.npos)
+    set("ASAN_OPTIONS", sanitizer + (sanitizer.empty() ? "" : ":") + "verify_asan_link_order=0");
+  make_absolute(early::log_file.variable, true);
+  make_absolute(early::record.variable, false);
+  make_absolute(early::trace.variable, true);
+  execvp(command[0], command);
+  const int why = errno;
+  if (!outcome.empty()) unlink(outcome.c_str());  // there is nothing to say
+  fail(std::string("cannot start ") + command[0] + ": " + std::strerror(why));
+}
