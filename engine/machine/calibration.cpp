@@ -99,24 +99,24 @@ std::optional<Handing> Calibration::first(const std::function<bool(double line)>
   return found;
 }
 
-void Calibration::second() {
+bool Calibration::second() {
   until_ = nanoseconds() + patience;
   const auto own = std::make_unique<std::byte[]>(room_bytes);
   std::memset(own.get(), 0, room_bytes);
-  if (!step(1)) return;
+  if (!step(1)) return false;
   for (int i = 0; i < batches * in_batch + 1; ++i)
-    if (!step(1)) return;
-  if (words.ends) return void(step(1));
+    if (!step(1)) return false;
+  if (words.ends) return end();
   std::vector<double> times;
   for (int i = 0; i < rounds; ++i) {
-    if (!step(1)) return;
+    if (!step(1)) return false;
     times.push_back(timed([&] { copying::copy(own.get(), array, room_bytes); }));
   }
   words.copy = median(times);
   std::vector<double> empties[copying::handover_kinds.size()];
   const std::size_t lap = rooms.size() / room_bytes;
   for (std::size_t i = 0; i < 2 * lap; ++i) {
-    if (!step(1)) return;
+    if (!step(1)) return false;
     const std::size_t kind = i % copying::handover_kinds.size();
     const double time = timed([&] {
       copying::copy(own.get(), rooms.data() + i % lap * room_bytes, room_bytes, copying::handover_kinds[kind].drain);
@@ -124,8 +124,13 @@ void Calibration::second() {
     if (i >= lap) empties[kind].push_back(time);
   }
   for (std::size_t k = 0; k < copying::handover_kinds.size(); ++k) words.empty[k] = median(empties[k]);
-  if (!step(1)) return;
-  words.turn[1][0].store(steps_, std::memory_order_release);
+  return step(1) && end();
+}
+
+// The first's last wait; it hands nothing over any more.
+bool Calibration::end() {
+  words.turn[1][0].store(steps_, std::memory_order_release);  // pairs with wait
+  return true;
 }
 
 }  // namespace nearfield

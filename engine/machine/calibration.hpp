@@ -35,10 +35,12 @@ class Calibration {
   // `wanted`: whether bytes are to be measured, where a line takes so many nanoseconds. Nothing: the other did not
   // answer. Where only the line was measured the other figures are 0.
   std::optional<Handing> first(const std::function<bool(double line)>& wanted);
-  void second();
+  // Whether the first has answered until the end.
+  bool second();
 
  private:
   bool step(int me);  // hands the turn to the other and waits until it is ours again; the second waits first
+  bool end();         // of the second, to whom nothing is handed any more
   bool wait(int whom, std::uint64_t value);
   std::uint64_t steps_ = 0, until_ = 0;
 };

@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "engine/base/settings.hpp"
 #include "engine/collectives/table.hpp"
@@ -56,6 +58,25 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
   for (const double value :
        {stored->handing.line, stored->handing.own, stored->handing.copy, stored->handing.fill, stored->handing.empty})
     EXPECT_GT(value, 0);
+}
+
+// Whoever has been told that the line was all waits for nothing more. Where the first goes without an answer, others
+// had its CPU.
+TEST(Calibration, EndsForBothWhereTheLineIsAll) {
+  for (const bool bytes : {false, true}) {
+    bool answered = false;
+    for (int i = 0; i < 50 && !answered; ++i) {
+      Calibration::Words words{};
+      std::vector<std::byte> array(Calibration::array_bytes), rooms(8 * Calibration::array_bytes);
+      bool ended = false;
+      std::thread other([&] { ended = Calibration{words, array.data(), rooms}.second(); });
+      const auto found = Calibration{words, array.data(), rooms}.first([&](double) { return bytes; });
+      other.join();
+      answered = found.has_value();
+      EXPECT_TRUE(ended || !answered);
+    }
+    if (!answered) GTEST_SKIP() << "two threads never ran at the same time";
+  }
 }
 
 TEST_F(Figures, OfAnotherCpuDoNotCount) {
