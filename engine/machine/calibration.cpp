@@ -52,7 +52,7 @@ bool Calibration::step(int me) {
 
 std::optional<Handing> Calibration::first(const std::function<bool(double line)>& wanted) {
   Handing found;
-  until_ = nanoseconds() + patience;
+  until_ = nanoseconds() + patience_of_line;
   if (!step(0)) return {};
   std::vector<double> times;
   for (int batch = 0; batch < batches; ++batch) {
@@ -66,6 +66,7 @@ std::optional<Handing> Calibration::first(const std::function<bool(double line)>
   if (!step(0)) return {};
   if (words.ends) return found;
 
+  until_ = nanoseconds() + patience;
   const auto own = std::make_unique<std::byte[]>(room_bytes);
   auto some = [&](auto work) {
     times.clear();
@@ -100,13 +101,15 @@ std::optional<Handing> Calibration::first(const std::function<bool(double line)>
 }
 
 bool Calibration::second() {
-  until_ = nanoseconds() + patience;
-  const auto own = std::make_unique<std::byte[]>(room_bytes);
-  std::memset(own.get(), 0, room_bytes);
+  until_ = nanoseconds() + patience_of_line;
   if (!step(1)) return false;
   for (int i = 0; i < batches * in_batch + 1; ++i)
     if (!step(1)) return false;
   if (words.ends) return end();
+
+  until_ = nanoseconds() + patience;
+  const auto own = std::make_unique<std::byte[]>(room_bytes);
+  std::memset(own.get(), 0, room_bytes);
   std::vector<double> times;
   for (int i = 0; i < rounds; ++i) {
     if (!step(1)) return false;

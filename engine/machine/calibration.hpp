@@ -20,7 +20,8 @@ namespace nearfield {
 class Calibration {
  public:
   static constexpr std::size_t line = 128, array_bytes = 64 << 10;
-  static constexpr std::uint64_t patience = 20'000'000;  // ns
+  // ns. The line takes a tenth of a millisecond, in every job; who is not answered has lost its CPU to others.
+  static constexpr std::uint64_t patience = 20'000'000, patience_of_line = 4'000'000;
   // Shared; zero before it is told to the second.
   struct Words {
     alignas(line) Atomic<std::uint64_t> turn[2][line / 8];  // each its own, monotone; pair with each other's wait
