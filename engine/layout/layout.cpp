@@ -83,6 +83,37 @@ std::uint64_t Data::span() const {
   return std::uint64_t(view.high - view.low + (move < 0 ? -move : move));
 }
 
+namespace {
+
+const Run* run_at(const View& view, std::uint64_t within) {
+  return std::upper_bound(view.runs, view.runs + view.run_count, within,
+                          [](std::uint64_t at, const Run& r) { return at < r.packed; }) -
+         1;
+}
+
+}  // namespace
+
+Range Data::range(std::uint64_t first, std::uint64_t count) const {
+  if (dense()) return {address + first, address + first + count};
+  const std::uint64_t last = first + count - 1, element = first / view.size;
+  std::byte* const at = address + std::int64_t(element) * view.extent;
+  if (last / view.size != element) {
+    std::byte* const other = address + std::int64_t(last / view.size) * view.extent;
+    return {std::min(at, other) + view.low, std::max(at, other) + view.high};
+  }
+  const std::uint64_t from = first - element * view.size, to = last - element * view.size;
+  std::int64_t low = view.high, high = view.low;
+  for (const Run* run = run_at(view, from); run != view.runs + view.run_count && run->packed <= to; ++run) {
+    const std::uint64_t begin = from > run->packed ? (from - run->packed) / run->bytes : 0,
+                        end = std::min((to - run->packed) / run->bytes, run->count - 1);
+    const std::int64_t one = run->offset + std::int64_t(begin) * run->stride,
+                       another = run->offset + std::int64_t(end) * run->stride;
+    low = std::min({low, one, another});
+    high = std::max(high, std::max(one, another) + std::int64_t(run->bytes));
+  }
+  return {at + low, at + high};
+}
+
 Cursor::Cursor(const Data& data, std::uint64_t position)
     : data_(data), remaining_(data.bytes > position ? data.bytes - position : 0) {
   if (data.dense()) {
@@ -97,9 +128,7 @@ void Cursor::find(std::uint64_t position) {
   const View& view = data_.view;
   element_ = data_.address + std::int64_t(position / view.size) * view.extent;
   const std::uint64_t within = position % view.size;
-  const Run* const end = view.runs + view.run_count;
-  const Run* const run =
-      std::upper_bound(view.runs, end, within, [](std::uint64_t at, const Run& r) { return at < r.packed; }) - 1;
+  const Run* const run = run_at(view, within);
   run_ = std::uint64_t(run - view.runs);
   nth_ = (within - run->packed) / run->bytes;
   const std::uint64_t into = (within - run->packed) % run->bytes;
@@ -151,6 +180,7 @@ void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, s
     case 24: return move_blocks<24>(to, to_stride, from, from_stride, count);
     case 32: return move_blocks<32>(to, to_stride, from, from_stride, count);
     case 64: return move_blocks<64>(to, to_stride, from, from_stride, count);
+    case 128: return move_blocks<128>(to, to_stride, from, from_stride, count);
     default:
       for (std::uint64_t i = 0; i < count; ++i, to += to_stride, from += from_stride) copying::copy(to, from, bytes);
   }
@@ -176,8 +206,7 @@ void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint6
       blocks(element + view.runs->offset, view.extent, view.size, bytes / view.size);
       continue;
     }
-    const Run* run =
-        std::upper_bound(view.runs, end, within, [](std::uint64_t at, const Run& r) { return at < r.packed; }) - 1;
+    const Run* run = run_at(view, within);
     std::uint64_t nth = (within - run->packed) / run->bytes;
     if (const std::uint64_t into = (within - run->packed) % run->bytes) {
       blocks(element + run->offset + std::int64_t(nth) * run->stride + into, 0, std::min(run->bytes - into, bytes), 1);

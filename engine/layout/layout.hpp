@@ -6,8 +6,10 @@
 //
 // Data of a layout is addressed by its position in packed order: byte 0 is the first byte of the first element.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "engine/copying/copy.hpp"
@@ -33,6 +35,50 @@ struct View {
   bool dense() const { return runs == nullptr; }
 };
 
+// A list of runs; a short one needs no memory.
+class Runs {
+ public:
+  Runs() = default;
+  Runs(const Runs& other) { *this = other; }
+  Runs(Runs&& other) noexcept { *this = std::move(other); }
+  Runs& operator=(const Runs& other) {
+    more_ = other.more_;
+    few_ = other.few_;
+    size_ = other.size_;
+    return *this;
+  }
+  Runs& operator=(Runs&& other) noexcept {
+    more_ = std::move(other.more_);
+    few_ = other.few_;
+    size_ = std::exchange(other.size_, 0);
+    return *this;
+  }
+  void push_back(const Run& run) {
+    if (more_.empty() && size_ < few_.size()) {
+      few_[size_++] = run;
+      return;
+    }
+    if (more_.empty()) more_.assign(few_.begin(), few_.end());
+    more_.push_back(run);
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  Run* data() { return more_.empty() ? few_.data() : more_.data(); }
+  const Run* begin() const { return more_.empty() ? few_.data() : more_.data(); }
+  const Run* end() const { return begin() + size_; }
+  Run* begin() { return data(); }
+  Run* end() { return data() + size_; }
+  Run& back() { return end()[-1]; }
+  const Run& operator[](std::size_t k) const { return begin()[k]; }
+  Run& operator[](std::size_t k) { return begin()[k]; }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<Run, 3> few_;
+  std::vector<Run> more_;  // all of them, when they are more
+};
+
 // Builds runs; consecutive bytes and regular strides are merged whatever constructed them. Beyond `most_runs` it gives
 // up: a description that is longer than most data costs more than a packed copy.
 class Builder {
@@ -49,9 +95,14 @@ class Builder {
   View view(std::int64_t extent);
 
  private:
-  std::vector<Run> runs_;
+  Runs runs_;
   std::uint64_t size_ = 0;
   bool too_long_ = false;
+};
+
+// Memory from one address to another.
+struct Range {
+  std::byte *begin = nullptr, *end = nullptr;
 };
 
 // What a user hands over: `bytes` bytes of packed data, laid out from `address` on.
@@ -64,6 +115,8 @@ struct Data {
   // The memory that all of it lies in.
   std::byte* begin() const;
   std::uint64_t span() const;  // bytes
+  // That of bytes [first, first + count), or a little more. pre: there are any
+  Range range(std::uint64_t first, std::uint64_t count) const;
 };
 
 // A walk over contiguous pieces, from a packed position on.

@@ -330,6 +330,18 @@ class Messenger final : public waiting::Source {
   std::vector<Reached> attached_;
   std::vector<const reach::Way*> calls_;  // by which its memory is read and written, nullptr: none
   Counts counts_;
+  // Places for short lists of runs, which are handed out again and again. Threads free them whenever they like.
+  class ListsOfRuns {
+   public:
+    static constexpr std::size_t bytes = 4 * sizeof(layout::Run), places = 64;
+    std::optional<std::size_t> take(memory::Arena& arena);
+    void put_back(std::size_t place);
+
+   private:
+    std::mutex mutex_;
+    std::vector<std::size_t> free_;
+    bool asked_ = false;
+  } lists_of_runs_;
 };
 
 }  // namespace nearfield::messages

@@ -107,13 +107,35 @@ bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes,
   return true;
 }
 
+std::optional<std::size_t> Messenger::ListsOfRuns::take(memory::Arena& arena) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty() && !asked_) {
+    asked_ = true;
+    free_.reserve(places);
+    if (auto offset = arena.allocate(places * bytes, 64))
+      for (std::size_t k = 0; k < places; ++k) free_.push_back(*offset + k * bytes);
+  }
+  if (free_.empty()) return std::nullopt;
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  return place;
+}
+
+void Messenger::ListsOfRuns::put_back(std::size_t place) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(place);
+}
+
 layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep) {
   layout::View view = builder.view(extent);
   if (view.dense()) return view;
   const std::size_t bytes = builder.run_count() * sizeof(layout::Run);
-  auto offset = node_.arena().allocate(bytes, 64);
   layout::Run* runs;
-  if (offset) {
+  const auto place = bytes <= ListsOfRuns::bytes ? lists_of_runs_.take(node_.arena()) : std::nullopt;
+  if (place) {
+    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *place);
+    keep = std::shared_ptr<const void>(runs, [this, at = *place](const void*) { lists_of_runs_.put_back(at); });
+  } else if (auto offset = node_.arena().allocate(bytes, 64)) {
     runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *offset);
     keep = std::shared_ptr<const void>(runs, [this, at = *offset](const void*) { node_.arena().free(at); });
   } else {

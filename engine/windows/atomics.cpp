@@ -3,8 +3,10 @@
 //   singles    a few elements of a length that the processor does at once, and aligned: an instruction each, as long as
 //              nobody in the window has needed more
 //   locked     the elements that begin in one stripe of the target's window, under that stripe's lock, by the kernels
-//              of reductions
+//              of reductions. Of a layout, so many at a time as fit a buffer, under the locks of all stripes that they
+//              may begin in: gathered, combined, scattered
 //
+// Who holds several stripes has taken them in the order of their numbers, so nobody waits in a circle.
 // words.hpp draws how a window goes from the one to the other.
 #include <algorithm>
 #include <bit>
@@ -83,6 +85,16 @@ void combine_all(std::byte* at, const std::byte* from, std::byte* fetched, std::
   }
 }
 
+void combine_singles(std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
+                     const Window::Operation& operation) {
+  switch (operation.bytes) {
+    case 1: return combine_all<std::uint8_t>(at, from, fetched, count, operation);
+    case 2: return combine_all<std::uint16_t>(at, from, fetched, count, operation);
+    case 4: return combine_all<std::uint32_t>(at, from, fetched, count, operation);
+    default: return combine_all<std::uint64_t>(at, from, fetched, count, operation);
+  }
+}
+
 bool is_single(const std::byte* at, std::uint32_t bytes) {
   return bytes <= 8 && (bytes & (bytes - 1)) == 0 && reinterpret_cast<std::uintptr_t>(at) % bytes == 0;
 }
@@ -140,26 +152,43 @@ void Window::use_locks() {
       [&](int who) { return std::uint32_t(who) + switching == seen; });
 }
 
-// Holds the lock of one stripe.
+// Holds the locks of the stripes that bytes [begin, end) of the target's window lie in.
 class Window::Striped {
  public:
-  Striped(Window& window, int target, std::uint64_t offset)
-      : holder_(window.words(target).stripe[offset / stripe_bytes % stripes].holder) {
-    const auto self = std::uint32_t(window.rank_) + 1;
-    const auto take = [&] {
-      std::uint32_t nobody = 0;
-      return holder_.load(std::memory_order_relaxed) == 0 &&
-             holder_.compare_exchange_strong(nobody, self, std::memory_order_acquire, std::memory_order_relaxed);
-    };
-    if (!take())
-      window.wait_for(for_notice, 0, take,
-                      [&](int m) { return holder_.load(std::memory_order_relaxed) == std::uint32_t(m) + 1; });
+  Striped(Window& window, int target) : window_(window), stripe_(window.words(target).stripe) {}
+  ~Striped() {
+    for (; held_; held_ &= held_ - 1)
+      stripe_[std::countr_zero(held_)].holder.store(0, std::memory_order_release);  // pairs with `take`
   }
-  ~Striped() { holder_.store(0, std::memory_order_release); }  // pairs with `take`
   Striped(const Striped&) = delete;
+  void take(std::uint64_t begin, std::uint64_t end) {
+    const std::uint64_t first = begin / stripe_bytes, last = (end - 1) / stripe_bytes;
+    std::uint32_t wanted = 0;
+    for (std::uint64_t s = first; s <= std::min<std::uint64_t>(last, first + stripes - 1); ++s)
+      wanted |= 1u << s % stripes;
+    for (; wanted; wanted &= wanted - 1) {
+      take(stripe_[std::countr_zero(wanted)].holder);
+      held_ |= wanted & -wanted;
+    }
+  }
 
  private:
-  Atomic<std::uint32_t>& holder_;
+  void take(Atomic<std::uint32_t>& holder) {
+    const auto self = std::uint32_t(window_.rank_) + 1;
+    const auto taken = [&] {
+      std::uint32_t nobody = 0;
+      return holder.load(std::memory_order_relaxed) == 0 &&
+             holder.compare_exchange_strong(nobody, self, std::memory_order_acquire, std::memory_order_relaxed);
+    };
+    if (!taken())
+      window_.wait_for(for_notice, 0, taken,
+                       [&](int m) { return holder.load(std::memory_order_relaxed) == std::uint32_t(m) + 1; });
+  }
+
+  static_assert(stripes == 32);  // a bit of each
+  Window& window_;
+  Stripe* const stripe_;
+  std::uint32_t held_ = 0;
 };
 
 namespace {
@@ -185,25 +214,77 @@ void Window::accumulate(int target, std::byte* at, const std::byte* from, std::b
   const std::uint32_t bytes = operation.bytes;
   if (access(target) == Access::exclusive && !several_threads)
     return combine_alone(at, from, fetched, count, operation);
-  if (count <= most_singles && !operation.call && is_single(at, bytes)) {
-    const bool done = as_single([&] {
-      switch (bytes) {
-        case 1: return combine_all<std::uint8_t>(at, from, fetched, count, operation);
-        case 2: return combine_all<std::uint16_t>(at, from, fetched, count, operation);
-        case 4: return combine_all<std::uint32_t>(at, from, fetched, count, operation);
-        default: return combine_all<std::uint64_t>(at, from, fetched, count, operation);
-      }
-    });
-    if (done) return;
-  }
+  if (count <= most_singles && !operation.call && is_single(at, bytes) &&
+      as_single([&] { combine_singles(at, from, fetched, count, operation); }))
+    return;
   use_locks();
   const auto base = std::uint64_t(at - memory(target).base);
   for (std::uint64_t i = 0; i < count;) {
     const std::uint64_t offset = base + i * bytes, room = stripe_bytes - offset % stripe_bytes;
     const std::uint64_t n = std::min(count - i, (room + bytes - 1) / bytes);  // those that begin in it
-    const Striped lock(*this, target, offset);
+    Striped lock(*this, target);
+    lock.take(offset, offset + 1);
     combine_alone(at + i * bytes, from + i * bytes, fetched ? fetched + i * bytes : nullptr, n, operation);
     i += n;
+  }
+}
+
+namespace {
+
+// Calls `piece(address, packed position, bytes)` for what is contiguous of bytes [position, position + bytes).
+template <class Piece>
+void each_piece(const layout::Data& data, std::uint64_t position, std::uint64_t bytes, Piece piece) {
+  layout::Cursor cursor(data, position);
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t n = std::min(cursor.left(), bytes - done);
+    piece(cursor.at(), done, n);
+    cursor.advance(n);
+    done += n;
+  }
+}
+
+std::byte* after(std::byte* address, std::uint64_t bytes) { return address ? address + bytes : nullptr; }
+const std::byte* after(const std::byte* address, std::uint64_t bytes) { return address ? address + bytes : nullptr; }
+
+// Blocks that are combined where they lie; shorter ones are worth a copy.
+constexpr std::uint64_t least_block = 1024;
+
+}  // namespace
+
+void Window::accumulate(int target, const layout::Data& to, std::uint64_t position, std::uint64_t bytes,
+                        const std::byte* from, std::byte* fetched, const Operation& operation) {
+  if (to.dense()) return accumulate(target, to.address + position, from, fetched, bytes / operation.bytes, operation);
+  if (bytes <= most_singles * operation.bytes && !operation.call &&
+      (access(target) != Access::exclusive || several_threads)) {
+    bool single = true;
+    each_piece(to, position, bytes,
+               [&](std::byte* at, std::uint64_t, std::uint64_t) { single = single && is_single(at, operation.bytes); });
+    if (single && as_single([&] {
+          each_piece(to, position, bytes, [&](std::byte* at, std::uint64_t done, std::uint64_t n) {
+            combine_singles(at, after(from, done), after(fetched, done), n / operation.bytes, operation);
+          });
+        }))
+      return;
+  }
+  if (to.view.runs->bytes >= least_block)
+    return each_piece(to, position, bytes, [&](std::byte* at, std::uint64_t done, std::uint64_t n) {
+      accumulate(target, at, after(from, done), after(fetched, done), n / operation.bytes, operation);
+    });
+  const bool alone = access(target) == Access::exclusive && !several_threads;
+  if (!alone) use_locks();
+  alignas(64) std::byte copy[4096];
+  const std::uint64_t most = sizeof copy / operation.bytes * operation.bytes;
+  for (std::uint64_t done = 0; done < bytes;) {
+    const std::uint64_t n = std::min(most, bytes - done), at = position + done;
+    Striped locks(*this, target);
+    if (!alone) {
+      const layout::Range range = to.range(at, n);
+      locks.take(std::uint64_t(range.begin - memory(target).base), std::uint64_t(range.end - memory(target).base));
+    }
+    layout::gather(copy, to, at, n);
+    combine_alone(copy, after(from, done), after(fetched, done), n / operation.bytes, operation);
+    if (operation.fold || operation.call || operation.replaces) layout::scatter(to, at, copy, n);
+    done += n;
   }
 }
 
@@ -227,7 +308,9 @@ void Window::compare_and_swap(int target, std::byte* at, const std::byte* expect
     if (done) return;
   }
   use_locks();
-  const Striped lock(*this, target, std::uint64_t(at - memory(target).base));
+  const auto offset = std::uint64_t(at - memory(target).base);
+  Striped lock(*this, target);
+  lock.take(offset, offset + 1);
   const bool equal = std::memcmp(at, expected, bytes) == 0;
   std::memcpy(fetched, at, bytes);
   if (equal) std::memcpy(at, value, bytes);

@@ -21,6 +21,7 @@
 #include "engine/base/atomic_ref.hpp"
 #include "engine/base/function_ref.hpp"
 #include "engine/copying/landing.hpp"
+#include "engine/layout/layout.hpp"
 #include "engine/reducing/fold.hpp"
 #include "engine/track/track.hpp"
 #include "engine/windows/words.hpp"
@@ -108,6 +109,10 @@ class Window {
   // nullptr: nowhere. Each element is done atomically. Throws team::Broken.
   void accumulate(int target, std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
                   const Operation& operation);
+  // The same of bytes [position, position + bytes) of `to`, which are whole elements and do not overlap; `from` and
+  // `fetched` are dense.
+  void accumulate(int target, const layout::Data& to, std::uint64_t position, std::uint64_t bytes,
+                  const std::byte* from, std::byte* fetched, const Operation& operation);
   // One element of `bytes` bytes, which becomes `value` where it is `expected`; `fetched`: what was there.
   void compare_and_swap(int target, std::byte* at, const std::byte* expected, const std::byte* value,
                         std::byte* fetched, std::uint32_t bytes);

@@ -67,6 +67,45 @@ TEST(Accumulates, WordsFetchEachValueOnce) {
         << size;
 }
 
+// Of layouts: single elements, short blocks and long ones, within a stripe and over several of them, at the same time
+// as dense ones. Every element of the first member's memory is added to by all of them.
+TEST(Accumulates, ElementsOfLayoutsAreAddedOnceEach) {
+  struct Shape {
+    std::uint64_t block, blocks, stride;  // elements
+  };
+  static constexpr Shape shapes[] = {{1, 8, 3}, {1, 4096, 2}, {3, 900, 7}, {16, 64, 64}, {160, 20, 320}, {7, 3, 2500}};
+  static constexpr std::uint64_t elements = 8192, rounds = testing::rounds_of(40);
+  for (const int size : {1, 2, 5})
+    EXPECT_EQ(0, run_windows(size, 8 * elements,
+                             [&](Window& window, Node&, Chance& chance) {
+                               if (!window.lock_all(true)) return false;
+                               std::vector<std::uint64_t> ones(elements, 1), before(elements);
+                               auto* const base = window.memory(0).base;
+                               for (std::uint64_t round = 0; round < rounds; ++round) {
+                                 for (const Shape& shape : shapes) {
+                                   layout::Builder builder;
+                                   builder.add(0, 8 * shape.block, shape.blocks, std::int64_t(8 * shape.stride));
+                                   const std::uint64_t bytes = 8 * shape.block * shape.blocks;
+                                   const layout::Data to{base, bytes, builder.view(8 * elements)};
+                                   window.accumulate(0, to, 0, bytes, reinterpret_cast<const std::byte*>(ones.data()),
+                                                     reinterpret_cast<std::byte*>(before.data()), sum_of(Type::u64));
+                                   chance.delay();
+                                 }
+                                 add<std::uint64_t>(window, 0, 0, ones, nullptr, Type::u64);
+                               }
+                               window.unlock_all();
+                               window.meet();
+                               std::vector<std::uint64_t> expected(elements, 1);
+                               for (const Shape& shape : shapes)
+                                 for (std::uint64_t b = 0; b < shape.blocks; ++b)
+                                   for (std::uint64_t k = 0; k < shape.block; ++k) ++expected[b * shape.stride + k];
+                               for (std::uint64_t i = 0; i < elements; ++i)
+                                 if (word(window, 0, i) != expected[i] * rounds * std::uint64_t(size)) return false;
+                               return true;
+                             }))
+        << size;
+}
+
 // Elements of every length, by sums and by compare-and-swap.
 template <class T>
 bool count_up(Window& window, std::uint64_t offset, Type type, int rounds, bool swaps, Chance& chance) {

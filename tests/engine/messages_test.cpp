@@ -71,6 +71,15 @@ TEST(Layout, EveryPieceOfEveryLayoutIsWhereItBelongs) {
     const std::uint64_t first = random() % bytes, length = 1 + random() % (bytes - first);
     layout::gather(packed.data(), from, first, length);
     for (std::uint64_t i = 0; i < length; ++i) ASSERT_EQ(packed[i], place_in_a(first + i)) << trial;
+    const layout::Range range = from.range(first, length);
+    for (std::uint64_t i = first; i < first + length; ++i) {
+      const auto* const at =
+          memory.data() + (i / a.places.size()) * std::uint64_t(a.extent) + a.places[i % a.places.size()];
+      ASSERT_TRUE(at >= range.begin && at < range.end) << trial;
+    }
+    if (!from.dense()) {
+      ASSERT_TRUE(range.begin >= from.begin() && range.end <= from.begin() + from.span()) << trial;
+    }
     // Into another layout, in two steps that meet anywhere.
     std::vector<std::byte> target(others * std::size_t(b.extent) + 64, std::byte{0x55});
     const layout::Data to{target.data(), bytes, b.builder.view(b.extent)};

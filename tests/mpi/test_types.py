@@ -47,3 +47,9 @@ def test_derived_types_and_files(host: str, ranks: int, heap: str, tmp_path: Pat
 def test_nested_types_of_all_constructors(host: str, heap: str) -> None:
     (done,) = good_scenarios(host, 2, "nested 1 400", env=STATS | {"NEARFIELD_HEAP": heap})
     assert carried(done.job, "allgather") > 300 and carried(done.job, "bcast") > 150
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_types_that_live_for_one_call(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "young_types", "young_not_committed", "young_accumulates", served=UNKNOWN)

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <map>
 #include <mutex>
-#include <type_traits>
 
 #include "mpi/shim/functions.hpp"
+#include "mpi/shim/handles/layouts.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -26,10 +26,11 @@ Table<Kind>& table() {
   return made;
 }
 
-template <class Kind>
-auto host_free() {
-  if constexpr (std::is_same_v<Kind, Operator>) return host.Op_free;
-  else return host.Type_free;
+int host_free(MPI_Op* op, Operator) { return host.Op_free(op); }
+int host_free(MPI_Datatype* type, Datatype) {
+  if (type) forget_sightings(*type);
+  types_gone();
+  return host.Type_free(type);
 }
 
 // Whether the host's free has to wait.
@@ -66,20 +67,20 @@ InUse<Kind>::~InUse() {
     all.uses.erase(found);
   }
   auto handle = handle_;
-  if (freed) host_free<Kind>()(&handle);
+  if (freed) host_free(&handle, Kind{});
 }
 
 template class InUse<Operator>;
 template class InUse<Datatype>;
 
 int Op_free(MPI_Op* op) {
-  if (!put_off<Operator>(op)) return host.Op_free(op);
+  if (!put_off<Operator>(op)) return host_free(op, Operator{});
   *op = MPI_OP_NULL;
   return MPI_SUCCESS;
 }
 
 int Type_free(MPI_Datatype* type) {
-  if (!put_off<Datatype>(type)) return host.Type_free(type);
+  if (!put_off<Datatype>(type)) return host_free(type, Datatype{});
   *type = host.type_null;
   return MPI_SUCCESS;
 }

@@ -1,14 +1,17 @@
-// Flattening: a type's constructor, read back from the host, becomes runs of bytes; what that cannot describe (of a
-// newer standard, or with gaps inside of a predefined type) is found out by packing. Types that take too many runs, or
-// more memory than there is, stay undescribed: the host packs their data. Made under one lock, then never changed.
+// Flattening: a type's contents, read back from the host (contents.hpp), become runs of bytes; what that cannot
+// describe (of a newer standard, or with gaps inside of a predefined type) is found out by packing. Types that take too
+// many runs, or more memory than there is, stay undescribed: the host packs their data. Made under one lock, then never
+// changed.
 #include "mpi/shim/handles/layouts.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <mutex>
 #include <vector>
 
 #include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/handles/contents.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -16,10 +19,9 @@ namespace {
 using layout::Builder;
 
 int type_keyval = MPI_KEYVAL_INVALID;
-std::atomic<std::uint64_t> layout_epoch{1};  // raised when a type goes; pairs with the load in find_layout
 
 int forget_type(MPI_Datatype, int, void* value, void*) {
-  layout_epoch.fetch_add(1, std::memory_order_acq_rel);
+  types_gone();
   delete static_cast<std::shared_ptr<const TypeLayout>*>(value);
   return MPI_SUCCESS;
 }
@@ -27,78 +29,6 @@ int forget_type(MPI_Datatype, int, void* value, void*) {
 int do_not_copy_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return MPI_SUCCESS;
-}
-
-// What a type was constructed from, with counts in `numbers` and bytes in `addresses`, whichever form made it.
-struct Contents {
-  int combiner = MPI_COMBINER_NAMED;
-  std::vector<MPI_Count> numbers, addresses;
-  std::vector<MPI_Datatype> types;
-};
-
-bool predefined(int combiner) {
-#if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION > 0)
-  if (combiner == MPI_COMBINER_VALUE_INDEX) return true;
-#endif
-  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
-         combiner == MPI_COMBINER_F90_INTEGER;
-}
-
-// Large forms give all counts and displacements in one array.
-void sort_large(Contents& c, const std::vector<MPI_Count>& large) {
-  std::size_t bytes_from = large.size();
-  switch (c.combiner) {
-    case MPI_COMBINER_HVECTOR: bytes_from = 2; break;
-    case MPI_COMBINER_HINDEXED:
-    case MPI_COMBINER_STRUCT: bytes_from = 1 + std::size_t(large[0]); break;
-    case MPI_COMBINER_HINDEXED_BLOCK: bytes_from = 2; break;
-    case MPI_COMBINER_RESIZED: bytes_from = 0; break;
-    default: break;
-  }
-  bytes_from = std::min(bytes_from, large.size());
-  if (c.combiner == MPI_COMBINER_SUBARRAY) {  // dimensions, sizes..., order
-    c.numbers.insert(c.numbers.begin() + 1, large.begin(), large.end());
-    return;
-  }
-  if (c.combiner == MPI_COMBINER_DARRAY) {  // size, rank, dimensions, sizes..., the rest
-    c.numbers.insert(c.numbers.begin() + 3, large.begin(), large.end());
-    return;
-  }
-  c.numbers.assign(large.begin(), large.begin() + std::ptrdiff_t(bytes_from));
-  c.addresses.assign(large.begin() + std::ptrdiff_t(bytes_from), large.end());
-}
-
-bool read_contents(MPI_Datatype type, Contents& c) {
-  if (host.Type_get_envelope_c && host.Type_get_contents_c) {
-    MPI_Count ints = 0, addresses = 0, large = 0, types = 0;
-    if (host.Type_get_envelope_c(type, &ints, &addresses, &large, &types, &c.combiner) != MPI_SUCCESS) return false;
-    if (predefined(c.combiner)) return true;
-    std::vector<int> i(std::size_t(ints) + 1);
-    std::vector<MPI_Aint> a(std::size_t(addresses) + 1);
-    std::vector<MPI_Count> l(std::size_t(large) + 1);
-    c.types.resize(std::size_t(types) + 1);
-    if (host.Type_get_contents_c(type, ints, addresses, large, types, i.data(), a.data(), l.data(), c.types.data()) !=
-        MPI_SUCCESS)
-      return false;
-    c.types.resize(std::size_t(types));
-    c.numbers.assign(i.begin(), i.end() - 1);
-    c.addresses.assign(a.begin(), a.end() - 1);
-    l.resize(std::size_t(large));
-    if (large) sort_large(c, l);
-    return true;
-  }
-  int ints = 0, addresses = 0, types = 0;
-  if (host.Type_get_envelope(type, &ints, &addresses, &types, &c.combiner) != MPI_SUCCESS) return false;
-  if (predefined(c.combiner)) return true;
-  std::vector<int> i(std::size_t(ints) + 1);
-  std::vector<MPI_Aint> a(std::size_t(addresses) + 1);
-  c.types.resize(std::size_t(types) + 1);
-  if (host.Type_get_contents(type, ints, addresses, types, i.data(), a.data(), c.types.data()) != MPI_SUCCESS)
-    return false;
-  c.types.resize(std::size_t(types));
-  c.numbers.assign(i.begin(), i.end() - 1);
-  c.addresses.assign(a.begin(), a.end() - 1);
-  return true;
 }
 
 // Of the type that is being flattened; under the lock of find_layout.
@@ -113,7 +43,7 @@ struct Basic {
 } basic;
 bool keeps_gaps = false;
 
-bool flatten(MPI_Datatype type, Builder& out);
+bool flatten(const Node& node, Builder& out);
 
 // The host itself tells where every packed byte comes from: it packs numbers that name their own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
@@ -147,6 +77,11 @@ bool flatten_by_packing(MPI_Datatype type, Builder& out) {
 }
 
 bool flatten_named(MPI_Datatype type, Builder& out) {
+  if (const TypeInfo* const known = find_type(type); known && known->dense) [[likely]] {
+    basic.add(known);
+    out.add(0, known->bytes);
+    return true;
+  }
   MPI_Count size = 0;
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS)
@@ -160,30 +95,18 @@ bool flatten_named(MPI_Datatype type, Builder& out) {
   return flatten_by_packing(type, out);  // pairs of a value and an integer, with a gap
 }
 
-// One old type of a constructor: flattened, with its extent, and given back.
+// One old type of a constructor: flattened, with its extent.
 struct Child {
   Builder builder;
-  std::int64_t extent = 0;
-  bool good = false;
-  explicit Child(MPI_Datatype type) {
-    MPI_Aint low = 0, length = 0;
-    good = host.Type_get_extent(type, &low, &length) == MPI_SUCCESS && flatten(type, builder);
-    extent = length;
-  }
+  std::int64_t extent;
+  bool good;
+  explicit Child(const Node& node) : extent(node.extent()), good(flatten(node, builder)) {}
 };
 
-void give_back(MPI_Datatype type) {
-  int a = 0, b = 0, c = 0, combiner = MPI_COMBINER_NAMED;
-  MPI_Count al = 0, bl = 0, cl = 0, dl = 0;
-  if (host.Type_get_envelope_c) host.Type_get_envelope_c(type, &al, &bl, &cl, &dl, &combiner);
-  else host.Type_get_envelope(type, &a, &b, &c, &combiner);
-  if (!predefined(combiner)) host.Type_free(&type);
-}
-
-bool flatten_subarray(const Contents& c, const Child& child, Builder& out) {
-  const auto dimensions = std::size_t(c.numbers[0]);
-  const MPI_Count *sizes = &c.numbers[1], *parts = sizes + dimensions, *starts = parts + dimensions;
-  const bool by_rows = c.numbers[1 + 3 * dimensions] == MPI_ORDER_C;
+bool flatten_subarray(std::span<const MPI_Count> numbers, const Child& child, Builder& out) {
+  const auto dimensions = std::size_t(numbers[0]);
+  const MPI_Count *sizes = &numbers[1], *parts = sizes + dimensions, *starts = parts + dimensions;
+  const bool by_rows = numbers[1 + 3 * dimensions] == MPI_ORDER_C;
   Builder inner = child.builder;
   std::int64_t stride = child.extent;
   for (std::size_t k = 0; k < dimensions; ++k) {
@@ -199,13 +122,13 @@ bool flatten_subarray(const Contents& c, const Child& child, Builder& out) {
 
 // The part of a distributed array that one process of a grid has. Along each dimension blocks go round the processes:
 // of one element (cyclic), of several, or so long that every process gets one (block) or the only one everything.
-bool flatten_darray(const Contents& c, const Child& child, Builder& out) {
-  const auto dimensions = std::size_t(c.numbers[2]);
-  const MPI_Count *sizes = &c.numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
+bool flatten_darray(std::span<const MPI_Count> numbers, const Child& child, Builder& out) {
+  const auto dimensions = std::size_t(numbers[2]);
+  const MPI_Count *sizes = &numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
                   *processes = arguments + dimensions;
-  const bool by_rows = c.numbers[3 + 4 * dimensions] == MPI_ORDER_C;
+  const bool by_rows = numbers[3 + 4 * dimensions] == MPI_ORDER_C;
   std::vector<MPI_Count> mine(dimensions);  // our coordinates in the grid: it is by rows in either order of the array
-  MPI_Count rank = c.numbers[1];
+  MPI_Count rank = numbers[1];
   for (std::size_t d = dimensions; d-- > 0; rank /= processes[d]) mine[d] = rank % processes[d];
   Builder inner = child.builder;
   std::int64_t stride = child.extent;
@@ -229,29 +152,22 @@ bool flatten_darray(const Contents& c, const Child& child, Builder& out) {
   return !out.too_long();
 }
 
-bool constructed(int combiner) {
-  for (const int known : {MPI_COMBINER_DUP, MPI_COMBINER_RESIZED, MPI_COMBINER_CONTIGUOUS, MPI_COMBINER_VECTOR,
-                          MPI_COMBINER_HVECTOR, MPI_COMBINER_INDEXED, MPI_COMBINER_HINDEXED, MPI_COMBINER_INDEXED_BLOCK,
-                          MPI_COMBINER_HINDEXED_BLOCK, MPI_COMBINER_STRUCT, MPI_COMBINER_SUBARRAY, MPI_COMBINER_DARRAY})
-    if (combiner == known) return true;
-  return false;
-}
-
-bool flatten_from(const Contents& c, Builder& out) {
-  const auto& n = c.numbers;
-  const auto& a = c.addresses;
-  if (c.combiner == MPI_COMBINER_STRUCT) {
+bool flatten(const Node& node, Builder& out) {
+  if (predefined(node.combiner())) return flatten_named(node.predefined(), out);
+  const auto n = node.numbers(), a = node.addresses();
+  Node old = node.first_child();
+  if (node.combiner() == MPI_COMBINER_STRUCT) {
     const auto count = std::size_t(n[0]);
-    for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t k = 0; k < count; ++k, old = old.next()) {
       if (n[1 + k] == 0) continue;
-      const Child child(c.types[k]);
+      const Child child(old);
       if (!child.good) return false;
       out.add(child.builder, a[k], std::uint64_t(n[1 + k]), child.extent);
       if (out.too_long()) return false;
     }
     return true;
   }
-  const Child child(c.types[0]);
+  const Child child(old);
   if (!child.good) return false;
   const std::int64_t extent = child.extent;
   // `count` groups of `length` elements, `at(k)` bytes from the start.
@@ -267,7 +183,7 @@ bool flatten_from(const Contents& c, Builder& out) {
     out.add(group, 0, std::uint64_t(count), stride);
     return !out.too_long();
   };
-  switch (c.combiner) {
+  switch (node.combiner()) {
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_RESIZED: out.add(child.builder, 0, 1, 0); return true;
     case MPI_COMBINER_CONTIGUOUS: return vector(n[0], 1, extent);
@@ -281,22 +197,10 @@ bool flatten_from(const Contents& c, Builder& out) {
       return groups(n[0], [&](MPI_Count) { return n[1]; }, [&](MPI_Count k) { return n[2 + k] * extent; });
     case MPI_COMBINER_HINDEXED_BLOCK:
       return groups(n[0], [&](MPI_Count) { return n[1]; }, [&](MPI_Count k) { return a[k]; });
-    case MPI_COMBINER_SUBARRAY: return flatten_subarray(c, child, out);
-    case MPI_COMBINER_DARRAY: return flatten_darray(c, child, out);
+    case MPI_COMBINER_SUBARRAY: return flatten_subarray(n, child, out);
+    case MPI_COMBINER_DARRAY: return flatten_darray(n, child, out);
     default: return false;
   }
-}
-
-bool flatten(MPI_Datatype type, Builder& out) {
-  Contents c;
-  if (!read_contents(type, c)) return false;
-  if (predefined(c.combiner)) return flatten_named(type, out);
-  const bool known = constructed(c.combiner);
-  const bool good = known && flatten_from(c, out);
-  for (const MPI_Datatype old : c.types) give_back(old);
-  if (known) return good;
-  basic.several = true;  // a constructor of a newer standard
-  return flatten_by_packing(type, out);
 }
 
 // Throws std::bad_alloc.
@@ -311,19 +215,20 @@ void keep_view(TypeLayout& made, Builder&& builder, MPI_Aint extent) {
 }
 
 // The same type with the gaps inside of its elements.
-std::shared_ptr<const TypeLayout> make_with_gaps(MPI_Datatype type, MPI_Aint extent) {
+std::shared_ptr<const TypeLayout> make_with_gaps(const Node& node) {
   auto made = std::make_shared<TypeLayout>();
   Builder builder;
   keeps_gaps = true;
-  const bool flat = flatten(type, builder);
+  const bool flat = flatten(node, builder);
   keeps_gaps = false;
   if (!flat) return nullptr;
   made->size = builder.size();
-  keep_view(*made, std::move(builder), extent);
+  keep_view(*made, std::move(builder), node.extent());
   return made;
 }
 
-std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
+// `contents`: empty where only the host knows what the type is made of.
+std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vector<MPI_Count>& contents) {
   MPI_Count size = 0;
   MPI_Aint low = 0, extent = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
@@ -334,14 +239,86 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type) {
   Builder builder;
   basic = {};
   try {
-    made->described = flatten(type, builder) && builder.size() == made->size;
+    made->described =
+        (contents.empty() ? flatten_by_packing(type, builder) : flatten(Node(contents.data()), builder)) &&
+        builder.size() == made->size;
     if (!made->described) return made;
-    made->basic = basic.only();
+    made->basic = contents.empty() ? nullptr : basic.only();
     keep_view(*made, std::move(builder), extent);
-    if (made->basic && !made->basic->dense) made->with_gaps = make_with_gaps(type, extent);
+    if (made->basic && !made->basic->dense) made->with_gaps = make_with_gaps(Node(contents.data()));
   } catch (const std::bad_alloc&) {
     made->described = false;
   }
+  return made;
+}
+
+// Layouts by what their types are made of: programs make, use and free the same ones again and again. Under the lock of
+// find_layout.
+class Known {
+ public:
+  static constexpr std::size_t most_contents = 2048, most_runs = 1024;
+  // Empty: not known.
+  std::shared_ptr<const TypeLayout>& find(const std::vector<MPI_Count>& contents) {
+    std::uint64_t hash = 0;
+    for (const MPI_Count number : contents) hash = (hash ^ std::uint64_t(number)) * 0x9e3779b97f4a7c15u;
+    Entry& entry = entries_[hash >> 59];
+    if (entry.contents != contents) {
+      entry.layout.reset();
+      entry.contents = contents;
+    }
+    return entry.layout;
+  }
+
+ private:
+  struct Entry {
+    std::vector<MPI_Count> contents;
+    std::shared_ptr<const TypeLayout> layout;
+  };
+  std::array<Entry, 32> entries_;
+};
+
+// How often a handle has been looked up slowly since it, or one that shares its place, was freed.
+std::atomic<std::uint8_t> sightings[256];
+std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
+  return sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
+}
+
+// Throws std::bad_alloc.
+std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
+  static auto& known = *new Known;  // never destroyed, as the contents: threads may outlive main
+  static auto& spare = *new std::vector<MPI_Count>;
+  // An error handler may call us again, which then has contents of its own.
+  std::vector<MPI_Count> contents = std::exchange(spare, {});
+  contents.clear();
+  std::shared_ptr<const TypeLayout> layout;
+  switch (read_contents(type, contents)) {
+    case Readable::no: return nullptr;
+    case Readable::partly: return make_layout(type, {});
+    case Readable::yes: break;
+  }
+  if (contents.size() <= Known::most_contents) {
+    layout = known.find(contents);
+    if (!layout) {
+      layout = make_layout(type, contents);
+      if (layout && layout->described && layout->view.run_count <= Known::most_runs) known.find(contents) = layout;
+    }
+  } else {
+    layout = make_layout(type, contents);
+  }
+  spare = std::move(contents);
+  return layout;
+}
+
+std::shared_ptr<const TypeLayout> describe_type(MPI_Datatype type) {
+  try {
+    return describe_by_contents(type);
+  } catch (const std::bad_alloc&) {
+  }
+  MPI_Count size = 0;
+  if (host.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;
+  auto made = std::make_shared<TypeLayout>();
+  made->size = std::uint64_t(size);
+  made->described = size == 0;
   return made;
 }
 
@@ -350,6 +327,9 @@ struct CachedLayout {
   std::uint64_t epoch = 0;
   std::shared_ptr<const TypeLayout> layout;
 };
+// A type gets its attribute when it is looked up slowly once more than so often: one that is freed after its first use
+// needs none.
+constexpr std::uint8_t young_for = 1;
 const PerThread<std::array<CachedLayout, 4>> layout_cache;
 
 }  // namespace
@@ -363,7 +343,7 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   if (type == host.type_null || !type) return nullptr;
   const auto bits = (std::uint64_t)type;
   CachedLayout& cached = (*layout_cache)[(bits ^ bits >> 6) % 4];
-  const std::uint64_t epoch = layout_epoch.load(std::memory_order_acquire);
+  const std::uint64_t epoch = types_epoch();
   if (cached.layout && cached.type == type && cached.epoch == epoch) [[likely]]
     return cached.layout;
   void* value = nullptr;
@@ -376,16 +356,20 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
     const std::lock_guard lock(first_use);
     if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
     if (!found) {
-      layout = make_layout(type);
+      layout = describe_type(type);
       if (!layout) return nullptr;
-      auto* const kept = new std::shared_ptr<const TypeLayout>(layout);
-      if (host.Type_set_attr(type, type_keyval, kept) != MPI_SUCCESS) delete kept;
+      if (sightings_of(type).fetch_add(1, std::memory_order_relaxed) >= young_for) {
+        auto* const kept = new std::shared_ptr<const TypeLayout>(layout);
+        if (host.Type_set_attr(type, type_keyval, kept) != MPI_SUCCESS) delete kept;
+      }
     }
   }
   if (!layout) layout = *static_cast<std::shared_ptr<const TypeLayout>*>(value);
   cached = {type, epoch, layout};
   return layout;
 }
+
+void forget_sightings(MPI_Datatype type) { sightings_of(type).store(0, std::memory_order_relaxed); }
 
 bool TypedData::describe(std::byte* address, std::uint64_t count, MPI_Datatype type) {
   layout = find_layout(type);

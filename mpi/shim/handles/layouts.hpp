@@ -1,10 +1,12 @@
-// From the host's datatypes to layouts (engine/layout). Every derived type is flattened once, at its first message, and
-// kept as an attribute of the type; a cache per thread saves the look-up.
+// From the host's datatypes to layouts (engine/layout). A derived type is flattened at its first message, unless one of
+// the same contents has been; a cache per thread saves the look-up. One that is looked up again has its layout as an
+// attribute.
 //
-//   a thread that looks                            the type goes (forget_type)
+//   a thread that looks                            the type goes (types_gone, before the host's MPI_Type_free)
 //   loads the epoch (acquire)                      raises the epoch (acquire and release)
 //   same type, same epoch: what the cache holds    deletes what the attribute holds
-//   else the attribute, or makes it; caches both   layouts in use stay: they are shared
+//   else the attribute, or what is known by the    layouts in use stay: they are shared
+//   type's contents, or makes it; caches it
 #pragma once
 #include <atomic>
 #include <memory>
@@ -20,8 +22,9 @@ struct TypeLayout {
   std::uint64_t size = 0;  // bytes of one element
   bool described = true;   // false: that takes too many runs; the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
-  // Whether the host has said that the type is committed (collectives/alone.cpp), which it then is for good.
-  mutable std::atomic<bool> committed{false};
+  // Which type the host has last said to be committed (collectives/alone.cpp): of those of this layout, which may be
+  // several.
+  mutable std::atomic<std::uint64_t> committed{0};
   // The one predefined type that all of it consists of; nullptr: it has several, or one that we do not know.
   const TypeInfo* basic = nullptr;
   // The same with the gaps inside of such elements, where they have any (pairs of a value and an integer).
@@ -32,6 +35,8 @@ void bind_layouts();
 
 // nullptr: not a type.
 std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type);
+
+void forget_sightings(MPI_Datatype type);  // the program frees it
 
 // `count` elements of `type` at `buffer`, for a message.
 struct TypedData {

@@ -8,6 +8,9 @@
 #include <mutex>
 
 namespace nearfield::mpi {
+
+std::atomic<std::uint64_t> layout_epoch{1};
+
 namespace {
 
 using reducing::Op;

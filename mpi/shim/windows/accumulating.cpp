@@ -132,19 +132,36 @@ class Gathered {
   std::optional<memory::Temporary> copy_;
 };
 
-void combine(OneSided& state, int rank, const layout::Data& target, const std::byte* from, std::byte* fetched,
-             const windows::Window::Operation& operation) {
-  windows::Window& window = *state.window;
-  if (target.dense()) {
-    window.accumulate(rank, target.address, from, fetched, target.bytes / operation.bytes, operation);
-    return;
-  }
-  layout::Cursor cursor(target, 0);
+// What a device has is copied as a whole.
+void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
+                        const layout::Data* wanted, const windows::Window::Operation& operation) {
+  const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);
+  window.accumulate(rank, target, 0, target.bytes, from.at(), wanted ? fetched.at() : nullptr, operation);
+  if (wanted) fetched.scatter();
+}
+
+// `given`: nullptr where nothing is given, `wanted`: where nothing is fetched. What is not dense goes by way of
+// buffers.
+void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
+             const layout::Data* wanted, const windows::Window::Operation& operation) {
+  if (devices::possible()) [[unlikely]]
+    return combine_by_devices(window, rank, target, given ? *given : layout::Data{}, wanted, operation);
+  const bool gathers = given && !given->dense(), scatters = wanted && !wanted->dense();
+  if (!gathers && !scatters)
+    return window.accumulate(rank, target, 0, target.bytes, given ? given->address : nullptr,
+                             wanted ? wanted->address : nullptr, operation);
+  alignas(64) std::byte in[4096], out[4096];
+  const std::uint64_t most = sizeof in / operation.bytes * operation.bytes;
   for (std::uint64_t done = 0; done < target.bytes;) {
-    const std::uint64_t n = cursor.left();
-    window.accumulate(rank, cursor.at(), from ? from + done : nullptr, fetched ? fetched + done : nullptr,
-                      n / operation.bytes, operation);
-    cursor.advance(n);
+    const std::uint64_t n = std::min(most, target.bytes - done);
+    if (gathers) layout::gather(in, *given, done, n);
+    std::byte* const fetched = scatters ? out : wanted ? wanted->address + done : nullptr;
+    window.accumulate(rank, target, done, n,
+                      gathers ? in
+                      : given ? given->address + done
+                              : nullptr,
+                      fetched, operation);
+    if (scatters) layout::scatter(*wanted, done, out, n);
     done += n;
   }
 }
@@ -193,9 +210,7 @@ template <class HostCall>
       return raise_on(win, function, "the types do not match", MPI_ERR_TYPE);
     if (target.data.bytes == 0) return MPI_SUCCESS;
     count_one_sided(one_sided_counts.accumulates, target.data.bytes);
-    const Gathered from(given.data, true), fetched(wanted.data, false);
-    combine(*state, rank, target.data, from.at(), fetching ? fetched.at() : nullptr, *operation);
-    fetched.scatter();
+    combine(window, rank, target.data, gives ? &given.data : nullptr, fetching ? &wanted.data : nullptr, *operation);
     return MPI_SUCCESS;
   });
 }
