@@ -10,6 +10,8 @@
 // left too early. All words are hints of one process, written by whichever of its threads waits: nothing is ordered by
 // them, and what two threads write at once is off by one observation.
 #pragma once
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -73,9 +75,9 @@ class Company {
   }
   // Whether this thread lost its CPU since it last asked. Threads that take turns get no answer at first.
   bool preempted() {
-    static thread_local char self;
+    const pthread_t self = pthread_self();
     const std::uint64_t times = ask_();
-    const bool same = asked_by_.exchange(&self, relaxed) == &self;
+    const bool same = asked_by_.exchange(self, relaxed) == self;
     return same & (seen_.exchange(times, relaxed) < times);
   }
 
@@ -83,7 +85,7 @@ class Company {
   std::atomic<Kind> kind_{Kind::none};
   std::atomic<std::uint64_t> until_{0}, left_{0}, hold_{first_hold}, next_question_{0}, begun_{0};
   std::atomic<std::uint64_t> seen_{0};
-  std::atomic<const void*> asked_by_{nullptr};
+  std::atomic<pthread_t> asked_by_{};
 };
 
 std::uint64_t preemptions_of_this_thread() noexcept;
