@@ -6,15 +6,25 @@
 
 namespace nearfield::team {
 
-void Runner::start(Lane& lane) {
-  if (idle_.empty()) {
-    // Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
-    fibers_.reserve(fibers_.size() + 1);
-    idle_.reserve(fibers_.size() + 1);
-    lanes_.reserve(fibers_.size() + 1);
-    fibers_.push_back(std::make_unique<Fiber>());
-    idle_.push_back(fibers_.back().get());
+// Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
+void Runner::add_stack() {
+  fibers_.reserve(fibers_.size() + 1);
+  idle_.reserve(fibers_.size() + 1);
+  lanes_.reserve(fibers_.size() + 1);
+  fibers_.push_back(std::make_unique<Fiber>());
+  idle_.push_back(fibers_.back().get());
+}
+
+void Runner::keep(std::size_t stacks) {
+  const std::lock_guard lock(mutex_);
+  try {
+    while (fibers_.size() < stacks) add_stack();
+  } catch (const std::bad_alloc&) {
   }
+}
+
+void Runner::start(Lane& lane) {
+  if (idle_.empty()) add_stack();
   lane.fiber = idle_.back();
   idle_.pop_back();
   lane.fiber->start([](void* body) { static_cast<Lane*>(body)->run(); }, &lane);

@@ -30,6 +30,10 @@ class Runner final : public waiting::Source {
   explicit Runner(memory::Segment& segment) : segment_(segment) {}
   Runner(const Runner&) = delete;
 
+  // Makes so many stacks ahead, so that operations begin where there is no memory for one later; fewer where there is
+  // none now. Pages that are never touched cost nothing.
+  void keep(std::size_t stacks);
+
   // Guards all lanes and what their bodies use, whichever thread runs them.
   std::mutex& mutex() { return mutex_; }
   // Runs the lane's body up to its first suspension; afterwards() is the caller's to call if it has ended. Throws
@@ -54,6 +58,7 @@ class Runner final : public waiting::Source {
 
  private:
   bool poll_all();
+  void add_stack();
   memory::Segment& segment_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // of lanes_; without the lock only whether there are any

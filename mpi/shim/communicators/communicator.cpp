@@ -432,6 +432,7 @@ void start_node(int thread_level, bool collectively) {
       if (created) {
         the_node = created->release();
         the_runner = &the_node->runner;
+        the_runner->keep(2 * (team::further + 1));  // of two communicators, with what founds their teams
         the_node->progress.set_host(&progress_of_host);
         choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
         the_node->describe = [](std::uint64_t doing) {
