@@ -23,6 +23,12 @@ def test_a_team_is_founded_while_nobody_waits(host: str, ranks: int) -> None:
         assert carried(done.job, operation) > 0
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
+def test_what_is_freed_before_its_team_is_founded_goes_with_its_request(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "founded_freed")
+
+
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_wrong_is_told_before_there_is_a_team(host: str) -> None:
     good_scenarios(host, 3, "founded 1", "founded_errors", served=EVERYTHING.but("bcast: argument"))

@@ -128,6 +128,34 @@ static void errors(void) {
   MPI_Comm_free(&comm);
 }
 
+static int let_go;
+static int count_let_go(MPI_Comm comm, int key, void* value, void* state) {
+  (void)comm, (void)key, (void)value, (void)state;
+  ++let_go;
+  return MPI_SUCCESS;
+}
+/* A communicator that is freed while its first collective is under way goes when that is complete. */
+SCENARIO(founded_freed) {
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, count_let_go, &key, NULL);
+  let_go = 0;
+  for (int round = 0; round < 20; ++round) {
+    MPI_Comm comm;
+    MPI_Request request;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, key, &let_go);
+    int given = rank + 1, got = 0, there = 0;
+    MPI_Iallreduce(&given, &got, 1, MPI_INT, MPI_SUM, comm, &request);
+    MPI_Comm_free(&comm);
+    if (round % 2) MPI_Wait(&request, MPI_STATUS_IGNORE);
+    else
+      while (!there) MPI_Test(&request, &there, MPI_STATUS_IGNORE);
+    CHECK(got == size * (size + 1) / 2);
+    CHECK(let_go == round + 1, "%d of %d have gone", let_go, round + 1);
+  }
+  MPI_Comm_free_keyval(&key);
+}
+
 /* The argument is how many rounds. */
 SCENARIO(founded) {
   const int rounds = atoi(argv[1]);
