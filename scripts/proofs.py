@@ -77,7 +77,9 @@ WITHOUT_A_MODEL = (
     "engine/base/log.cpp",  # of one process
     "engine/choosing",  # figures of trials, of which any will do
     "engine/copying",  # of one process
+    "engine/memory/apart.hpp",  # of one process
     "engine/machine",  # two members that measure, by a word each, which only grows
+    "engine/reach/forks.cpp",  # of one process
     "engine/reach/heap_way.cpp",  # of one process
     "engine/roll",  # tools may read what is half written
 )

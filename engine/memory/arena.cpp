@@ -205,6 +205,7 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
   bool cleared = true;
   {
     const std::lock_guard lock(mutex_);
+    if (inherited_) return Error{"the segment is that of the process that has forked this one"};
     std::optional<std::size_t> again;
     if (!zero || z == kept_small) again = find_kept(zones_[z], bytes, align);
     auto hole = holes_.end();
@@ -268,11 +269,12 @@ Result<std::size_t> Arena::allocate_zeroed(std::size_t bytes, std::size_t align,
 void Arena::free(std::size_t offset) {
   const std::lock_guard lock(mutex_);
   const auto it = used_.find(offset);
-  if (it == used_.end()) return;
+  if (it == used_.end() || inherited_) return;
   const Used used = it->second;
   in_use_ -= used.length;
   held_[std::size_t(used.component)].now -= used.length;
   used_.erase(it);
+  if (!segment_.share_again(offset, used.length)) return;  // never again
   if (used.zone == lot) {
     if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);
     return free_lot(offset, used.length);

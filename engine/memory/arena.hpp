@@ -46,6 +46,21 @@ class Arena {
                                          bool zero);
   void free(std::size_t offset);
 
+  // ---- around a fork (reach/forks.hpp)
+  // Nothing is allocated or freed until the end. False: the lock cannot be had.
+  bool begin_fork() { return lock_for_fork(mutex_); }
+  void end_fork() { mutex_.unlock(); }
+  // pre: between the two. In the child: the segment is the parent's.
+  void inherit() { inherited_ = true; }
+  enum Locked { locked };
+  std::size_t held(Locked, Component component) const { return held_[std::size_t(component)].now; }
+  template <class Visit>
+  void visit_untouched(Component component, Visit visit) const {  // offset and bytes of those that have whole pages
+    for (const auto& [offset, used] : used_)
+      if (used.component == component && (used.zone == kept_small || used.zone == kept_large))
+        visit(offset, used.length);
+  }
+
   std::size_t in_use() const;  // bytes handed out
   // Bytes handed out of one component: now, and the most that there have been.
   struct Held {
@@ -91,6 +106,7 @@ class Arena {
   std::map<std::size_t, Used> used_;  // by offset
   std::size_t begin_, top_;           // beyond top_ nothing is reserved
   std::size_t in_use_ = 0, kept_ = 0;
+  bool inherited_ = false;
   std::array<Held, component_count> held_{};
 
   void note(Component component, std::size_t bytes);

@@ -10,7 +10,10 @@ Result<void> meet(Peers&, Peer&, std::uint64_t) { return {}; }
 Place place(const Peers& self, std::size_t way, const void* address, std::size_t bytes) {
   const memory::Segment& segment = self.segment();
   if (!segment.contains(address, bytes)) return {};
-  return Place(way, 0, std::uint64_t(static_cast<const std::byte*>(address) - segment.base()));
+  const auto offset = std::size_t(static_cast<const std::byte*>(address) - segment.base());
+  if (segment.apart().meets(offset, offset + bytes)) [[unlikely]]
+    return {};
+  return Place(way, 0, offset);
 }
 
 // Nothing to keep: a peer's segment stays mapped.

@@ -12,6 +12,7 @@
 
 #include "engine/base/files.hpp"
 #include "engine/memory/collapsing.hpp"
+#include "engine/reach/forks.hpp"
 #include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::team {
@@ -46,7 +47,9 @@ Node::Node(Settings settings, memory::Segment segment, memory::Placer::Refusal r
   progress.add(runner);
 }
 
-Node::~Node() = default;
+Node::~Node() {
+  if (reach_) reach::forget_forks(*reach_);
+}
 
 Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Placer::Refusal refusal) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -66,6 +69,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Pla
   auto peers = reach::Peers::create(node->segment_, settings.ways_left_out);
   if (!peers) return peers.error();
   node->reach_ = std::move(*peers);
+  reach::watch_forks(*node->arena_, *node->reach_);
   node->cpus_ = memory::available_cpus();
   node->shared_cache_ = memory::shared_cache(node->cpus_);
   node->shared_package_ = memory::shared_package(node->cpus_);

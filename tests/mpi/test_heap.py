@@ -25,6 +25,13 @@ def test_forks_during_collectives(host: str) -> None:
     good_scenarios(host, 2, "forks_threads", threads=True)
 
 
+@pytest.mark.parametrize("heap", ["shared", "off"])
+@pytest.mark.parametrize("host", BOTH)
+def test_forks_keep_allocated_memory_apart(host: str, heap: str) -> None:
+    env = {"NEARFIELD_HEAP": heap}
+    good_scenarios(host, 2, "forks_allocated", "forks_window", env=env)
+
+
 @pytest.mark.parametrize("protocol", ["auto", "mapped"])
 @pytest.mark.parametrize("host", BOTH)
 def test_forks_during_many_messages(host: str, protocol: str) -> None:
@@ -94,6 +101,11 @@ def test_limited_file_sizes(host: str, kib: int) -> None:
 def test_mlockall_leaves_what_is_sparse_alone(host: str) -> None:
     # The limit keeps the machine alive where it does not: each sparse mapping is as long as that.
     limited(host, f"-f {3 << 19}", "mlockall")
+
+
+@pytest.mark.parametrize("host", BOTH)
+def test_collectives_begin_where_memory_has_ended(host: str) -> None:
+    good_scenarios(host, 2, "limits_data")
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,12 @@ int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm 
 }
 
 // Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
-Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish) {
+// That of one rank is no other's: a fork keeps it apart, as hosts do.
+Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish, int ranks) {
   if (size <= 0) return std::size_t{0};
-  return node()->arena().allocate_untouched(std::size_t(size), align, memory::Component::windows, wish, true);
+  const bool own = ranks == 1 && !wish && !node()->placer().wish(memory::Component::windows);
+  return node()->arena().allocate_untouched(
+      std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
 }
 
 // What a rank has for a window. `forced`: not what the program insists on, which is an error of all.
@@ -152,7 +155,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
     const memory::Wish* const asked = own ? own : node()->placer().wish(memory::Component::windows);
-    const auto allocation = allocate_in_segment(size, alignment_hint(info), own);
+    const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c->size);
     Ready ready = Ready::no;
     if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
     else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;

@@ -82,3 +82,88 @@ static void run(int with_threads) {
 /* Prints the algorithms that served rank 0. */
 SCENARIO(forks) { run(0); }
 SCENARIO(forks_threads) { run(1); }
+
+/* A block that both sides of a fork store to: neither sees the other's. */
+static void fork_over(unsigned char* block, size_t bytes, int before) {
+  memset(block, before, bytes);
+  int to_child[2], to_parent[2];
+  if (pipe(to_child) || pipe(to_parent)) abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    char token;
+    (void)!read(to_child[0], &token, 1); /* the parent has stored */
+    const int good = block[0] == before && block[bytes - 1] == before;
+    memset(block, before + 1, bytes);
+    (void)!write(to_parent[1], "x", 1);
+    (void)!read(to_child[0], &token, 1);
+    _exit(good && block[0] == before + 1 ? 0 : 1);
+  }
+  char token;
+  block[0] = block[bytes - 1] = (unsigned char)(before + 2);
+  (void)!write(to_child[1], "x", 1);
+  (void)!read(to_parent[0], &token, 1); /* the child has stored */
+  CHECK(block[0] == before + 2 && block[bytes / 2] == before, "the parent sees stores of its child");
+  block[1] = 77;
+  (void)!write(to_child[1], "x", 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0, "the child sees stores of its parent");
+  for (int i = 0; i < 2; ++i) close(to_child[i]), close(to_parent[i]);
+}
+
+static void pass_on(unsigned char* from, unsigned char* to, int bytes, int value) {
+  memset(from, value + rank, (size_t)bytes);
+  MPI_Sendrecv(from, bytes, MPI_BYTE, (rank + 1) % size, 0, to, bytes, MPI_BYTE, (rank + size - 1) % size, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  const int sent = value + (rank + size - 1) % size;
+  CHECK(to[0] == sent && to[bytes - 1] == sent, "a message is wrong");
+}
+
+/* What of memory of MPI is the program's own: that of MPI_Alloc_mem, and of a window of one rank. */
+SCENARIO(forks_allocated) {
+  enum { small = 64, large = 1 << 20 };
+  unsigned char *a, *b, *c, *of_window;
+  MPI_Win alone;
+  MPI_Alloc_mem(small, MPI_INFO_NULL, &a);
+  MPI_Alloc_mem(large, MPI_INFO_NULL, &b);
+  MPI_Alloc_mem(large, MPI_INFO_NULL, &c);
+  MPI_Win_allocate(large, 1, MPI_INFO_NULL, MPI_COMM_SELF, &of_window, &alone);
+  for (int round = 0; round < 3; ++round) {
+    fork_over(a, small, 10 * round);
+    fork_over(b, large, 10 * round + 3);
+    fork_over(of_window, large, 10 * round + 6);
+    pass_on(b, c, large, 40 + round);
+    if (round == 1) { /* what is allocated afterwards is reached as before */
+      MPI_Free_mem(b);
+      MPI_Alloc_mem(large, MPI_INFO_NULL, &b);
+      pass_on(c, b, large, 60);
+    }
+  }
+  MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, alone);
+  unsigned char got = 0;
+  of_window[5] = 9;
+  MPI_Get(&got, 1, MPI_BYTE, 0, 5, 1, MPI_BYTE, alone);
+  MPI_Win_unlock(0, alone);
+  CHECK(got == 9);
+  MPI_Win_free(&alone);
+  MPI_Free_mem(a), MPI_Free_mem(b), MPI_Free_mem(c);
+}
+
+/* Memory of MPI_Alloc_mem that a window offers to others: they reach it after a fork, and the child is apart. */
+SCENARIO(forks_window) {
+  enum { bytes = 1 << 20 };
+  unsigned char* block;
+  MPI_Win win;
+  MPI_Alloc_mem(bytes, MPI_INFO_NULL, &block);
+  MPI_Win_create(block, bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  for (int round = 0; round < 3; ++round) {
+    fork_over(block, bytes, 10 * round);
+    MPI_Win_fence(0, win);
+    const unsigned char put = (unsigned char)(100 + rank + round);
+    MPI_Put(&put, 1, MPI_BYTE, (rank + 1) % size, bytes - 1, 1, MPI_BYTE, win);
+    MPI_Win_fence(0, win);
+    CHECK(block[bytes - 1] == 100 + (rank + size - 1) % size + round, "what was put after a fork has not arrived");
+  }
+  MPI_Win_free(&win);
+  MPI_Free_mem(block);
+}

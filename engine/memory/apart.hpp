@@ -1,0 +1,55 @@
+// Ranges of a process's own segment that are its own since a fork: mapped copy on write, so that parent and child do
+// not see each other's stores. Peers would see what was there before; so they are told of no place in them.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+namespace nearfield::memory {
+
+// A fork in a signal handler may have interrupted who holds the lock: then it fails after a while.
+bool lock_for_fork(std::mutex& mutex);
+
+class Apart {
+ public:
+  // From here on meets() waits for the end. False: it cannot be had.
+  bool begin_fork() {
+    any_.store(true, std::memory_order_seq_cst);  // pairs with meets: who has noted a buffer before is seen by the fork
+    return lock_for_fork(mutex_);
+  }
+  // pre: between the two.
+  void add(std::size_t begin, std::size_t end) { ranges_[begin] = end; }
+  void drop(std::size_t begin) { ranges_.erase(begin); }
+  const std::map<std::size_t, std::size_t>& ranges() const { return ranges_; }
+  void end_fork() {
+    any_.store(!ranges_.empty(), std::memory_order_relaxed);
+    mutex_.unlock();
+  }
+
+  bool meets(std::size_t begin, std::size_t end) {
+    if (!any_.load(std::memory_order_seq_cst)) [[likely]]  // pairs with begin_fork
+      return false;
+    const std::lock_guard lock(mutex_);
+    const auto behind = ranges_.lower_bound(end);
+    return behind != ranges_.begin() && std::prev(behind)->second > begin;
+  }
+  // Those within [begin, end) are no longer apart; whether there were any.
+  bool remove(std::size_t begin, std::size_t end) {
+    if (!any_.load(std::memory_order_relaxed)) [[likely]]
+      return false;
+    const std::lock_guard lock(mutex_);
+    const std::size_t before = ranges_.size();
+    ranges_.erase(ranges_.lower_bound(begin), ranges_.lower_bound(end));
+    any_.store(!ranges_.empty(), std::memory_order_relaxed);
+    return ranges_.size() != before;
+  }
+
+ private:
+  std::atomic<bool> any_{false};
+  std::mutex mutex_;
+  std::map<std::size_t, std::size_t> ranges_;  // by their beginning; none goes beyond an allocation
+};
+
+}  // namespace nearfield::memory

@@ -1,0 +1,160 @@
+#include "engine/reach/forks.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <vector>
+
+#include "engine/memory/arena.hpp"
+#include "engine/reach/peers.hpp"
+
+namespace nearfield::reach {
+namespace {
+
+constexpr std::size_t page = 4096;
+
+struct Range {
+  std::size_t begin, end;  // offsets
+};
+struct Copy {
+  Range range;
+  void* contents;
+};
+
+std::atomic<memory::Arena*> watched{nullptr};
+std::atomic<Peers*> its_peers{nullptr};
+
+// Of the fork under way. Its thread holds the arena's lock; nullptr: nothing is done about this one.
+struct Fork {
+  memory::Arena* arena = nullptr;
+  std::vector<Range> used;  // by peers; in order
+  std::vector<Copy> copies;
+};
+Fork& fork_under_way = *new Fork;  // never destroyed: handlers run in threads that outlive main
+
+void note(const memory::Segment& segment, const void* address, std::size_t bytes) {
+  if (!segment.contains(address, 1)) return;
+  const auto begin = std::size_t(static_cast<const std::byte*>(address) - segment.base());
+  fork_under_way.used.push_back({begin / page * page, (begin + bytes + page - 1) / page * page});
+}
+
+// Pages that nobody has touched stay so.
+bool copy_pages(int fd, const Range& range, std::byte* to) {
+  for (auto at = off_t(range.begin); at < off_t(range.end);) {
+    at = lseek(fd, at, SEEK_DATA);
+    if (at < 0 || at >= off_t(range.end)) return true;
+    const off_t hole = lseek(fd, at, SEEK_HOLE);
+    for (const off_t end = hole < 0 ? off_t(range.end) : std::min(hole, off_t(range.end)); at < end;) {
+      const ssize_t got = pread(fd, to + (at - off_t(range.begin)), std::size_t(end - at), at);
+      if (got <= 0) return false;
+      at += got;
+    }
+  }
+  return true;
+}
+
+void copy_for_child(const memory::Segment& segment, const Range& range) {
+  const std::size_t bytes = range.end - range.begin;
+  fork_under_way.copies.reserve(fork_under_way.copies.size() + 1);
+  void* const contents =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (contents == MAP_FAILED) return;
+  if (copy_pages(segment.fd(), range, static_cast<std::byte*>(contents)))
+    fork_under_way.copies.push_back({range, contents});
+  else munmap(contents, bytes);
+}
+
+void take_apart(memory::Segment& segment, const Range& range) {
+  if (range.begin >= range.end) return;
+  segment.apart().add(range.begin, range.end);
+  if (mmap(segment.base() + range.begin, range.end - range.begin, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, segment.fd(), off_t(range.begin)) != MAP_FAILED)
+    return;
+  segment.apart().drop(range.begin);
+  copy_for_child(segment, range);
+}
+
+// What of it is shared yet.
+void separate(memory::Segment& segment, Range block) {
+  const auto& apart = segment.apart().ranges();
+  std::vector<Range> shared;
+  std::size_t done = block.begin;
+  for (auto it = apart.lower_bound(block.begin); it != apart.end() && it->first < block.end; ++it) {
+    shared.push_back({done, it->first});
+    done = it->second;
+  }
+  shared.push_back({done, block.end});
+  for (const Range& piece : shared) {
+    done = piece.begin;
+    for (const Range& used : fork_under_way.used) {
+      const Range here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
+      take_apart(segment, {done, here.begin});
+      if (here.begin < here.end) copy_for_child(segment, here);
+      done = here.end;
+    }
+    take_apart(segment, {done, piece.end});
+  }
+}
+
+void prepare() {
+  memory::Arena* const arena = watched.load(std::memory_order_acquire);  // pairs with watch_forks
+  const Peers* const peers = its_peers.load(std::memory_order_acquire);  // the same
+  Fork& now = fork_under_way;
+  now.arena = nullptr;
+  if (!arena || !peers || !arena->begin_fork()) return;
+  now.arena = arena;
+  memory::Segment& segment = peers->segment();
+  if (!arena->held(memory::Arena::locked, memory::Component::alloc_mem) || !segment.apart().begin_fork()) return;
+  try {
+    now.used.clear();
+    now.copies.clear();
+    peers->noticeboard.visit([&](const void* address, std::size_t bytes) { note(segment, address, bytes); });
+    std::ranges::sort(now.used, {}, &Range::begin);
+    arena->visit_untouched(memory::Component::alloc_mem,
+                           [&](std::size_t offset, std::size_t bytes) { separate(segment, {offset, offset + bytes}); });
+  } catch (const std::bad_alloc&) {
+  }
+  segment.apart().end_fork();
+}
+
+void parent() {
+  Fork& now = fork_under_way;
+  if (!now.arena) return;
+  for (const Copy& copy : now.copies) munmap(copy.contents, copy.range.end - copy.range.begin);
+  now.copies.clear();
+  now.arena->end_fork();
+}
+
+void child() {
+  Fork& now = fork_under_way;
+  if (!now.arena) return;
+  std::byte* const base = its_peers.load(std::memory_order_relaxed)->segment().base();
+  for (const Copy& copy : now.copies) {
+    const std::size_t bytes = copy.range.end - copy.range.begin;
+    mremap(copy.contents, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, base + copy.range.begin);
+  }
+  now.arena->inherit();
+  now.arena->end_fork();
+}
+
+}  // namespace
+
+void watch_forks(memory::Arena& arena, Peers& peers) {
+  its_peers.store(&peers, std::memory_order_release);  // pairs with prepare
+  watched.store(&arena, std::memory_order_release);    // the same
+  static const bool watches = pthread_atfork(prepare, parent, child) == 0;
+  static_cast<void>(watches);
+}
+
+void forget_forks(const Peers& peers) {
+  if (its_peers.load(std::memory_order_relaxed) != &peers) return;
+  watched.store(nullptr, std::memory_order_release);
+  its_peers.store(nullptr, std::memory_order_release);
+}
+
+}  // namespace nearfield::reach
