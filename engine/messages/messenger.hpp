@@ -257,7 +257,7 @@ class Messenger final : public waiting::Source {
   layout::View layout_of_own(std::uint64_t transfer) const;
   bool begin_transfer(Request& request, const Whereabouts& where);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
-  void try_way(Request& request, bool by_calls);
+  void try_way(Request& request, bool by_calls, bool mapped = true);
   void acknowledge(int member, std::uint64_t transfer, State state);
   bool pump_send(Request& request, Guard& guard);
   bool pump_receive(Request& request, Guard& guard);

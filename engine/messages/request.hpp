@@ -143,6 +143,7 @@ struct Request : Entry {
   layout::Data other_data;             // the other side's, where it can be reached
   std::uint64_t accepted = 0;          // receiver: when, if it is timed; ns
   bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
+  bool mapped = true;                  // of those: whether the sender's memory is
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
   Link under_way;                  // in the list of transfers, or of sends that wait for room

@@ -143,7 +143,10 @@ bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
   if (bytes <= copied_always_) return true;
   where = describe(request.member, request.data);
   if (node_.settings().protocol == Protocol::cma) return false;
-  return !where.place.reachable() || out_[std::size_t(request.member)].offers.skip(bytes);
+  const bool mapped = where.place.reachable();
+  // Calls of the kernel may be better, where the receiver would try them (accept).
+  const bool tried = mapped || (tries_ways_ && calls_[std::size_t(request.member)] && request.data.dense());
+  return !tried || out_[std::size_t(request.member)].offers.skip(bytes, mapped);
 }
 
 // False while there is no room for its record.

@@ -201,7 +201,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
     }
     if (state != State::waiting) {
       request.way = state;
-      if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes);
+      if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
       request.blocks = state == State::staged ? 0 : parts(t.length, t.block_bytes);
       request.helps =
           request.member != me_ &&
@@ -289,8 +289,11 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
       request.way = State::direct;
       if (member == me_) request.other_data.view = layout_of_own(transfer);
       else if (tries_ways_) try_way(request, by_calls);
+    } else if (tries_ways_ && by_calls && protocol == Protocol::automatic) {
+      try_way(request, true, false);
     } else {
       request.way = protocol == Protocol::cma && by_calls ? State::by_calls : State::staged;
+      t.advised = tries_ways_ && !t.from.place.reachable();  // there is no choice
     }
   } catch (const std::bad_alloc&) {  // this way needs nothing but the sender's copy buffers
     request.tried = false;
@@ -314,14 +317,17 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
 }
 
 // Where there is a choice, what trials say.
-void Messenger::try_way(Request& request, bool by_calls) {
+void Messenger::try_way(Request& request, bool by_calls, bool mapped) {
   static const std::uint64_t slice = processor::ticks_in(5'000'000);  // ns, in which large messages fit as well
   const bool turn = (processor::ticks() / slice & 1) == (me_ < request.member);
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(
-      request.received, by_calls, reach::ways()[request.transfer->from.place.way()]->time(double(request.received)),
-      turn);
+      request.received, by_calls,
+      (mapped ? reach::ways()[request.transfer->from.place.way()] : calls_[request.member])
+          ->time(double(request.received)),
+      turn, mapped);
   request.way = chosen.way;
   request.tried = true;
+  request.mapped = mapped;
   request.transfer->advised = chosen.advised;
   if (chosen.way != State::direct) request.mapping.reset();
   if (chosen.timed) request.accepted = waiting::nanoseconds();
@@ -403,8 +409,8 @@ void Messenger::end_receive(Request& request) {
   request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (request.tried)
-    in_[std::size_t(request.member)].ways.over(request.received,
-                                               {request.accepted, request.accepted ? waiting::nanoseconds() : 0});
+    in_[std::size_t(request.member)].ways.over(
+        request.received, {request.accepted, request.accepted ? waiting::nanoseconds() : 0}, request.mapped);
   request.mapping.reset();
   complete(request);
 }

@@ -1,4 +1,5 @@
-// Which way a large message takes where its sender's memory can be reached: by trials, as for algorithms.
+// Which way a large message takes where its sender's memory can be reached: by trials, as for algorithms. Memory that
+// calls of the kernel alone can reach has cells of its own.
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
 // acceptance to their end, where no other of the cell is under way: those of a window wait for each other in ways that
@@ -37,11 +38,12 @@ class Ways {
     bool timed = false;    // then over() is told when it was accepted and when it was through
     bool advised = false;  // the next ones need not ask
   };
-  // `by_calls`: whether that is a way for this message too. `turn`: whether a block may begin. `estimate`: what going
-  // directly should take; ns.
-  Chosen next(std::uint64_t bytes, bool by_calls, double estimate, bool turn = true) {
-    auto& cell = cell_of(bytes);
-    if (!cell) cell = std::make_unique<Cell>(by_calls ? 3 : 2, estimate);
+  // `by_calls`: whether that is a way for this message too; it has to be where it is not `mapped`. `turn`: whether a
+  // block may begin. `estimate`: what the first way should take; ns.
+  Chosen next(std::uint64_t bytes, bool by_calls, double estimate, bool turn = true, bool mapped = true) {
+    const State* const ways = mapped ? all : all + 1;
+    auto& cell = cell_of(bytes, mapped);
+    if (!cell) cell = std::make_unique<Cell>(mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
@@ -56,8 +58,8 @@ class Ways {
   }
 
   // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed.
-  void over(std::uint64_t bytes, choosing::Trials::Moment moment) {
-    const auto& cell = cell_of(bytes);
+  void over(std::uint64_t bytes, choosing::Trials::Moment moment, bool mapped = true) {
+    const auto& cell = cell_of(bytes, mapped);
     if (!cell) return;
     Cell& c = *cell;
     --c.open;
@@ -85,7 +87,7 @@ class Ways {
     }
     trials.end_block({times.data(), all.size()}, between / float(std::max<std::size_t>(all.size() - 1, 1)));
   }
-  static constexpr State ways[] = {State::direct, State::staged, State::by_calls};
+  static constexpr State all[] = {State::direct, State::staged, State::by_calls};
   struct Cell {
     Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
     choosing::Trials trials;
@@ -94,22 +96,24 @@ class Ways {
     bool crossed = false;  // another one was accepted since the one that may be timed
     bool in_block = false;
   };
-  std::unique_ptr<Cell>& cell_of(std::uint64_t bytes) { return cell_[class_of(bytes)]; }
-  std::array<std::unique_ptr<Cell>, classes> cell_;
+  std::unique_ptr<Cell>& cell_of(std::uint64_t bytes, bool mapped) { return cell_[mapped][class_of(bytes)]; }
+  std::array<std::unique_ptr<Cell>, classes> cell_[2];
 };
 
 // The sender's side, per receiver: messages that do not offer the choice any more.
 class Offers {
  public:
   // Whether the next message of that length is staged without asking.
-  bool skip(std::uint64_t bytes) {
-    std::uint8_t& left = left_[class_of(bytes)];
+  bool skip(std::uint64_t bytes, bool mapped) {
+    std::uint8_t& left = left_[mapped][class_of(bytes)];
     return left && left--;
   }
-  void advised(std::uint64_t bytes) { left_[class_of(bytes)] = std::uint8_t(choosing::pace.watch); }
+  void advised(std::uint64_t bytes, bool mapped) {
+    left_[mapped][class_of(bytes)] = std::uint8_t(choosing::pace.watch);
+  }
 
  private:
-  std::array<std::uint8_t, classes> left_{};
+  std::array<std::uint8_t, classes> left_[2]{};
 };
 
 }  // namespace nearfield::messages

@@ -567,50 +567,57 @@ TEST(Ways, AreNotTriedByWindows) {
 
 TEST(Offers, AreSkippedForAWhile) {
   Offers offers;
-  EXPECT_FALSE(offers.skip(65536));
-  offers.advised(65536);
-  EXPECT_FALSE(offers.skip(1 << 20)) << "another class of lengths";
+  EXPECT_FALSE(offers.skip(65536, true));
+  offers.advised(65536, true);
+  EXPECT_FALSE(offers.skip(65536, false)) << "memory that nobody can map";
+  EXPECT_FALSE(offers.skip(1 << 20, true)) << "another class of lengths";
   unsigned skipped = 0;
-  while (offers.skip(60000)) ++skipped;
+  while (offers.skip(60000, true)) ++skipped;
   EXPECT_EQ(skipped, choosing::pace.watch);
 }
 
-// Large messages whose memory can be reached go every way for a while, arrive whole, and then one way.
-TEST(Ways, AreTriedAndDecided) {
+// Large messages go every way for a while, arrive whole, and then one way. `mapped`: whether others can map their
+// memory.
+int try_ways(bool mapped) {
   const testing::Pacing pacing({.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
-  EXPECT_EQ(0, run_members(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
-              if (!team) return false;
-              auto messenger = Messenger::create(**team, bootstrap, false);
-              if (!messenger) return false;
-              Messenger& m = **messenger;
-              if (node.policy().crowded) return true;
-              constexpr std::size_t sizes[] = {400000, 524288, 900001};  // beyond those that are always copied twice
-              auto* const at = node.segment().base() + *node.arena().allocate(2 * 900001, 64);
-              for (int i = 0; i < 900; ++i) {
-                const std::size_t n = sizes[i % 3];
-                std::byte *const mine = at, *const theirs = at + 900001;
-                std::memset(mine, i * 7 + rank, n);
-                Request receive, send;
-                receive.member = 1 - rank;
-                receive.envelope = {1, 1 - rank, 0};
-                receive.data = {theirs, n, {}};
-                send.is_send = true;
-                send.member = 1 - rank;
-                send.envelope = {1, rank, 0};
-                send.data = {mine, n, {}};
-                m.start(receive);
-                m.start(send);
-                m.wait(receive);
-                m.wait(send);
-                for (std::size_t k = 0; k < n; k += 97)
-                  if (theirs[k] != std::byte(i * 7 + 1 - rank)) return false;
-                if (theirs[n - 1] != std::byte(i * 7 + 1 - rank)) return false;
-              }
-              bootstrap.meet();
-              return m.counts().direct > 5 && m.counts().staged > 5;  // each of three lengths has tried both
-            }));
+  return run_members(2, 60, [mapped](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = Team::create(node, rank, size, bootstrap);
+    if (!team) return false;
+    auto messenger = Messenger::create(**team, bootstrap, false);
+    if (!messenger) return false;
+    Messenger& m = **messenger;
+    if (node.policy().crowded) return true;
+    constexpr std::size_t sizes[] = {400000, 524288, 900001};  // beyond those that are always copied twice
+    if (!mapped && !reach::Peers::calls(*(*team)->peer(1 - rank))) return true;  // calls are forbidden here
+    std::vector<std::byte> ours(mapped ? 0 : 2 * 900001);
+    auto* const at = mapped ? node.segment().base() + *node.arena().allocate(2 * 900001, 64) : ours.data();
+    for (int i = 0; i < 900; ++i) {
+      const std::size_t n = sizes[i % 3];
+      std::byte *const mine = at, *const theirs = at + 900001;
+      std::memset(mine, i * 7 + rank, n);
+      Request receive, send;
+      receive.member = 1 - rank;
+      receive.envelope = {1, 1 - rank, 0};
+      receive.data = {theirs, n, {}};
+      send.is_send = true;
+      send.member = 1 - rank;
+      send.envelope = {1, rank, 0};
+      send.data = {mine, n, {}};
+      m.start(receive);
+      m.start(send);
+      m.wait(receive);
+      m.wait(send);
+      for (std::size_t k = 0; k < n; k += 97)
+        if (theirs[k] != std::byte(i * 7 + 1 - rank)) return false;
+      if (theirs[n - 1] != std::byte(i * 7 + 1 - rank)) return false;
+    }
+    bootstrap.meet();
+    const auto& counts = m.counts();  // each of three lengths has tried both
+    return (mapped ? counts.direct : counts.by_calls) > 5 && counts.staged > 5;
+  });
 }
+TEST(Ways, AreTriedAndDecided) { EXPECT_EQ(0, try_ways(true)); }
+TEST(Ways, ByCallsAreTriedWhereNobodyCanMap) { EXPECT_EQ(0, try_ways(false)); }
 
 }  // namespace
 }  // namespace nearfield::messages
