@@ -186,37 +186,44 @@ void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, s
   }
 }
 
-// Between contiguous memory and a layout; `packing`: out of the layout.
+// Between contiguous memory and a layout; `packing`: out of the layout. Divisions are few: there may be many short
+// runs.
 template <bool packing>
 void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint64_t bytes) {
   auto blocks = [&](std::byte* user, std::int64_t stride, std::uint64_t length, std::uint64_t count) {
     if constexpr (packing) move_blocks(dense, std::int64_t(length), user, stride, length, count);
     else move_blocks(user, stride, dense, std::int64_t(length), length, count);
     dense += length * count;
-    position += length * count;
     bytes -= length * count;
   };
   const View& view = data.view;
   const Run* const end = view.runs + view.run_count;
-  while (bytes) {
-    std::byte* const element = data.address + std::int64_t(position / view.size) * view.extent;
-    const std::uint64_t within = position % view.size;
+  std::byte* element = data.address + std::int64_t(position / view.size) * view.extent;
+  for (std::uint64_t within = position % view.size; bytes; within = 0, element += view.extent) {
     // Elements of one block each are blocks themselves.
     if (within == 0 && view.run_count == 1 && view.runs->count == 1 && bytes >= view.size) {
-      blocks(element + view.runs->offset, view.extent, view.size, bytes / view.size);
+      const std::uint64_t whole = bytes / view.size;
+      blocks(element + view.runs->offset, view.extent, view.size, whole);
+      element += std::int64_t(whole - 1) * view.extent;
       continue;
     }
-    const Run* run = run_at(view, within);
-    std::uint64_t nth = (within - run->packed) / run->bytes;
-    if (const std::uint64_t into = (within - run->packed) % run->bytes) {
-      blocks(element + run->offset + std::int64_t(nth) * run->stride + into, 0, std::min(run->bytes - into, bytes), 1);
-      ++nth;
+    const Run* run = view.runs;
+    std::uint64_t nth = 0;
+    if (within) {
+      run = run_at(view, within);
+      nth = (within - run->packed) / run->bytes;
+      if (const std::uint64_t into = (within - run->packed) % run->bytes) {
+        blocks(element + run->offset + std::int64_t(nth) * run->stride + into, 0, std::min(run->bytes - into, bytes),
+               1);
+        ++nth;
+      }
     }
     for (; run != end && bytes; ++run, nth = 0) {
       std::byte* const first = element + run->offset + std::int64_t(nth) * run->stride;
-      const std::uint64_t whole = std::min(run->count - nth, bytes / run->bytes);
+      const std::uint64_t left = run->count - nth;
+      const std::uint64_t whole = bytes >= left * run->bytes ? left : bytes / run->bytes;
       blocks(first, run->stride, run->bytes, whole);
-      if (nth + whole == run->count) continue;
+      if (whole == left) continue;
       blocks(first + std::int64_t(whole) * run->stride, 0, bytes, bytes != 0);
       break;
     }
