@@ -275,7 +275,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
       return share_hosts_memory(name, *c, info, win, make);
     if (c->rank == 0) {
       constexpr std::size_t page = 4096;
-      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr);
+      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr, c->size);
       if (offset) mine.offset = *offset;
     }
     const auto give_back = [&] {
