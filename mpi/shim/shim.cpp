@@ -24,8 +24,8 @@
 
 namespace nearfield::mpi {
 
-const PerThread<const char*> last_algorithm{by_host};
-const PerThread<bool> went_to_host;
+const PerThread<const char*, threads::at::last_algorithm> last_algorithm{by_host};
+const PerThread<bool, threads::at::went_to_host> went_to_host;
 
 int raise(MPI_Comm comm, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);

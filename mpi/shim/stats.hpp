@@ -29,9 +29,9 @@ void count_call(collectives::Collective collective, std::uint64_t bytes, std::ui
 
 // What served this thread's last collective: an algorithm's name, "messages", or `by_host` itself.
 inline constexpr const char by_host[] = "host";
-extern const PerThread<const char*> last_algorithm;
+extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
 // Something of this thread's call has been given to the host; who looks clears it before (mpi/shim/recording).
-extern const PerThread<bool> went_to_host;
+extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
 // Calls of a function that the host serves always.
 struct HostCalls {

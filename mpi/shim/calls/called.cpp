@@ -16,7 +16,7 @@
 
 namespace nearfield::mpi::calls {
 
-const PerThread<Calls> calls_of_thread;
+const PerThread<Calls, threads::at::calls> calls_of_thread;
 
 namespace {
 

@@ -49,7 +49,7 @@ struct Calls {
 
   Call* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
 };
-extern const PerThread<Calls> calls_of_thread;
+extern const PerThread<Calls, threads::at::calls> calls_of_thread;
 void take_post(Calls& calls);                    // gives it a word, once MPI is up
 unsigned nest(Calls& calls, void* const* slot);  // how many calls the one that begins is in
 void go_on(Calls& calls, std::uint64_t word);    // with the outer call, whose word that was
@@ -83,7 +83,7 @@ class Calling {
  public:
   [[gnu::always_inline]] Calling(Function function, const void* site, void* const* slot, const std::uint64_t* words)
       : calls_(*calls_of_thread) {
-    if (calls_.depth | inside->lent) [[unlikely]]
+    if (calls_.depth) [[unlikely]]
       depth_ = nest(calls_, slot);
     if (!calls_.word) [[unlikely]]
       take_post(calls_);

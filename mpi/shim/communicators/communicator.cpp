@@ -37,7 +37,7 @@
 
 namespace nearfield::mpi {
 
-const PerThread<std::array<CachedCommunicator, cached_communicators>> communicator_cache;
+const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators> communicator_cache;
 std::atomic<std::uint64_t> communicator_epoch{1};
 messages::Messenger* the_messenger;  // never destroyed, as the node
 messages::StandIn* the_stand_in;

@@ -80,7 +80,8 @@ struct CachedCommunicator {
   Communicator* state;
 };
 inline constexpr unsigned cached_communicators = 8;
-extern const PerThread<std::array<CachedCommunicator, cached_communicators>> communicator_cache;
+extern const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators>
+    communicator_cache;
 // Raised whenever a communicator's state goes; pairs with the load in communicator_of.
 extern std::atomic<std::uint64_t> communicator_epoch;
 

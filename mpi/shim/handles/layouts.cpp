@@ -330,7 +330,7 @@ struct CachedLayout {
 // A type gets its attribute when it is looked up slowly once more than so often: one that is freed after its first use
 // needs none.
 constexpr std::uint8_t young_for = 1;
-const PerThread<std::array<CachedLayout, 4>> layout_cache;
+const PerThread<std::array<CachedLayout, 4>, threads::at::layouts> layout_cache;
 
 }  // namespace
 

@@ -218,7 +218,7 @@ int trouble_code(messages::Trouble trouble) {
 }
 
 namespace {
-const PerThread<bool> reported;
+const PerThread<bool, threads::at::reported> reported;
 }
 int raised_by_host(int code) {
   *reported = code != MPI_SUCCESS;

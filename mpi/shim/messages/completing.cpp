@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi {
 
-const PerThread<Looks> looks;
+const PerThread<Looks, threads::at::looks> looks;
 
 void abandon(UserRequest& user) {
   if (!user.active || user.common) return;

@@ -116,7 +116,7 @@ struct Looks {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
 };
-extern const PerThread<Looks> looks;
+extern const PerThread<Looks, threads::at::looks> looks;
 
 inline void look_elsewhere() {
   run_bodies();  // programs may do nothing else but look

@@ -4,7 +4,7 @@
 
 namespace nearfield::mpi {
 
-const PerThread<Inside> inside;
+const PerThread<Inside, threads::at::inside> inside;
 
 void return_to(const Inside& before) {
   for (; inside->lent > before.lent; --inside->lent) StandIn::take_back();

@@ -20,7 +20,7 @@ struct Inside {
     unsigned looks = 0;       // in vain since the last nap
   } host;                     // in a call of the program's (giving_way.hpp)
 };
-extern const PerThread<Inside> inside;
+extern const PerThread<Inside, threads::at::inside> inside;
 // Leaves what has been entered since it was `before`.
 void return_to(const Inside& before);
 

@@ -11,7 +11,7 @@ namespace nearfield::mpi::threads {
 namespace {
 
 constinit Variable* variables = nullptr;
-constinit std::size_t used = 0;
+constinit std::size_t used = at::others;
 // The first thread needs no memory of others for it.
 constexpr std::size_t most = 4096;
 alignas(64) constinit std::byte of_first[most] = {};
@@ -24,10 +24,16 @@ constinit std::atomic<bool> first_is_taken{false};
 
 }  // namespace
 
-Variable::Variable(std::size_t bytes, std::size_t alignment)
-    : offset_((used + alignment - 1) & ~(alignment - 1)), next_(std::exchange(variables, this)) {
-  used = offset_ + bytes;
-  if (used > most || alignment > alignof(std::max_align_t)) give_up("a thread has too many variables");
+Variable::Variable(std::size_t bytes, std::size_t alignment, std::size_t offset) : offset_(offset), next_(variables) {
+  variables = this;
+  if (offset == at::anywhere) {
+    offset_ = (used + alignment - 1) & ~(alignment - 1);
+    used = offset_ + bytes;
+  }
+  bool alone = used <= most && alignment <= alignof(std::max_align_t) && offset_ % alignment == 0;
+  end_ = offset_ + bytes;
+  for (const Variable* each = next_; each; each = each->next_) alone &= each->end_ <= offset_ || end_ <= each->offset_;
+  if (!alone) give_up("variables of threads do not fit their block");
 }
 
 void end_block(void* of_thread) {

@@ -16,22 +16,30 @@ namespace nearfield::mpi {
 
 namespace threads {
 
+// Where in a block those variables lie that every call needs: the compiler knows it, which saves a load.
+namespace at {
+inline constexpr std::size_t calls = 0, inside = 704, last_algorithm = 768, went_to_host = 776, reported = 784,
+                             looks = 800, communicators = 832, windows = 1024, layouts = 1216, others = 1344;
+inline constexpr std::size_t anywhere = ~std::size_t{0};
+}  // namespace at
+
 // One variable; all are constructed while the library is loaded, before there are blocks.
 class Variable {
  public:
   Variable(const Variable&) = delete;
 
  protected:
-  Variable(std::size_t bytes, std::size_t alignment);
+  // `offset`: at::anywhere, or one of the others.
+  Variable(std::size_t bytes, std::size_t alignment, std::size_t offset);
   ~Variable() = default;  // never destroyed, as threads may outlive it
-  std::size_t offset_;
+  std::size_t offset_, end_;
 
  private:
   friend std::byte* make_block();
   friend void end_block(void*);
   virtual void construct(std::byte* block) const = 0;
   virtual void destroy(std::byte* block) const = 0;
-  Variable* const next_;
+  Variable* next_;
 };
 
 // This thread's; nullptr before its first use.
@@ -41,21 +49,21 @@ std::byte* make_block();
 }  // namespace threads
 
 // Of namespace scope.
-template <class T>
+template <class T, std::size_t place = threads::at::anywhere>
 class PerThread final : public threads::Variable {
  public:
   explicit PerThread(const T& initial = {})
     requires std::is_copy_constructible_v<T>
-      : Variable(sizeof(T), alignof(T)), initial_(initial) {}
+      : Variable(sizeof(T), alignof(T), place), initial_(initial) {}
   explicit PerThread()
     requires(!std::is_copy_constructible_v<T>)
-      : Variable(sizeof(T), alignof(T)) {}
+      : Variable(sizeof(T), alignof(T), place) {}
 
   T& operator*() const {
     std::byte* at = threads::block;
     if (!at) [[unlikely]]
       at = threads::make_block();
-    return *std::launder(reinterpret_cast<T*>(at + offset_));
+    return *std::launder(reinterpret_cast<T*>(at + (place == threads::at::anywhere ? offset_ : place)));
   }
   T* operator->() const { return &**this; }
 

@@ -7,7 +7,7 @@
 
 namespace nearfield::mpi {
 
-const PerThread<std::array<CachedWindow, cached_windows>> window_cache;
+const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
 std::atomic<std::uint64_t> window_epoch{1};
 
 namespace {

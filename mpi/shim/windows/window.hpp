@@ -37,7 +37,7 @@ struct CachedWindow {
   OneSided* state;
 };
 inline constexpr unsigned cached_windows = 8;
-extern const PerThread<std::array<CachedWindow, cached_windows>> window_cache;
+extern const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
 extern std::atomic<std::uint64_t> window_epoch;  // pairs with the load in one_sided
 
 OneSided* one_sided_slowly(MPI_Win win);
