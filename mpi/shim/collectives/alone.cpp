@@ -148,7 +148,7 @@ struct LastCombined {
   MPI_Datatype type;
   std::uint64_t bytes = 0;  // of an element; 0: nothing
 };
-const PerThread<LastCombined> last_combined;
+const PerThread<LastCombined, threads::at::combined> last_combined;
 
 [[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const Side& send, const Side& to,
                                          MPI_Op op, bool gets, MPI_Comm comm, std::uint64_t start) {
