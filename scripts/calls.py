@@ -37,7 +37,11 @@ SCANNING = r"Reduce_scatter|Scan|Exscan"
 V_FORMS, AMONG_NEIGHBOURS = r"allgatherv|gatherv|scatterv", r"neighbor_\w+?"
 # Functions by a pattern of their names, in the order of functions.def: what of them is carried, and what goes to the host.
 FAMILIES = (
-    (r"Init|Init_thread|Finalize|Session_(init|finalize)", "the host's; Nearfield begins and ends beside it", "always"),
+    (
+        r"Init|Init_thread|Finalize|Session_(init|finalize)",
+        "the host's; Nearfield begins and ends beside it",
+        "always",
+    ),
     (MOVING, TWO_LEVELS, ELSEWHERE),
     (COMBINING, TWO_LEVELS, ON_TWO_LEVELS),
     (SCANNING, NODE, SEVERAL),

@@ -154,7 +154,7 @@ struct Request : Entry {
   bool helps = false;              // sender: it can copy into the receiver's data
   bool has_first = false;          // receiver: the first block is claimed and not yet copied
   Chain chain;                     // where it goes through copy buffers
-  std::uint64_t total = 0;         // receiver: bytes that the sender sends, more than `received` when it is cut short
+  std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
   std::uint8_t kind = 0;           // sender: of copying::handover_kinds
   bool sampled = false;            // sender: the costs of its present buffer are taken
   bool tells = false;              // sender: it is told of the match

@@ -269,7 +269,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   request.envelope = envelope;
   request.transfer = &t;
   request.received = std::min(t.bytes, request.data.bytes);
-  if (t.bytes > request.data.bytes) request.trouble = Trouble::truncated;
+  if (t.bytes > request.data.bytes) request.trouble = Trouble::truncated, request.total = t.bytes;
   request.done = 0;
   request.under_way.owner = &request;
   if (request.received == 0) {

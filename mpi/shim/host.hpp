@@ -31,9 +31,9 @@ inline constexpr bool host_compares_lengths = abi::compares_lengths;
   F(File_call_errhandler, (MPI_File, int))                                                                           \
   F(Info_free, (MPI_Info*))                                                                                          \
   F(X_Request_is_complete, (MPI_Request))                                                                            \
+  F(I_Win_get_attr, (MPI_Win, int, void*, int*, int))                                                                \
   F(Pack_c, (const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Count*, MPI_Comm))                          \
   F(Unpack_c, (const void*, MPI_Count, MPI_Count*, void*, MPI_Count, MPI_Datatype, MPI_Comm))                        \
-  F(I_Win_get_attr, (MPI_Win, int, void*, int*, int))                                                                \
   F(Type_get_envelope_c, (MPI_Datatype, MPI_Count*, MPI_Count*, MPI_Count*, MPI_Count*, int*))                       \
   F(Type_get_contents_c, (MPI_Datatype, MPI_Count, MPI_Count, MPI_Count, MPI_Count, int*, MPI_Aint*, MPI_Count*,     \
                           MPI_Datatype*))

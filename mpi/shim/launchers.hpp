@@ -8,17 +8,23 @@ namespace nearfield::mpi {
 
 inline void let_launchers_forward() { usleep(100'000); }
 
-// Before an error is raised on a communicator or a window, whose handler `get` tells. pre: the handle is valid.
+// Whether an error ends the job that is raised on a communicator or a window, whose handler `get` tells. pre: the
+// handle is valid.
 template <class Handle, class Get>
-void let_launchers_forward(Handle handle, Get get) {
+bool aborts(Handle handle, Get get) {
   MPI_Errhandler errhandler{};
-  if (get(handle, &errhandler) != MPI_SUCCESS) return;
-  bool aborts = errhandler == MPI_ERRORS_ARE_FATAL;
+  if (get(handle, &errhandler) != MPI_SUCCESS) return false;
+  bool ends = errhandler == MPI_ERRORS_ARE_FATAL;
 #if MPI_VERSION >= 4
-  aborts |= errhandler == MPI_ERRORS_ABORT;
+  ends |= errhandler == MPI_ERRORS_ABORT;
 #endif
   host.Errhandler_free(&errhandler);
-  if (aborts) let_launchers_forward();
+  return ends;
+}
+
+template <class Handle, class Get>
+void let_launchers_forward(Handle handle, Get get) {
+  if (aborts(handle, get)) let_launchers_forward();
 }
 
 }  // namespace nearfield::mpi

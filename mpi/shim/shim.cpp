@@ -46,7 +46,7 @@ int class_and_text(const char* function, const team::Broken& broken) {
 int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   const int code = class_and_text(function, broken);
   let_launchers_forward(raised_on(comm), host.Comm_get_errhandler);
-  return raise_code(comm, code);
+  return raise_code(comm, code, true);
 }
 
 // A session with threads beside a world without: both share the messenger.

@@ -45,3 +45,24 @@ def test_errors_that_return_cost_no_sleep(host: str) -> None:
 def test_errors_that_abort_tell_why(host: str) -> None:
     job = raising(host, "ERRORS_ARE_FATAL")
     assert job.returncode != 0 and "the hint nearfield is neither on nor off" in job.stderr, job.text
+
+
+TRUNCATES = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+if comm.rank == 0:
+    comm.Send([bytearray(1000), MPI.BYTE], 1, 7)
+else:
+    request = comm.Irecv([bytearray(10), MPI.BYTE], 0, 7)
+    request.Wait()
+comm.Barrier()
+"""
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_a_truncated_receive_that_aborts_tells_of_what_and_where(host: str) -> None:
+    job = launch(host, 2, [python_of(host), "-c", TRUNCATES])
+    assert job.returncode != 0, job.text
+    why = "MPI_Wait: the message from rank 0 with tag 7 has 1000 bytes, the receive has room for 10"
+    assert why in job.stderr, job.text

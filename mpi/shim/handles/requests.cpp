@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "mpi/shim/calls/called.hpp"
+#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/launchers.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -218,8 +220,39 @@ int trouble_code(messages::Trouble trouble) {
 }
 
 namespace {
+
 const PerThread<bool, threads::at::reported> reported;
+// The receive of this thread that was too short last, until an error is raised.
+struct Cut {
+  int source, tag;
+  std::uint64_t bytes, room;
+};
+const PerThread<Cut> cut;
+
+void say_what_aborts(int code) {
+  const calls::Call* const call = calls::calls_of_thread->innermost();
+  const char* const function = call ? calls::name(unsigned(call->function)) : "MPI";
+  if (cut->bytes && (code == MPI_ERR_TRUNCATE || code == MPI_ERR_IN_STATUS)) {
+    log_line(LogLevel::error, "%s: the message from rank %d with tag %d has %llu bytes, the receive has room for %llu",
+             function, cut->source, cut->tag, static_cast<unsigned long long>(cut->bytes),
+             static_cast<unsigned long long>(cut->room));
+  } else {
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int length = 0;
+    host.Error_string(code, text, &length);
+    log_line(LogLevel::error, "%s: %s", function, text);
+  }
+  let_launchers_forward();
 }
+
+}  // namespace
+
+int trouble_code(const messages::Request& request) {
+  if (request.trouble == messages::Trouble::truncated)
+    *cut = {request.envelope.source, request.envelope.tag, request.total, request.data.bytes};
+  return trouble_code(request.trouble);
+}
+
 int raised_by_host(int code) {
   *reported = code != MPI_SUCCESS;
   return code;
@@ -227,10 +260,13 @@ int raised_by_host(int code) {
 
 MPI_Comm raised_on(MPI_Comm comm) { return comm != host.comm_null && communicator_of(comm) ? comm : host.world; }
 
-int raise_code(MPI_Comm comm, int code) {
+int raise_code(MPI_Comm comm, int code, bool said) {
   if (std::exchange(*reported, false)) [[unlikely]]
     return code;
-  host.Comm_call_errhandler(raised_on(comm), code);
+  const MPI_Comm on = raised_on(comm);
+  if (!said && aborts(on, host.Comm_get_errhandler)) say_what_aborts(code);
+  *cut = {};
+  host.Comm_call_errhandler(on, code);
   return code;
 }
 

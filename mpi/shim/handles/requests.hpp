@@ -98,8 +98,9 @@ void store(devices::Stage& stage, messages::Request& request);
 
 // MPI_SUCCESS or the class of what went wrong with a complete request.
 int trouble_code(messages::Trouble trouble);
+int trouble_code(const messages::Request& request);  // whose error says more, if this thread raises it next
 inline int outcome(const messages::Request& request) {
-  return request.trouble == messages::Trouble::none ? MPI_SUCCESS : trouble_code(request.trouble);
+  return request.trouble == messages::Trouble::none ? MPI_SUCCESS : trouble_code(request);
 }
 
 // Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).
@@ -109,8 +110,9 @@ int died_class();
 // A code that the host has reported already: the next raise_code only returns it.
 int raised_by_host(int code);
 
-// Reports `code` through the error handler of `comm`, or of the world where that has gone.
-int raise_code(MPI_Comm comm, int code);
+// Reports `code` through the error handler of `comm`, or of the world where that has gone. Where this ends the job, the
+// host names a function that the program has not called: then what it was is said before, unless it is `said`.
+int raise_code(MPI_Comm comm, int code, bool said = false);
 // Whose handler is told of an error of `comm`: MPI_COMM_WORLD's where that has gone.
 MPI_Comm raised_on(MPI_Comm comm);
 inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }
