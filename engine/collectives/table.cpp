@@ -36,6 +36,27 @@ std::size_t parts_of(const team::Track& track, const Call& call) {
   return std::clamp<std::size_t>(call.bytes * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
+// What a member tells of its buffers beside where they are: of bcast how long its own is, since a root may have more or
+// less than others expect, whom it must not write to then; else what only the root knows (in_place_at_root).
+std::uint64_t note(const team::Track& track, const Call& call) {
+  return call.collective == Collective::bcast ? call.bytes : in_place_at_root(track, call);
+}
+
+// The call as far as all members have memory for it.
+Call shortest(const team::Track& track, const Call& call) {
+  Call common = call;
+  if (call.collective == Collective::bcast)
+    for (int r = 0; r < track.size(); ++r) common.bytes = std::min<std::size_t>(common.bytes, track.note_of(r));
+  return common;
+}
+
+// At the end. `told`: the root's note.
+void report_length(const team::Track& track, const Call& call, std::uint64_t told) {
+  if (call.collective != Collective::bcast || told == call.bytes) [[likely]]
+    return;
+  if (told > call.bytes || track.team().exact_bcast) track.report_lengths(call.root, told, call.bytes);
+}
+
 }  // namespace
 
 bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
@@ -57,15 +78,18 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
     const std::size_t parts = parts_of(track, call);
     const auto work = [&](std::size_t part) {
       const Range ranks = share(std::size_t(track.size()), parts, part);
-      algorithm.share(track, call, int(ranks.begin), int(ranks.end));
+      algorithm.share(track, shortest(track, call), int(ranks.begin), int(ranks.end));
     };
     // By reference: nothing is allocated, which could fail here alone.
-    if (!track.work_exposed(send, recv, in_place_at_root(track, call), parts, std::ref(work))) return false;
+    if (!track.work_exposed(send, recv, note(track, call), parts, std::ref(work))) return false;
     scatter_gaps(track, call);
+    report_length(track, call, track.note_of(call.root));
     return true;
   }
-  if (!track.meet_exposed(send, recv, in_place_at_root(track, call))) return false;
-  algorithm.run(track, call);
+  if (!track.meet_exposed(send, recv, note(track, call))) return false;
+  const std::uint64_t told = track.note_of(call.root);
+  algorithm.run(track, shortest(track, call));
+  report_length(track, call, told);
   return true;
 }
 

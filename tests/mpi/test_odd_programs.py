@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.mpi.jobs import EVERYTHING, hosts
+from tests.mpi.jobs import EVERYTHING, UNKNOWN, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
 LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error"]
@@ -46,4 +46,10 @@ def test_ranks_that_get_nothing_judge_aliases_as_the_others(host: str) -> None:
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str) -> None:
-    good_scenarios(host, 3, "wrong_unequal", "wrong_early", "wrong_statuses", served=ERRORS)
+    scenarios = ("wrong_unequal", "wrong_early", "wrong_statuses", "wrong_longer_root")
+    good_scenarios(host, 3, *scenarios, served=ERRORS)
+
+
+def test_errors_that_mpich_alone_raises_are_raised() -> None:
+    for nearfield in (True, False):
+        good_scenarios("mpich", 2, "wrong_elements", nearfield=nearfield, served=UNKNOWN)

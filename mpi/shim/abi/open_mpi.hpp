@@ -28,14 +28,15 @@ struct FortranPart {
 };
 
 inline constexpr bool compares_lengths = false;
+inline constexpr bool judges_elements = false;
 inline constexpr bool checks_aliases = false;
 inline constexpr bool testall_keeps_failed = false;
 
 inline constexpr int err_revoked = MPI_ERR_REVOKED, err_proc_failed = MPI_ERR_PROC_FAILED;
 inline constexpr bool always_fault_tolerant = true;
 
-inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
 inline constexpr bool knows_fortran_keys = false;
+inline std::optional<MPI_Datatype> float16() { return std::nullopt; }
 inline int* unweighted(void* /*library*/) { return MPI_UNWEIGHTED; }
 
 }  // namespace nearfield::mpi::abi

@@ -14,6 +14,7 @@ struct FortranPart {
 };
 
 inline constexpr bool compares_lengths = true;
+inline constexpr bool judges_elements = true;  // of what is received into memory with gaps
 inline constexpr bool checks_aliases = true;
 inline constexpr bool testall_keeps_failed = true;
 
