@@ -9,11 +9,12 @@
 
 #include "engine/base/early_settings.hpp"
 #include "engine/memory/collapsing.hpp"
+#include "engine/processor/instrumented.hpp"
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
 // Absent: the C library is musl, whose allocator this library was not written for. Present: AddressSanitizer and the
-// like bring an allocator that has to see every block.
+// like bring an allocator that has to see every block. Valgrind does so too, and walks through whatever is reserved.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version();
 extern "C" [[gnu::weak]] void __asan_init();
 extern "C" [[gnu::weak]] void __tsan_init();
@@ -28,7 +29,8 @@ constinit Heap heap;
 namespace {
 
 bool serves_this_process() {
-  return gnu_get_libc_version && !__asan_init && !__tsan_init && !__msan_init && !__lsan_init && !__hwasan_init;
+  return gnu_get_libc_version && !__asan_init && !__tsan_init && !__msan_init && !__lsan_init && !__hwasan_init &&
+         !processor::is_instrumented();
 }
 
 constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees

@@ -64,7 +64,7 @@ inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,
     "what `nearfield run` preloads: `shared`, or `off` for the program's own heap. Where libnearfield-heap.so is "
     "preloaded by hand, `off` switches it off. It is off by itself where address space is limited (`ulimit -v`), "
-    "vm.overcommit_memory is 2, /proc is missing, under sanitizers and under musl"};
+    "vm.overcommit_memory is 2, /proc is missing, under sanitizers, Valgrind and musl"};
 
 inline constexpr SettingText heap_keep{
     "NEARFIELD_HEAP_KEEP", "", Decides::the_heap,

@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/processor/instrumented.hpp"
+
 namespace nearfield::memory {
 namespace {
 
@@ -47,6 +49,9 @@ std::size_t limit(decltype(RLIMIT_AS) what) {
 std::size_t address_space_limit() { return limit(RLIMIT_AS); }
 
 std::size_t segment_bytes(std::size_t memory, std::size_t cpus) {
+  // Valgrind would walk through all of it, and of each peer's.
+  constexpr std::size_t small = 128 << 20;
+  if (processor::is_instrumented()) return small;
   // Every rank maps every other's segment: all of them must fit a quarter of the address space, at two ranks to a CPU.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * cpus);
   const std::size_t whole = std::min(memory, (std::size_t{32} << 40) / ranks);
