@@ -135,6 +135,7 @@ REASONS = {
     "user-defined operator": "over several nodes; or the host's MPI_Reduce_local rejects it for this type",
     "no algorithm": "none applies to the call, or the host's own was the fastest over several nodes",
     "no memory for copy buffers": "a member has none; from then on the host serves the communicator",
+    "communicator is young": "one of the first calls of a communicator that the program has made (`NEARFIELD_YOUNG`)",
 }
 
 

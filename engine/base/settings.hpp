@@ -48,6 +48,7 @@ struct Settings {
   bool messages{};  // carry point to point
   Protocol protocol{};
   std::uint64_t eager_bytes{};
+  std::uint64_t young_calls{};
   Machine machine;         // its figures, for the choice of algorithms
   bool calibrate = false;  // measure and store those that are not known
   std::string record;      // directory of what calls did

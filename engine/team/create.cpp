@@ -26,7 +26,7 @@
 namespace nearfield::team {
 namespace {
 
-constexpr std::uint32_t protocol = 12;  // of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 13;  // of everything that processes share; raised with every change of layout
 
 // The first member's: its own words are followed by those of the first track, and by this.
 struct LeaderBlock {
@@ -188,6 +188,7 @@ std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t&
   if (rank == 0) {
     auto* const leader = new (node.segment().base() + offset + leader_offset) LeaderBlock{};
     leader->plan.check = node.settings().check;
+    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(node.settings().young_calls, ~0u));
     if (node.annex.begin)
       node.annex.begin(node.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size);
   }

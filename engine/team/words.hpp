@@ -53,6 +53,7 @@ struct Plan {
   std::uint32_t one_group, group, package;  // Shape's
   double ranks_per_cpu;                     // 1 where every member has a CPU of its own
   std::uint32_t check;                      // compare the calls of all members before each one
+  std::uint32_t young;                      // of the world: calls by the host before a communicator gets a team
   std::uint64_t buffer_bytes;               // one staging buffer
   Machine machine;                          // its figures
 };

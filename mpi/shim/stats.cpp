@@ -70,9 +70,14 @@ messages::Counts message_counts() {
 void keep_message_counts() { last_message_counts = message_counts(); }
 
 const char* name(Reason reason) {
-  static constexpr const char* names[] = {
-      "communicator not on one node", "switched off", "argument", "datatype", "user-defined operator", "no algorithm",
-      "no memory for copy buffers"};
+  static constexpr const char* names[] = {"communicator not on one node",
+                                          "switched off",
+                                          "argument",
+                                          "datatype",
+                                          "user-defined operator",
+                                          "no algorithm",
+                                          "no memory for copy buffers",
+                                          "communicator is young"};
   static_assert(sizeof names / sizeof *names == std::size_t(Reason::count));
   return names[std::size_t(reason)];
 }

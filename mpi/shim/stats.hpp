@@ -12,7 +12,7 @@
 
 namespace nearfield::mpi {
 
-enum class Reason : std::uint8_t { communicator, off, argument, type, op, algorithm, memory, count };
+enum class Reason : std::uint8_t { communicator, off, argument, type, op, algorithm, memory, young, count };
 const char* name(Reason reason);
 
 struct Tally {

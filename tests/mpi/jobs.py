@@ -77,6 +77,9 @@ def environment(host: str, nearfield: bool, extra: dict[str, str] | None = None)
         env["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
     elif nearfield:
         env["LD_PRELOAD"] = f"{LIBRARY}:{HEAP}"  # NEARFIELD_HEAP=off in `extra` switches the heap off
+    if nearfield:
+        # Communicators are served from their first collective call on; test_young.py is about those that are not.
+        env["NEARFIELD_YOUNG"] = "0"
     return env | (extra or {})
 
 

@@ -20,20 +20,44 @@ int class_and_text(const char* function, const team::Broken& broken);
 // Fills type, operator and length of a reduction; the reason why not otherwise.
 std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
 
+// A reduction, as far as it tells whether the host may serve it on a young communicator. Hosts combine operands in
+// orders of their own, and what is rounded one way at first and another way later differs: where that can show, the
+// host hands operands round at most (young.hpp).
+struct Reduction {
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Count count;
+  bool gathers;  // by a call that can do that
+};
+bool host_may_serve(const Communicator& c, const Reduction& reduction);
+
+// Whether the host serves this call, which is one of the first.
+inline bool by_host_for_youth(Communicator& c, const Reduction* reduction) {
+  if (!is_young(c) || (reduction && !host_may_serve(c, *reduction))) return false;
+  --c.young;
+  return true;
+}
+// What follows needs a team.
+inline void grow_up(MPI_Comm comm) {
+  if (Communicator* const state = communicator_of(comm)) state->young = 0;
+}
+
 // Who carries a call; communicator is null when the host has to take it.
 struct Admission {
   Communicator* communicator = nullptr;
   Reason reason = Reason::communicator;
 };
 
-inline Admission admit(MPI_Comm comm) {
+inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
   Communicator* const state = communicator_of(comm);
   if (!state) [[unlikely]]
     return {};
   if (state->founding && !state->founding->settled()) [[unlikely]]
     if (!state->founding->wait()) return {};
   if (!state->team && !state->spread) [[unlikely]] {
-    if (!state->team_tried && !revoked(comm)) make_team(*state);
+    if (revoked(comm)) return {};
+    if (by_host_for_youth(*state, reduction)) return {nullptr, Reason::young};
+    if (!state->team_tried) make_team(*state);
     if (!state->team && !state->spread)
       return {nullptr, state->alone && !state->enabled ? Reason::off : Reason::communicator};
   }

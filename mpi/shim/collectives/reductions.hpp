@@ -6,6 +6,7 @@
 
 #include "mpi/shim/collectives/combining.hpp"
 #include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/young.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/devices.hpp"
 
@@ -93,8 +94,10 @@ int carry_reduction(Communicator& c, MPI_Comm comm, Call call, std::size_t send_
 template <Collective collective, class When>
 int rooted_reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count,
                      MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
-  const Admission admitted = when.admit(comm);
-  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
+  const Reduction reduced{type, op, count, !When::overlaps};
+  const Admission admitted = when.admit(comm, &reduced);
+  if (!admitted.communicator)
+    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, root, comm);
   Communicator& c = *admitted.communicator;
   Call call{collective};
   call.root = root;
@@ -115,8 +118,10 @@ template <Collective collective, class When>
 int reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
               MPI_Op op, MPI_Comm comm) {
   constexpr const collectives::Operation& operation = collectives::operation(collective);
-  const Admission admitted = when.admit(comm);
-  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
+  const Reduction reduced{type, op, count, collective == Collective::allreduce && !When::overlaps};
+  const Admission admitted = when.admit(comm, &reduced);
+  if (!admitted.communicator)
+    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, -1, comm);
   Communicator& c = *admitted.communicator;
   Call call{collective};
   if (const auto reason = describe_reduction(call, count, type, op))
@@ -160,7 +165,8 @@ class Ends {
 template <Collective collective, class When, class N>
 int parted_reduction(const char* function, const When& when, const void* send, void* recv, const N* counts,
                      MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
-  const Admission admitted = when.admit(comm);
+  const Reduction reduced{type, op, 0, false};
+  const Admission admitted = when.admit(comm, &reduced);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
   Communicator& c = *admitted.communicator;
   if (!c.team && !is_founding(c)) return when.at_host(collective, Reason::communicator);

@@ -19,7 +19,7 @@ template <class HostCall>
 struct Now {
   HostCall host_call;
   static constexpr bool overlaps = false, plans = false;
-  Admission admit(MPI_Comm comm) const { return mpi::admit(comm); }
+  Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) const { return mpi::admit(comm, reduction); }
   int at_host(Collective collective, Reason reason) const { return to_host(collective, reason, host_call); }
   int done(int code) const { return code; }
 };
@@ -32,9 +32,11 @@ struct Later {
   HostCall host_call;
   MPI_Request* request;
   static constexpr bool overlaps = true, plans = false;
-  Admission admit(MPI_Comm comm) const {
+  Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) const {
     if (!request) return {};
     if (!goes_on_in_host()) return {nullptr, Reason::off};
+    if (Communicator* const c = communicator_of(comm); c && c->young && !revoked(comm)) [[unlikely]]
+      if (by_host_for_youth(*c, reduction)) return {nullptr, Reason::young};
     if (Communicator* const state = founded(comm)) [[likely]]
       return {state, Reason::communicator};
     const Communicator* const state = communicator_of(comm);
@@ -56,7 +58,8 @@ struct Planned {
   HostCall host_call;
   MPI_Request* request;
   static constexpr bool overlaps = true, plans = true;
-  Admission admit(MPI_Comm comm) const {
+  Admission admit(MPI_Comm comm, const Reduction* = nullptr) const {
+    grow_up(comm);
     const Admission admitted = request ? mpi::admit(comm) : Admission{};
     if (!goes_on_in_host()) return {nullptr, Reason::off};
     return admitted.communicator && admitted.communicator->team ? admitted : Admission{nullptr, admitted.reason};

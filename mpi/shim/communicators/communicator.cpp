@@ -565,6 +565,8 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
   auto state = describe(comm);
   state->context = context;
+  // What all its ranks know alike: they are members of the world's team, whose first rank has said what holds.
+  if (context && !several_nodes && base_team && !base_team->plan().check) state->young = base_team->plan().young;
   if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
 }
 

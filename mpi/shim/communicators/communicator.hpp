@@ -54,6 +54,7 @@ struct Communicator {
   team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
+  std::uint32_t young = 0;  // further collective calls that the host serves (collectives/young.hpp); equal on all ranks
   std::shared_ptr<Founding> founding;  // where its first collective call did not wait (founding.hpp)
   bool reproducible = false;           // hint `nearfield_reproducible`, where a spread is yet to be made
   MPI_Comm comm{};
@@ -93,6 +94,7 @@ void look_for_revoked();  // by other ranks
 void note_revoked();
 
 Communicator* communicator_slowly(MPI_Comm comm);
+inline bool is_young(const Communicator& c) { return c.young && !c.team && !c.spread && !c.team_tried; }
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);

@@ -47,6 +47,7 @@ int left_to_host(const char* name, WhoseWindow why, Make make) {
 // The communicator, where its windows may be ours: the same on all ranks.
 Communicator* eligible(MPI_Comm comm) {
   if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows have teams
+  grow_up(comm);
   const Admission admitted = admit(comm);
   Communicator* const c = admitted.communicator;
   return c && c->team && !broken_off(*c) ? c : nullptr;

@@ -111,3 +111,92 @@ SCENARIO(young_accumulates) {
     for (int i = 0; i < most; ++i) REQUIRE(memory[i] == expected[i], "%d: %f for %f", i, memory[i], expected[i]);
   MPI_Win_free(&win);
 }
+
+/* ---- communicators whose first collective calls the host serves */
+
+/* Of doubles whose sum depends on the order: the same at every call, however it is served. */
+static double sum_of(MPI_Comm comm, int way, int root) {
+  double mine = 1.0 / (3 + 7 * rank) * (rank % 2 ? 1e10 : 1), all = 0, kept = mine;
+  MPI_Request request;
+  switch (way) {
+    case 0: MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm); return all;
+    case 1: MPI_Allreduce(MPI_IN_PLACE, &kept, 1, MPI_DOUBLE, MPI_SUM, comm); return kept;
+    case 2:
+      MPI_Reduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, root, comm);
+      MPI_Bcast(&all, 1, MPI_DOUBLE, root, comm);
+      return all;
+    default:
+      MPI_Iallreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      return all;
+  }
+}
+
+static void use(MPI_Comm comm, int seed) {
+  int me, p;
+  MPI_Comm_rank(comm, &me);
+  MPI_Comm_size(comm, &p);
+  const double first = sum_of(comm, seed % 3, 0);
+  for (int call = 0; call < 12; ++call) {
+    const double sum = sum_of(comm, call < 8 ? (seed + call) % 3 : call % 4, call % p);
+    REQUIRE(sum == first, "call %d of %d ranks: %.17g for %.17g", call, p, sum, first);
+    int given = me + call, most = -1, all[size];
+    switch ((seed + call) % 4) {
+      case 0:
+        MPI_Allgather(&given, 1, MPI_INT, all, 1, MPI_INT, comm);
+        for (int r = 0; r < p; ++r) REQUIRE(all[r] == r + call);
+        break;
+      case 1:
+        MPI_Allreduce(&given, &most, 1, MPI_INT, MPI_MAX, comm);
+        REQUIRE(most == p - 1 + call);
+        break;
+      case 2: MPI_Barrier(comm); break;
+      default:
+        MPI_Gather(&given, 1, MPI_INT, all, 1, MPI_INT, 0, comm);
+        for (int r = 0; r < p && me == 0; ++r) REQUIRE(all[r] == r + call);
+    }
+  }
+}
+
+SCENARIO(young_communicators) {
+  for (int seed = 0; seed < 12; ++seed) {
+    MPI_Comm dup, half, cart, of_dup;
+    const int dims[] = {size}, periods[] = {0};
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+    MPI_Cart_create(dup, 1, dims, periods, 0, &cart);
+    MPI_Comm_dup(dup, &of_dup);
+    use(half, seed);
+    use(dup, seed + 1);
+    use(of_dup, seed + 2);
+    use(cart, seed + 3);
+    MPI_Comm_free(&dup);
+    MPI_Comm_free(&half);
+    MPI_Comm_free(&cart);
+    MPI_Comm_free(&of_dup);
+  }
+}
+
+/* Windows and planned operations need memory at once; messages never wait for it. */
+SCENARIO(young_windows) {
+  for (int i = 0; i < 6; ++i) {
+    MPI_Comm comm;
+    int *memory, one = 1, sum = 0;
+    MPI_Win win;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (i % 2) MPI_Barrier(comm);
+    MPI_Sendrecv(&one, 1, MPI_INT, (rank + 1) % size, 0, &sum, 1, MPI_INT, (rank + size - 1) % size, 0, comm,
+                 MPI_STATUS_IGNORE);
+    CHECK(sum == 1);
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &memory, &win);
+    *memory = 0;
+    MPI_Win_fence(0, win);
+    MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, win);
+    MPI_Win_fence(0, win);
+    CHECK(rank || *memory == size);
+    MPI_Win_free(&win);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == size);
+    MPI_Comm_free(&comm);
+  }
+}

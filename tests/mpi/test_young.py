@@ -1,0 +1,15 @@
+"""Communicators whose first collective calls the host serves: results are those of all others, bit by bit."""
+
+import pytest
+
+from tests.mpi.jobs import UNKNOWN, hosts
+from tests.mpi.scenario_jobs import good_scenarios
+
+
+@pytest.mark.parametrize("calls", ["8", "3"])
+@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_first_calls_are_as_all_others(host: str, ranks: int, calls: str) -> None:
+    env = {"NEARFIELD_YOUNG": calls, "NEARFIELD_STATS": "1"}
+    first, _ = good_scenarios(host, ranks, "young_communicators", "young_windows", env=env, served=UNKNOWN)
+    assert "communicator is young" in first.job.stderr
