@@ -68,8 +68,8 @@ int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
   if (code != MPI_SUCCESS || !child || !context) return code;
   ++state->births;
   adopt(*child, context);
-  return code;
   set_origin(*child, origin_of(parent));
+  return code;
 }
 
 }  // namespace
@@ -151,8 +151,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
     ++state->partial_births[name];
   }
   adopt(*child, context);
-  return code;
   set_origin(*child, origin_of(comm));
+  return code;
 }
 
 int Comm_free(MPI_Comm* comm) {
