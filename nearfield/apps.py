@@ -1,7 +1,7 @@
 """`nearfield bench --app NAME`: an application out of examples, plain and under Nearfield, in turn.
 
-A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (plain or
-nearfield), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank) and figures of a loop: seconds (wall time),
+A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
+MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank) and figures of a loop: seconds (wall time),
 cpu (CPU time of all ranks), mpi and mpi_most (time in MPI, waiting included, the ranks' mean and the largest), share (mpi by seconds).
 Each is the median over runs; NAME_lower and NAME_upper are the quartiles. calls and bytes are what the program counts of its own
 calls: those to MPI, and what these send, of all ranks.
@@ -22,12 +22,18 @@ from rich.progress import track
 
 from nearfield.bench import host_version, stop
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
-from nearfield.libraries import DEFAULT_HEAP, ROOT, program
+from nearfield.libraries import DEFAULT_HEAP, NAMES, ROOT, library_directory, program
 from nearfield.node_jobs import even_blocks, run_job
 from nearfield.nodes import Nodes, several_nodes
 from nearfield.tables import print_table
 
 Row = dict[str, Any]
+PLAIN, HEAP, MPI, BOTH = MODES = (
+    "plain",
+    "heap",
+    "mpi",
+    "nearfield",
+)  # as it is, the heap alone, MPI alone, both
 FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
 COUNTS = ("calls", "bytes")
 LIMIT = 600  # seconds, of a run
@@ -100,8 +106,9 @@ def compare(
     options: Sequence[str] = (),
     nodes: int = 1,
     heap: str = DEFAULT_HEAP,
+    modes: Sequence[str] = (PLAIN, BOTH),
 ) -> list[Row]:
-    """All cells, `runs` times each way in the order A B B A; what is empty or 0 is as APPS has it.
+    """All cells, `runs` times in each of `modes` in the order A B B A; what is empty or 0 is as APPS has it.
 
     `options` are the program's own; on more than one of `nodes` ranks are placed in blocks, and each node has its part of
     the CPUs. On one node each rank is bound to a CPU where there are enough. Raises ValueError where results differ (by a bit, or
@@ -142,14 +149,14 @@ def compare(
             about |= {"loops": loops, "heap": heap, "runs": runs, "pinned": pinned}
             if pinned:
                 command = bound(command)
-            both = _both(app, cell, command, runs, heap, bed, not console.is_terminal)
+            printed = _all(app, cell, command, runs, heap, bed, not console.is_terminal, modes)
             if app.same_bits:
-                one = both["plain"][0]
+                one = printed[modes[0]][0]
                 other, whose = first.setdefault(cell.points, (one, cell))
                 if not app.same(one, other):
                     results = f"{app.result(one)}, {app.result(other)}"
                     raise ValueError(f"the results of {cell} and of {whose} differ: {results}")
-            rows += [about | {"mode": mode} | _figures(printed) for mode, printed in both.items()]
+            rows += [about | {"mode": mode} | _figures(of_mode) for mode, of_mode in printed.items()]
     return rows
 
 
@@ -166,16 +173,23 @@ def _figures(printed: list[dict[str, str]]) -> dict[str, float]:
     return figures | {key: float(printed[0][key]) for key in COUNTS}
 
 
-def _both(
-    app: App, cell: Cell, command: list[str], runs: int, heap: str, bed: Nodes | None, tell: bool
+def _all(
+    app: App,
+    cell: Cell,
+    command: list[str],
+    runs: int,
+    heap: str,
+    bed: Nodes | None,
+    tell: bool,
+    modes: Sequence[str],
 ) -> dict[str, list[dict[str, str]]]:
-    """What the runs of each mode printed, plain first. Raises ValueError where results differ."""
-    printed: dict[str, list[dict[str, str]]] = {"plain": [], "nearfield": []}
-    for turn in range(2 * runs):
-        mode = "nearfield" if turn % 4 in (1, 2) else "plain"
-        if tell:
-            print(cell, mode, file=sys.stderr, flush=True)
-        printed[mode].append(_run(cell, command, mode == "nearfield", heap, bed))
+    """What the runs of each mode printed, in the order of modes. Raises ValueError where results differ."""
+    printed: dict[str, list[dict[str, str]]] = {mode: [] for mode in modes}
+    for turn in range(runs):
+        for mode in modes if turn % 2 == 0 else modes[::-1]:
+            if tell:
+                print(cell, mode, file=sys.stderr, flush=True)
+            printed[mode].append(_run(cell, command, mode, heap, bed))
     every = [one for of_mode in printed.values() for one in of_mode]
     if not all(app.same(one, every[0]) for one in every):
         raise ValueError(
@@ -184,9 +198,15 @@ def _both(
     return printed
 
 
-def _run(cell: Cell, command: list[str], nearfield: bool, heap: str, bed: Nodes | None) -> dict[str, str]:
+def _environment(host: Host, mode: str, heap: str) -> dict[str, str]:
+    if mode == HEAP:
+        return launcher_environment(host, False) | {"LD_PRELOAD": str(library_directory() / NAMES[1])}
+    return launcher_environment(host, mode != PLAIN, "off" if mode == MPI else heap)
+
+
+def _run(cell: Cell, command: list[str], mode: str, heap: str, bed: Nodes | None) -> dict[str, str]:
     """One run. Returns what rank 0 printed, by name. Raises ValueError when it fails."""
-    env = launcher_environment(cell.host, nearfield, heap)
+    env = _environment(cell.host, mode, heap)
     if bed:
         placement = even_blocks(cell.ranks, len(bed.names))
         ended = run_job(bed, cell.host, placement, command, env, LIMIT)
@@ -227,19 +247,46 @@ def _range(row: Row, key: str) -> str:
     return f"{_milliseconds(row[key])} ({lower}-{upper})"
 
 
+def by_cell(rows: list[Row]) -> list[dict[str, Row]]:
+    """Rows by mode, of each cell."""
+    cells: dict[tuple, dict[str, Row]] = {}
+    for row in rows:
+        key = tuple(row.get(name) for name in ("app", "form", "ranks", "points", "host"))
+        cells.setdefault(key, {})[row["mode"]] = row
+    return list(cells.values())
+
+
+def best_plain(rows: list[Row], ours: Row) -> float:
+    """The wall time of the quickest plain host that has run the same."""
+    same = ("app", "form", "ranks", "points")
+    return min(
+        row["seconds"]
+        for row in rows
+        if row["mode"] == PLAIN and all(row.get(name) == ours.get(name) for name in same)
+    )
+
+
 def show(rows: list[Row]) -> None:
-    """Prints each cell: times in milliseconds, wall time with its quartiles, Nearfield's by the host's, and what is sent."""
+    """Prints each cell: times in milliseconds, wall time with its quartiles, Nearfield's by the host's, that of its parts by the
+    host's, and Nearfield's by the best host's, and what is sent."""
     words = []
-    for theirs, ours in zip(rows[::2], rows[1::2], strict=True):
+    cells = by_cell(rows)
+    parts = [(name, mode) for name, mode in (("heap alone", HEAP), ("MPI alone", MPI)) if mode in cells[0]]
+    several = len({row["host"] for row in rows}) > 1
+    for cell in cells:
+        theirs, ours = cell[PLAIN], cell[BOTH]
         shape = APPS[ours["app"]].shape.format(ours["points"])
         words.append([str(ours["ranks"]), shape, *filter(None, [ours["form"]]), ours["host"]])
         for key, told in (("seconds", _range), ("cpu", _time), ("mpi", _time)):
             words[-1] += [told(row, key) for row in (theirs, ours)]
             words[-1].append(f"{ours[key] / theirs[key]:.2f}" if theirs[key] else "-")
+        words[-1] += [f"{cell[mode]['seconds'] / theirs['seconds']:.2f}" for _, mode in parts]
+        words[-1] += [f"{ours['seconds'] / best_plain(rows, ours):.2f}"] * several
         words[-1] += [f"{theirs['share']:.0%}", f"{ours['share']:.0%}"]
         words[-1] += [f"{theirs['calls']:.0f}", f"{theirs['bytes'] / 1024:.0f}"]
     titles = ["ranks", "points", *(["form"] if rows[0]["form"] else []), "host"]
     for figure in ("wall ms", "CPU ms", "MPI ms"):
         titles += [figure, "with Nearfield", "ratio"]
+    titles += [*(name for name, _ in parts), *["to best host"] * several]
     titles += ["share of MPI", "with Nearfield", "calls", "KiB sent"]
     print_table(titles, words)

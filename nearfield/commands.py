@@ -146,6 +146,9 @@ def bench(
         int, typer.Option(help="Applications: transforms there and back, products, sweeps or steps in a run.")
     ] = 0,
     runs: Annotated[int, typer.Option(help="Applications: runs of each kind.")] = 3,
+    parts: Annotated[
+        bool, typer.Option(help="Applications: also with the heap alone, and with MPI alone.")
+    ] = False,
     form: Annotated[
         str,
         typer.Option(
@@ -189,6 +192,7 @@ def bench(
                 *(application, parse_ranks(ranks), host_names(hosts), sides, loops, runs, forms, options),
                 nodes=nodes,
                 heap=heap,
+                modes=apps.MODES if parts else (apps.PLAIN, apps.BOTH),
             )
             apps.show(results)
             save(results, json, None, None)

@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from nearfield.apps import APPS, LIMIT, compare
+from nearfield.apps import APPS, BOTH, HEAP, LIMIT, MODES, MPI, PLAIN, best_plain, by_cell, compare
 from nearfield.bench import run_bench
 from nearfield.hosts import find_hosts, launch_command, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP
@@ -74,16 +74,19 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
     cpus = len(os.sched_getaffinity(0))
     crowd = [2, 4 * cpus] if not quick else [2]
     rows: list[Row] = []
+    others = [host for host in ("openmpi", "impi") if host in find_hosts()]
     for program in programs:
-        rows += compare(
-            program.app,
-            crowd,
-            [HOST],
-            [program.points],
-            program.loops,
-            1 if quick else 3,
-            [program.form] if program.form else [],
-        )
+        for hosts, modes in (([HOST], MODES), (others, (PLAIN,))):
+            rows += compare(
+                program.app,
+                crowd,
+                hosts,
+                [program.points],
+                program.loops,
+                1 if quick else 3,
+                [program.form] if program.form else [],
+                modes=modes,
+            )
     console.print(f"\nWhat would my program gain? Plain {HOST} and Nearfield, {cpus} CPUs", style="bold")
     show_programs(rows, programs)
     operations = run_bench(list(OPERATIONS), [2], list(SIZES), [HOST], ["used"], 0.03 if quick else 0.1)
@@ -113,7 +116,22 @@ def run_demo(out: Path, quick: bool, programs: tuple[Program, ...] = PROGRAMS) -
 def pairs_of(rows: list[Row], programs: tuple[Program, ...]) -> list[tuple[Program, Row, Row]]:
     """Each program's cells, plain and under Nearfield."""
     by_name = {program.app: program for program in programs}
-    return [(by_name[one["app"]], one, other) for one, other in zip(rows[::2], rows[1::2], strict=True)]
+    cells = [cell for cell in by_cell(rows) if BOTH in cell]
+    return [(by_name[cell[BOTH]["app"]], cell[PLAIN], cell[BOTH]) for cell in cells]
+
+
+PARTS = ["heap alone", "MPI alone", "by the best host"]
+
+
+def part_ratios(rows: list[Row], ours: Row) -> list[float | None]:
+    """Wall times by the host's: with the heap alone, with MPI alone; and Nearfield's by that of the quickest plain host. None: not run."""
+    cell = next(cell for cell in by_cell(rows) if cell.get(BOTH) is ours)
+    alone = [cell[mode]["seconds"] / cell[PLAIN]["seconds"] if mode in cell else None for mode in (HEAP, MPI)]
+    return [*alone, ours["seconds"] / best_plain(rows, ours)]
+
+
+def ratio_words(ratios: list[float | None]) -> list[str]:
+    return ["-" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
 
 
 def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
@@ -123,6 +141,7 @@ def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
         words.append([program.title, str(ours["ranks"])])
         words[-1] += [f"{row['seconds'] * 1000:.2f}" for row in (plain, ours)]
         words[-1].append(f"{plain['seconds'] / ours['seconds']:.2f}")
+        words[-1] += ratio_words([1 / ratio if ratio else None for ratio in part_ratios(rows, ours)])
         words[-1].append(f"{ours['cpu'] / plain['cpu'] - 1:+.0%}")
         words[-1] += [f"{row['share']:.0%}" for row in (plain, ours)]
     print_table(
@@ -132,6 +151,7 @@ def show_programs(rows: list[Row], programs: tuple[Program, ...]) -> None:
             "plain ms",
             "Nearfield ms",
             "times faster",
+            *PARTS,
             "CPU time",
             "in MPI, plain",
             "Nearfield",

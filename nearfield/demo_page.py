@@ -9,7 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from nearfield import __version__, page
-from nearfield.demo import Carried, Program, pairs_of, ratios_of, safe_words, size_word, speed_word
+from nearfield.demo import (
+    PARTS,
+    Carried,
+    Program,
+    pairs_of,
+    part_ratios,
+    ratio_words,
+    ratios_of,
+    safe_words,
+    size_word,
+    speed_word,
+)
 from nearfield.machine import describe_machine
 from nearfield.plots import figures_of
 from nearfield.summary import geometric_mean
@@ -26,16 +37,16 @@ def write_demo(
 ) -> None:
     """Writes the page to `out`, of what `compare` and `run_bench` gave."""
     cells = pairs_of(rows, programs)
-    counts = sorted({row["ranks"] for row in rows})
+    counts = sorted({ours["ranks"] for _, _, ours in cells})
     version = f"{rows[0]['host'].upper()} {rows[0]['version']}"
     body = [
         "<h1>What Nearfield does here</h1>",
         f"<p class=faint>Nearfield {__version__}, {html.escape(version)}, {html.escape(describe_machine())}</p>",
-        f"<p class=lead>{_summary(cells, counts)}</p>",
+        f"<p class=lead>{_summary(rows, cells, counts)}</p>",
         "<h2>What would my program gain?</h2>",
         "<p class=faint>Wall time of a step under Nearfield; the whole bar is the plain host.</p>",
         page.bars((_on(cells, count), _bars(cells, count)) for count in counts),
-        _programs(cells),
+        _programs(rows, cells),
         "<h2>When?</h2><p class=faint>How many times as fast an operation is, by bytes; buffers are written before each call "
         "and read after it. Red is slower than the plain host.</p>",
         *(_heat(operations, count) for count in sorted({row["ranks"] for row in operations})),
@@ -62,12 +73,24 @@ def write_demo(
     page.write_page(out, "What Nearfield does here", body)
 
 
-def _summary(cells: list[tuple[Program, Row, Row]], counts: list[int]) -> str:
+def _summary(rows: list[Row], cells: list[tuple[Program, Row, Row]], counts: list[int]) -> str:
     words = []
     for count in counts:
         ratios = [ours["seconds"] / plain["seconds"] for _, plain, ours in cells if ours["ranks"] == count]
-        words.append(f"<b>{1 / geometric_mean(ratios):.1f} times</b> as fast on {_on(cells, count)}")
-    return f"Programs that know nothing of it run {' and '.join(words)} (geometric mean of {len(ratios)})."
+        parts = [part_ratios(rows, ours) for _, _, ours in cells if ours["ranks"] == count]
+        means = [geometric_mean(column) if all(column) else None for column in zip(*parts, strict=True)]
+        told = [
+            f"{1 / mean:.1f} {name}"
+            for name, mean in zip(
+                ("with the heap alone", "with MPI alone", "by the quickest plain host"), means, strict=True
+            )
+            if mean
+        ]
+        words.append(
+            f"<b>{1 / geometric_mean(ratios):.1f} times</b> as fast as the same host on {_on(cells, count)}"
+            f" ({', '.join(told)})"
+        )
+    return f"Programs that know nothing of it run {' and '.join(words)}; geometric means of {len(ratios)}."
 
 
 def _on(cells: list[tuple[Program, Row, Row]], count: int) -> str:
@@ -93,7 +116,7 @@ def _milliseconds(row: Row, key: str) -> str:
     return f"{row[key] * 1000:.2f} <span class=faint>{lower:.2f}-{upper:.2f}</span>"
 
 
-def _programs(cells: list[tuple[Program, Row, Row]]) -> str:
+def _programs(rows: list[Row], cells: list[tuple[Program, Row, Row]]) -> str:
     titles = [
         "program",
         "ranks",
@@ -104,6 +127,7 @@ def _programs(cells: list[tuple[Program, Row, Row]]) -> str:
         "Nearfield CPU ms",
         "ratio",
     ]
+    titles += [f"wall, {name}" for name in PARTS]
     titles += ["in MPI, plain", "Nearfield", "calls", "KiB sent"]
     lines = []
     for program, plain, ours in cells:
@@ -112,6 +136,7 @@ def _programs(cells: list[tuple[Program, Row, Row]]) -> str:
             ratio = ours[key] / plain[key]
             lines[-1] += [_milliseconds(row, key) for row in (plain, ours)]
             lines[-1].append(f"<span class=worse>{ratio:.2f}</span>" if ratio > 1.05 else f"{ratio:.2f}")
+        lines[-1] += ratio_words(part_ratios(rows, ours))
         lines[-1] += [f"{row['share']:.0%}" for row in (plain, ours)]
         lines[-1] += [f"{ours['calls']:.0f}", f"{ours['bytes'] / 1024:.0f}"]
     return page.folded("times with quartiles, CPU time of all ranks, calls", page.table(titles, lines))

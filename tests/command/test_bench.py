@@ -274,6 +274,25 @@ def test_applications_have_to_give_the_same_bits(monkeypatch: pytest.MonkeyPatch
         apps.compare("stencil", [2], ["mpich"], forms=["put", "shared"])
 
 
+def test_parts_are_run_with_their_libraries_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[str, list[str]]] = []
+
+    def run(cell: apps.Cell, command: list[str], mode: str, *_: object) -> dict[str, str]:
+        preloaded = apps._environment(cell.host, mode, "shared").get("LD_PRELOAD", "")
+        seen.append((mode, [Path(name).name for name in preloaded.split()]))
+        return dict.fromkeys(apps.FIGURES + apps.COUNTS, str(len(seen))) | {"checksum": ""}
+
+    monkeypatch.setattr(apps, "_run", run)
+    rows = apps.compare("mesh", [2], ["mpich"], [8], runs=2, modes=apps.MODES)
+    heap, mpi = "libnearfield-heap.so", "libnearfield.so"
+    once = [("plain", []), ("heap", [heap]), ("mpi", [mpi]), ("nearfield", [mpi, heap])]
+    assert seen == once + once[::-1]
+    assert [row["mode"] for row in rows] == list(apps.MODES)
+    rows.append(rows[0] | {"host": "other", "seconds": 0.5})
+    assert len(apps.by_cell(rows)) == 2 and apps.best_plain(rows, rows[3]) == 0.5
+    apps.show(rows[:4])
+
+
 def test_results_of_training_differ_by_rounding_only(monkeypatch: pytest.MonkeyPatch) -> None:
     def losses(of_two: str, of_four: str) -> None:
         def run(cell: apps.Cell, *_: object) -> dict[str, str]:

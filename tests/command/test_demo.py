@@ -107,6 +107,6 @@ def test_it_runs(
         assert question in told
     check_page(out, "adaptive mesh")
     stored = json.loads(out.with_suffix(".json").read_text())
-    assert {row["mode"] for row in stored["programs"]} == {"plain", "nearfield"}
+    assert {row["mode"] for row in stored["programs"]} == {"plain", "heap", "mpi", "nearfield"}
     assert {row["op"] for row in stored["operations"]} == set(operations)
     assert set(APPS) == {program.app for program in PROGRAMS}
