@@ -118,8 +118,8 @@ Row& add_row(Thread& table, const Function& function, const void* site, MPI_Comm
 }
 
 // A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
-// timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and one
-// that is long would count sixteenfold.
+// timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and
+// one that is long would count sixteenfold.
 bool is_timed(const Function& function, const Row* row, std::uint64_t bytes) {
   constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
   if (!row || all_timed || bytes > short_bytes || function.kind > Kind::completion) return true;

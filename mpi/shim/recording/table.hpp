@@ -75,7 +75,7 @@ extern std::atomic<Thread*> threads;             // the last that came; releases
 extern std::atomic<Known*> known;                // likewise
 extern std::atomic<std::uint64_t> calls_unkept;  // of threads that have no table
 extern bool tracing;
-extern bool all_timed;  // and not some of them only
+extern bool all_timed;                        // and not some of them only
 extern std::atomic<std::uint64_t> next_save;  // ticks
 void save_so_far(std::uint64_t now);
 
