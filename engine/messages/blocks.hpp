@@ -125,11 +125,15 @@ struct Whereabouts {
 
 enum class State : std::uint32_t { waiting, direct, by_calls, staged, done, cancelled };
 
+struct Request;
 struct Transfer {
   // Sender, before the record.
   alignas(line) std::uint64_t bytes;
+  const Request* own;  // what it is to its sender, for messages of a process to itself
   Whereabouts from;
   Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
+  // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.
+  Atomic<std::uint32_t> attended;
   // Receiver, published by state.
   alignas(line) Whereabouts to;
   std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter

@@ -89,9 +89,9 @@ bool Messenger::end_context(std::uint64_t context) {
   while (Entry* const receive = posted_.find_if(is_in)) end(*static_cast<Request*>(receive));
   auto end_sends = [&](const List& list) {
     for (Link* link = list.next; link != &list;) {
-      Request& request = *static_cast<Request*>(link->owner);
+      auto* const request = static_cast<Request*>(link->owner);
       link = link->next;  // before it is taken out
-      if (is_in(request) && request.trouble == Trouble::none) end(request);
+      if (request && is_in(*request) && request->trouble == Trouble::none) end(*request);
     }
   };
   for (Out& out : out_) end_sends(out.waiting);

@@ -8,8 +8,10 @@ namespace {
 
 constexpr std::uint64_t short_bytes = 4096;  // as a rule these leave at once: no request is under way while we receive
 
-void start(const Partners& partners, Request& request, bool sends, const Edge& edge, Mode mode = Mode::standard) {
+void start(const Partners& partners, Request& request, bool sends, const Edge& edge, bool attended,
+           Mode mode = Mode::standard) {
   request.is_send = sends;
+  request.attended = attended;
   request.mode = mode;
   request.member = partners.members[std::size_t(edge.partner)];
   request.envelope = {partners.context, sends ? partners.me : edge.partner, edge.tag};
@@ -29,7 +31,7 @@ void judge(const Request& r, Trouble& trouble) {
 void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble) {
   Request request;
   try {
-    start(partners, request, sends, edge);
+    start(partners, request, sends, edge, true);
     partners.messenger.wait(request);
   } catch (...) {
     partners.messenger.abandon(request);
@@ -84,7 +86,7 @@ void Edges::start() {
   if (all_short_) send_at_once();
   else all_later();
   try {
-    post();
+    post(false);
   } catch (...) {
     abandon();
     throw;
@@ -160,19 +162,32 @@ bool Edges::send_at_once() {
   return later_.empty();
 }
 
-void Edges::post() {
+void Edges::post(bool attended) {
   for (const Edge& edge : receives)
-    if (!partners_.is_us(edge.partner) && edge.data.bytes) messages::start(partners_, requests_[used_++], false, edge);
+    if (!partners_.is_us(edge.partner) && edge.data.bytes)
+      messages::start(partners_, requests_[used_++], false, edge, attended);
   for (const std::size_t i : later_)
-    messages::start(partners_, requests_[used_++], true, sends[i],
+    messages::start(partners_, requests_[used_++], true, sends[i], attended,
                     waits_to_be_met(sends[i]) ? Mode::synchronous : Mode::standard);
+}
+
+// For some time: its receiver may wait for what we do next.
+void Edges::wait_to_be_met(Request& request) {
+  constexpr std::uint64_t patience = 100'000;  // ns
+  const std::uint64_t limit = waiting::nanoseconds() + patience;
+  Messenger& messenger = partners_.messenger;
+  if (request.data.bytes > messenger.node().settings().eager_bytes) return messenger.wait(request);
+  messenger.wait_until(
+      [&] { return request.complete() || (waiting::nanoseconds() > limit && messenger.leave(request)); },
+      [&](int member) { return request.member == member; }, nullptr, "sending");
 }
 
 void Edges::run_by_requests() {
   try {
-    post();
+    post(true);
     for (std::size_t i = 0; i < used_; ++i) {
-      partners_.messenger.wait(requests_[i]);
+      if (requests_[i].is_send && requests_[i].mode == Mode::synchronous) wait_to_be_met(requests_[i]);
+      else partners_.messenger.wait(requests_[i]);
       judge(requests_[i], trouble_);
     }
   } catch (...) {

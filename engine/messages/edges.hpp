@@ -94,7 +94,8 @@ class Edges {
   bool waits_to_be_met(const Edge& edge) const;
   bool send_at_once();
   void all_later();
-  void post();
+  void post(bool attended);
+  void wait_to_be_met(Request& request);
   void run_by_requests();
   void run_one_by_one();
 

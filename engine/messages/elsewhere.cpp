@@ -177,6 +177,7 @@ void Messenger::inherit(Early& message, Request& request) {
 
 void Messenger::disinherit(const Request& request) {
   for (Link* link = receiving_.next; link != &receiving_; link = link->next) {
+    if (!link->owner) continue;
     auto* const each = static_cast<Request*>(link->owner);
     if (!each->takes_in || static_cast<Taking*>(each)->heir != &request) continue;
     static_cast<Taking*>(each)->heir = nullptr;

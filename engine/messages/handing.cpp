@@ -25,7 +25,9 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr int pieces_in_one_poll = 8;  // of one message: the others get their turn
+// Of one message: the others get their turn, if there are any. A message that its sender hands over as a whole is
+// through in one.
+int pieces_in_one_poll(const Request& request) { return request.alone() ? 64 : 16; }
 
 // What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
 // together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
@@ -54,6 +56,8 @@ std::uint64_t Messenger::longest_buffer() const {
   return std::clamp<std::uint64_t>(buffers_->span() / 16, 4 << 10, 128 << 10);
 }
 
+std::uint64_t Messenger::longest_whole() const { return buffers_->span() / 8; }
+
 // ---------------------------------------------------------------- the sender's side
 
 Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
@@ -70,7 +74,7 @@ Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
 // nullptr: not now.
 Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset) {
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
-  const std::uint64_t whole = (sizeof(Buffer) + std::min(bytes, longest_buffer()) + unit - 1) / unit * unit;
+  const std::uint64_t whole = (sizeof(Buffer) + bytes + unit - 1) / unit * unit;
   if (buffers_->free_bytes() < buffers_->span() / 4) reclaim_buffers();
   offset = buffers_->take(whole, spared);
   return offset ? &prepare_buffer(offset, whole) : nullptr;
@@ -135,7 +139,7 @@ copying::Handover::Choice Messenger::next_kinds(Out& out, std::uint64_t bytes) {
 bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Data& data) {
   Out& out = out_[std::size_t(member)];
   std::uint64_t offset;
-  Buffer* const buffer = take_buffer(data.bytes, buffers_->span() / 8, offset);
+  Buffer* const buffer = take_buffer(std::min(data.bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
   const auto choice = next_kinds(out, data.bytes);
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
@@ -164,7 +168,8 @@ bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Da
 bool Messenger::begin_chain(Request& request) {
   std::uint64_t offset;
   const std::uint64_t bytes = request.data.bytes;
-  Buffer* const buffer = take_buffer(bytes, buffers_->span() / 8, offset);
+  const bool whole = !request.attended && bytes <= longest_whole();
+  Buffer* const buffer = take_buffer(whole ? bytes : std::min(bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
   request.tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
   const Handed handed{offset, bytes, request.tells};
@@ -205,10 +210,10 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
   // pairs with accept_buffers
   const bool matched =
       request.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
-  if (!matched && chain.position >= buffers_->span() / 8) return false;
+  if (!matched && chain.position >= longest_whole()) return false;
   std::uint64_t offset;
   const std::size_t spared = !chain.buffer ? buffers_->span() / 8 : matched ? 0 : buffers_->span() / 4;
-  Buffer* next = take_buffer(length - chain.position, spared, offset);
+  Buffer* next = take_buffer(std::min(length - chain.position, longest_buffer()), spared, offset);
   if (!next && matched) next = take_spare(request, offset);
   if (!next) return false;
   begin_buffer(request, *next);
@@ -229,7 +234,7 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
 bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guard) {
   Chain& chain = request.chain;
   bool any_filled = false;
-  for (int i = 0; i < pieces_in_one_poll && chain.position < length; ++i) {
+  for (int i = pieces_in_one_poll(request); i > 0 && chain.position < length; --i) {
     if (!chain.buffer || chain.in_buffer == own_buffer(chain.buffer).capacity) {
       if (!continue_chain(request, length)) break;
     }
@@ -281,6 +286,16 @@ bool Messenger::pump_chain(Request& request, Guard& guard) {
   return filled || request.way == State::done;
 }
 
+bool Messenger::leave(Request& request) {
+  Guard guard(*this);
+  if (request.complete()) return true;
+  if (request.transfer || request.busy || !request.chain.first || request.chain.position < request.data.bytes)
+    return false;
+  request.mode = Mode::standard;
+  if (pump_chain(request, guard)) end_send(request);
+  return request.complete();
+}
+
 void Messenger::end_chain(Request& request) {
   const Chain& chain = request.chain;
   if (spare_user_ == &request) spare_user_ = nullptr;
@@ -316,7 +331,7 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
   Chain& chain = request.chain;
   const int member = request.member;
   bool any_read = false;
-  for (int i = 0; i < pieces_in_one_poll; ++i) {
+  for (int i = pieces_in_one_poll(request); i > 0; --i) {
     Buffer& buffer = buffer_of(member, chain.buffer);
     const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // pairs with fill_buffers
     if (filled == chain.in_buffer && filled < buffer.capacity) break;

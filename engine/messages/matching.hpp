@@ -46,6 +46,12 @@ struct List : Link {
   void push(Link& link) { link.insert_before(*this); }
 };
 
+// A list whose entries are looked at in turn; `turn`, which nobody owns, may lie before the next one.
+struct InTurn : List {
+  Link turn;
+  bool empty() const { return next == this || (next == &turn && turn.next == this); }
+};
+
 // Key to list. Lists that have become empty go when the table is cleared or grows.
 class Index {
  public:
@@ -113,6 +119,15 @@ class Unexpected {
   template <class Test>
   UnexpectedEntry* find_if(Test test) const {
     for (Link* link = all_.next; link != &all_; link = link->next)
+      if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
+    return nullptr;
+  }
+  // The oldest one with that envelope, which has no wildcards.
+  template <class Test>
+  UnexpectedEntry* find_if(const Envelope& envelope, Test test) {
+    if (!indexed_) return find_if([&](const UnexpectedEntry& e) { return e.envelope == envelope && test(e); });
+    List* const list = index_.find(envelope);
+    for (Link* link = list ? list->next : nullptr; link && link != list; link = link->next)
       if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
     return nullptr;
   }

@@ -123,8 +123,8 @@ bool Messenger::cancel_locked(Request& request) {
   return true;
 }
 
-void Messenger::withdraw(int member, std::uint64_t transfer) {
-  UnexpectedEntry* const entry = unexpected_.find_if([&](const UnexpectedEntry& e) {
+void Messenger::withdraw(int member, const Envelope& envelope, std::uint64_t transfer) {
+  UnexpectedEntry* const entry = unexpected_.find_if(envelope, [&](const UnexpectedEntry& e) {
     const Early& early = static_cast<const Early&>(e);
     return early.member == member && early.transfer == transfer && early.kind != Kind::eager;
   });
@@ -151,6 +151,7 @@ void Messenger::abandon(Request& request) {
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
     if (request.is_send) end_chain(request);
+    if (request.is_send && request.transfer) request.transfer->own = nullptr;
   }
   disinherit(request);
   node_.reach().noticeboard.put_back(request.slot);

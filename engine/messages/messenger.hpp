@@ -61,6 +61,10 @@ class Messenger final : public waiting::Source {
   std::uint64_t new_board(const Partitions& partitions);
   void retire_board(std::uint64_t board, std::uint64_t starts);
   void wait(Request& request);
+  // A synchronous send that lies in copy buffers as a whole need not be met any more; false: it is not there yet.
+  bool leave(Request& request);
+  // The caller does not leave its call before that send is complete.
+  void attend(Request& request);
 
   // A receive that is matched already.
   void start_matched(Request& request, Early& message);
@@ -143,6 +147,7 @@ class Messenger final : public waiting::Source {
   }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
+  struct AmongWaiters;
   struct Out {
     FastboxWriter box;
     std::uint32_t talked = 0;
@@ -173,13 +178,15 @@ class Messenger final : public waiting::Source {
   void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   Cell* free_cell();
   bool dispatch(Request& request);
-  void withdraw(int member, std::uint64_t transfer);
+  void withdraw(int member, const Envelope& envelope, std::uint64_t transfer);
   bool cancel_locked(Request& request);  // false: it must be tried again, since there was no room for the question
   bool end_context(std::uint64_t context);
   team::ProcessHeader& header(int member) const { return *reinterpret_cast<team::ProcessHeader*>(base_[member]); }
   bool poll_locked(Guard& guard);
-  bool poll_silent();
-  bool go_on(Guard& guard);
+  bool poll_silent(bool all);
+  bool go_on(Guard& guard, bool all);
+  template <class Pump, class End>
+  bool go_on_with(InTurn& list, bool all, Pump pump, End end);
   bool poll_box(int member);
   bool poll_queue();
   void flush_waiting();
@@ -229,6 +236,8 @@ class Messenger final : public waiting::Source {
   // handing.cpp
   bool goes_by_buffers(const Request& request, Whereabouts& where);
   std::uint64_t longest_buffer() const;
+  // Bytes of a message that nobody has matched which may lie in copy buffers.
+  std::uint64_t longest_whole() const;
   Buffer& prepare_buffer(std::uint64_t offset, std::uint64_t whole);
   Buffer* take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset);
   Buffer* take_spare(Request& request, std::uint64_t& offset);
@@ -254,7 +263,6 @@ class Messenger final : public waiting::Source {
   // transfer.cpp
   bool add_transfers();
   Transfer* new_transfer(std::uint64_t& offset);
-  layout::View layout_of_own(std::uint64_t transfer) const;
   bool begin_transfer(Request& request, const Whereabouts& where);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
   void try_way(Request& request, bool by_calls, bool mapped = true);
@@ -293,7 +301,7 @@ class Messenger final : public waiting::Source {
   std::vector<In> in_;
   std::vector<int> talking_, silent_;  // members whose fastbox is polled every time, and now and then
   std::uint32_t polls_ = 0;
-  std::atomic<bool> look_at_all_{false};  // at silent fastboxes too, in the next poll
+  std::atomic<bool> look_at_all_{false};  // at silent fastboxes and all messages under way, in the next poll
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
   std::size_t undecided_ = 0;  // unexpected messages
@@ -304,11 +312,13 @@ class Messenger final : public waiting::Source {
   Follower* due_ = nullptr;
   List stalled_;
   std::atomic<int> watchers_{0};
+  std::atomic<int> waiters_{0};  // threads of the program, where there may be several
   std::vector<std::pair<std::uint64_t, std::uint64_t>> retired_boards_;  // and the starts of each
   List partitioned_;                                                     // partitions.hpp
   std::vector<std::unique_ptr<Early>> spare_early_;
-  List sending_, receiving_;
+  InTurn sending_, receiving_;
   std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks
+  std::size_t retired_at_ = 0;          // where reclaim looks next
   std::vector<std::uint64_t> free_transfers_;
   std::size_t transfers_ = 0;  // allocated so far
   memory::CopyBuffers* buffers_ = nullptr;

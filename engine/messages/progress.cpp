@@ -1,8 +1,10 @@
 // Progress: polls of fastboxes, queue and transfers, and the waits that are made of them.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
+#include "engine/base/yield.hpp"
 #include "engine/messages/guard.hpp"
 #include "engine/messages/queue.hpp"
 #include "engine/roll/roll.hpp"
@@ -15,6 +17,8 @@ constexpr std::uint32_t now_and_then = 64;
 constexpr std::uint32_t review = 1024;    // polls from one look for silent fastboxes to the next
 constexpr std::size_t always_polled = 4;  // fastboxes that cost nothing to look at
 constexpr int in_one_poll = 16;           // records of one fastbox: the others get their turn
+constexpr int looks_in_one_poll = 16;     // in vain, at the oldest messages under way, and at others
+constexpr int idle_looks = 256;           // at others, in a poll that has nothing else to do
 
 }  // namespace
 
@@ -64,7 +68,7 @@ bool Messenger::poll_queue() {
 }
 
 // Who talks and who is silent.
-bool Messenger::poll_silent() {
+bool Messenger::poll_silent(bool all) {
   if (talking_.size() > always_polled && polls_ % review == 0)
     for (std::size_t i = 0; i < talking_.size(); ++i) {
       const int member = talking_[i];
@@ -73,8 +77,7 @@ bool Messenger::poll_silent() {
       talking_[i--] = talking_.back();
       talking_.pop_back();
     }
-  if (polls_ % now_and_then != 0 && !look_at_all_.load(std::memory_order_relaxed)) return false;
-  look_at_all_.store(false, std::memory_order_relaxed);
+  if (polls_ % now_and_then != 0 && !all) return false;
   bool any_came = false;
   for (std::size_t i = 0; i < silent_.size(); ++i) {
     const int member = silent_[i];
@@ -87,23 +90,52 @@ bool Messenger::poll_silent() {
   return any_came;
 }
 
-// What is under way already.
-bool Messenger::go_on(Guard& guard) {
+// One step of those in the list that can do one. The oldest are looked at first, since those that wait are served in
+// their order as a rule, and of those behind them some, in turn: a poll costs the same however many there are. One of
+// these that moves goes to the front. `all`: the last look before a sleep, which may miss nothing. A busy request stays
+// where it is, so the walk can go on from it after the lock was let go.
+template <class Pump, class End>
+bool Messenger::go_on_with(InTurn& list, bool all, Pump pump, End end) {
   bool progress = false;
+  int in_vain = 0;
+  auto walk = [&](Link* link, int most) {
+    while (link != &list && in_vain < most) {
+      if (link == &list.turn) {
+        link = link->next;
+        continue;
+      }
+      Request& request = *static_cast<Request*>(link->owner);
+      const bool moved = !request.busy && pump(request);
+      progress |= moved;
+      in_vain += !moved;
+      link = link->next;
+      if (request.way == State::done) {
+        end(request);
+      } else if (moved && most > looks_in_one_poll && !request.busy) {
+        request.under_way.remove();
+        request.under_way.insert_before(*list.next);
+      }
+    }
+    return link;
+  };
+  Link* link = walk(list.next, looks_in_one_poll);
+  if (link == &list) return progress;
+  if (list.turn.linked()) link = list.turn.next;
+  link = walk(link, all ? std::numeric_limits<int>::max() : in_vain + (progress ? looks_in_one_poll : idle_looks));
+  if (list.turn.linked()) list.turn.remove();
+  if (link != &list) list.turn.insert_before(*link);
+  return progress;
+}
+
+// What is under way already.
+bool Messenger::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting();
-  // A busy request stays in its list, so the walk can go on from it after the lock was let go.
-  for (Link* link = receiving_.next; link != &receiving_;) {
-    Request& request = *static_cast<Request*>(link->owner);
-    progress |= !request.busy && pump_receive(request, guard);
-    link = link->next;
-    if (request.way == State::done) end_receive(request);
-  }
-  for (Link* link = sending_.next; link != &sending_;) {
-    Request& request = *static_cast<Request*>(link->owner);
-    progress |= !request.busy && pump_send(request, guard);
-    link = link->next;
-    if (request.way == State::done) end_send(request);
-  }
+  bool progress = go_on_with(
+      receiving_, all, [&](Request& request) { return pump_receive(request, guard); },
+      [&](Request& request) { end_receive(request); });
+  progress |= go_on_with(
+      sending_, all, [&](Request& request) { return pump_send(request, guard); },
+      [&](Request& request) { end_send(request); });
   if (!retired_.empty()) reclaim();
   return progress;
 }
@@ -113,6 +145,9 @@ bool Messenger::go_on(Guard& guard) {
 bool Messenger::poll_locked(Guard& guard) {
   bool progress = false;
   ++polls_;
+  const bool all = look_at_all_.load(std::memory_order_relaxed);
+  if (all) [[unlikely]]
+    look_at_all_.store(false, std::memory_order_relaxed);
   if (undecided_) [[unlikely]]
     decide(guard);
   for (std::size_t i = 0; i < talking_.size(); ++i) {
@@ -121,11 +156,11 @@ bool Messenger::poll_locked(Guard& guard) {
     if (in_[member].box.look(word)) progress |= poll_box(member);
   }
   if (!silent_.empty() || talking_.size() > always_polled) [[unlikely]]
-    progress |= poll_silent();
+    progress |= poll_silent(all);
   if (shadow_ || undelivered_ || mine_->head.load(std::memory_order_relaxed)) [[unlikely]]
     progress |= poll_queue();
   if (waiting_for_room_ || !receiving_.empty() || !sending_.empty() || !retired_.empty()) [[unlikely]]
-    progress |= go_on(guard);
+    progress |= go_on(guard, all);
   if (due_) [[unlikely]]
     follow(guard);
   for (Link* link = stalled_.next; link != &stalled_;) {
@@ -230,6 +265,7 @@ bool Messenger::sends_pending() {
   Guard guard(*this);
   auto waits = [this](const List& list) {
     for (Link* link = list.next; link != &list; link = link->next) {
+      if (!link->owner) continue;
       const int member = static_cast<Request*>(link->owner)->member;
       if (member == me_ || !(peer_[member]->left() || peer_[member]->gone())) return true;
     }
@@ -238,12 +274,41 @@ bool Messenger::sends_pending() {
   return waits(sending_) || std::ranges::any_of(out_, [&](const Out& out) { return waits(out.waiting); });
 }
 
+// Other threads may be at work with it: then its receiver goes by what was said when it began.
+void Messenger::attend(Request& request) {
+  if (request.is_send && !threaded() && request.transfer && !request.complete())
+    request.transfer->attended.store(1, std::memory_order_relaxed);
+}
+
+// A thread of the program that waits. Where there are several of a rank they share its CPUs: each gives its CPU away
+// after every look, or it would keep it from the one that has something to do.
+struct Messenger::AmongWaiters {
+  explicit AmongWaiters(Messenger& messenger)
+      : messenger_(messenger), counts_(messenger.program_threads_.load(std::memory_order_relaxed)) {
+    if (counts_) messenger_.waiters_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~AmongWaiters() {
+    if (counts_) messenger_.waiters_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  AmongWaiters(const AmongWaiters&) = delete;
+  bool several() const { return counts_ && messenger_.waiters_.load(std::memory_order_relaxed) % wants_lock > 1; }
+
+ private:
+  Messenger& messenger_;
+  const bool counts_;
+};
+
 void Messenger::wait(Request& request) {
   if (request.complete()) return;  // what else has come is taken in by those who look for it
-  for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
-    poll();
-    if (request.complete()) return;
-    processor::await_loads();
+  attend(request);
+  {
+    const AmongWaiters waiters(*this);
+    for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
+      poll();
+      if (request.complete()) return;
+      if (waiters.several()) yield();
+      else processor::await_loads();
+    }
   }
   wait_until([&] { return request.complete(); }, [&](int m) { return request.member == m || request.member < 0; },
              nullptr, request.is_send ? "sending" : "receiving");
@@ -285,6 +350,7 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
                            const char* doing) {
   const auto& policy = node_.policy();
   SleepHost host(*this, awaited, also, doing);
+  const AmongWaiters waiters(*this);
   // Whoever has the CPU takes in all there is before it gives the CPU away.
   auto flag = [&] {
     for (int i = 0; i < 64; ++i) {
@@ -293,14 +359,16 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
       if (!moved) break;
       host.moved_since = true;
     }
+    if (waiters.several()) yield();
     return false;
   };
-  for (int i = policy.crowded ? 2 : 200; i > 0; --i) {
+  for (int i = policy.crowded || waiters.several() ? 2 : 200; i > 0; --i) {
     if (flag()) return;
     if (!policy.crowded) processor::pause();
   }
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
+  ours.crowded |= waiters.several();
   waiting::wait_slowly(ours, flag, host);
 }
 

@@ -46,7 +46,7 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   }
   const std::uint64_t transfer = told.first;
   if (kind == Kind::withdraw) {
-    withdraw(member, transfer);
+    withdraw(member, record.envelope, transfer);
     return true;
   }
   bool undecided = in_[std::size_t(member)].undecided;  // then it stays behind those

@@ -111,6 +111,8 @@ struct Request : Entry {
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
   bool waits = false;   // a send for whose record there was no room
+  // A send whose caller stays in its call until it is complete: it may need the sender for its bytes to move.
+  bool attended = false;
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
   Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
@@ -146,8 +148,9 @@ struct Request : Entry {
   bool mapped = true;                  // of those: whether the sender's memory is
   std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
   State way = State::waiting;
-  Link under_way;                  // in the list of transfers, or of sends that wait for room
-  bool takes_in = false;           // is a Taking (elsewhere.cpp)
+  Link under_way;  // in the list of transfers, or of sends that wait for room
+  bool alone() const { return under_way.next == under_way.previous; }  // in that list
+  bool takes_in = false;                                               // is a Taking (elsewhere.cpp)
   bool spoken_for = false;         // by a message that stays undecided until the rank is back
   Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
   std::optional<int> promised;     // to messages with that tag: their token has met it there

@@ -136,17 +136,21 @@ void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
   mine_->elsewhere.store(where, std::memory_order_release);  // pairs with summon
 }
 
-// Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at.
+// Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at. The
+// sender of a message may compute as soon as its call has returned, so what its receiver can reach or read by calls
+// goes through copy buffers only where they take all of it at once, or where its call does not return before.
 bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
   const std::uint64_t bytes = request.data.bytes;
   if (request.member == me_) return false;
-  if (bytes <= copied_always_) return true;
+  const bool whole = request.attended || bytes <= longest_whole();
+  if (bytes <= copied_always_ && whole) return true;
   where = describe(request.member, request.data);
   if (node_.settings().protocol == Protocol::cma) return false;
   const bool mapped = where.place.reachable();
+  if (!mapped && !(calls_[std::size_t(request.member)] && request.data.dense())) return true;
+  if (!whole) return false;
   // Calls of the kernel may be better, where the receiver would try them (accept).
-  const bool tried = mapped || (tries_ways_ && calls_[std::size_t(request.member)] && request.data.dense());
-  return !tried || out_[std::size_t(request.member)].offers.skip(bytes, mapped);
+  return !(mapped || tries_ways_) || out_[std::size_t(request.member)].offers.skip(bytes, mapped);
 }
 
 // False while there is no room for its record.

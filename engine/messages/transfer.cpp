@@ -24,7 +24,8 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr int blocks_in_one_poll = 4;  // of one message: the others get their turn
+// Of one message: the others get their turn, if there are any.
+int blocks_in_one_poll(const Request& request) { return request.alone() ? 32 : 4; }
 
 // Few claims where each of them costs as much as the copy of some kilobytes, more where they even out delays.
 std::uint64_t block_for(std::uint64_t bytes) {
@@ -180,6 +181,8 @@ bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
   request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.transfer;
   t.bytes = request.data.bytes;
+  t.own = &request;
+  t.attended.store(request.attended, std::memory_order_relaxed);
   t.from = where.size ? where : describe(request.member, request.data);
   return true;
 } catch (const std::bad_alloc&) {
@@ -215,7 +218,7 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
     case State::by_calls: {
       bool copied = false;
       if (request.helps)
-        for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, true); ++i) copied = true;
+        for (int i = blocks_in_one_poll(request); i > 0 && copy_block(request, guard, true); --i) copied = true;
       if (request.done + t.front.load(std::memory_order_acquire) == request.blocks) request.way = State::done;
       return copied || request.way == State::done;
     }
@@ -240,16 +243,18 @@ void Messenger::end_send(Request& request) {
   complete(request);
 }
 
+// Looks at some in vain, in turn.
 void Messenger::reclaim() {
-  for (std::size_t i = 0; i < retired_.size();) {
-    const std::uint64_t retired = retired_[i];
-    const Transfer& t = transfer_of(me_, retired);
-    if (t.released.load(std::memory_order_acquire) == 0) {  // pairs with end_receive
-      ++i;
+  constexpr unsigned looks = 16;
+  for (unsigned in_vain = 0; !retired_.empty() && in_vain < looks;) {
+    std::uint64_t& retired = retired_[retired_at_ % retired_.size()];
+    if (transfer_of(me_, retired).released.load(std::memory_order_acquire) == 0) {  // pairs with end_receive
+      ++retired_at_;
+      ++in_vain;
       continue;
     }
     free_transfers_.push_back(retired);
-    retired_[i] = retired_.back();
+    retired = retired_.back();
     retired_.pop_back();
   }
 }
@@ -287,13 +292,16 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
     request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
     if (adopt(member, t.from, t.length, request)) {
       request.way = State::direct;
-      if (member == me_) request.other_data.view = layout_of_own(transfer);
-      else if (tries_ways_) try_way(request, by_calls);
-    } else if (tries_ways_ && by_calls && protocol == Protocol::automatic) {
+      if (member == me_) request.other_data.view = t.own ? t.own->data.view : layout::View{};
+      else if (tries_ways_ && t.attended.load(std::memory_order_relaxed)) try_way(request, by_calls);
+    } else if (tries_ways_ && by_calls && protocol == Protocol::automatic &&
+               t.attended.load(std::memory_order_relaxed)) {
       try_way(request, true, false);
     } else {
-      request.way = protocol == Protocol::cma && by_calls ? State::by_calls : State::staged;
-      t.advised = tries_ways_ && !t.from.place.reachable();  // there is no choice
+      // Calls need no turn of its sender.
+      const bool calls = by_calls && (protocol == Protocol::automatic || protocol == Protocol::cma);
+      request.way = calls ? State::by_calls : State::staged;
+      t.advised = tries_ways_ && !calls && !t.from.place.reachable();  // there is no choice
     }
   } catch (const std::bad_alloc&) {  // this way needs nothing but the sender's copy buffers
     request.tried = false;
@@ -331,15 +339,6 @@ void Messenger::try_way(Request& request, bool by_calls, bool mapped) {
   request.transfer->advised = chosen.advised;
   if (chosen.way != State::direct) request.mapping.reset();
   if (chosen.timed) request.accepted = waiting::nanoseconds();
-}
-
-// Own messages to ourselves: the sender's layout is in its request.
-layout::View Messenger::layout_of_own(std::uint64_t transfer) const {
-  for (Link* link = sending_.next; link != &sending_; link = link->next) {
-    const Request& request = *static_cast<Request*>(link->owner);
-    if (request.transfer && request.transfer_offset == transfer) return request.data.view;
-  }
-  return {};
 }
 
 // Claims a block and copies it; false when none is left.
@@ -392,7 +391,7 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
     }
     copied = drain_buffers(request, guard);
   } else {
-    for (int i = 0; i < blocks_in_one_poll && copy_block(request, guard, false); ++i) copied = true;
+    for (int i = blocks_in_one_poll(request); i > 0 && copy_block(request, guard, false); --i) copied = true;
     if (request.done + request.transfer->back.load(std::memory_order_acquire) == request.blocks)
       request.way = State::done;
   }

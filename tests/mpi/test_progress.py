@@ -41,3 +41,22 @@ def test_so_they_do_when_it_is_more_than_they_like_to_keep() -> None:
 
 def test_a_flush_does_not_block() -> None:
     good_scenarios("mpich", 2, "progress_flush")
+
+
+@pytest.mark.parametrize("host", hosts())
+def test_what_is_outstanding_needs_no_call_and_costs_none(host: str) -> None:
+    good_scenarios(
+        host,
+        2,
+        "outstanding_sender_computes",
+        "outstanding_freed",
+        "outstanding_large",
+        served=SERVED,
+        timeout=240,
+    )
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("host", hosts())
+def test_who_only_sends_may_be_ahead(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, "ahead")

@@ -14,12 +14,15 @@
 namespace nearfield::mpi {
 namespace {
 
+constexpr unsigned swept_at_once = 8;  // requests that the program has freed are looked at in one sweep
+
 struct Table {
   std::mutex mutex;
   std::uint32_t chunks = 0;
   std::size_t in_use = 0;
   UserRequest* free = nullptr;
   std::vector<UserRequest*> freed;
+  std::size_t freed_at = 0, owed_at = 0;  // where the next sweep and the next look for what is owed go on
   std::atomic<std::uint32_t> freed_count{0};
   int fortran_offset = -1;
 };
@@ -139,29 +142,34 @@ void free_later(UserRequest* request) {
 }
 
 void sweep_freed() {
-  std::vector<UserRequest*> done;
+  UserRequest* done[swept_at_once];
+  unsigned n = 0;
   {
     const Lock lock;
-    for (std::size_t i = 0; i < table.freed.size();) {
-      if (!table.freed[i]->complete()) {
-        ++i;
+    for (unsigned looks = 0; looks < swept_at_once && !table.freed.empty(); ++looks) {
+      UserRequest*& freed = table.freed[table.freed_at % table.freed.size()];
+      if (!freed->complete()) {
+        ++table.freed_at;
         continue;
       }
-      done.push_back(table.freed[i]);
-      table.freed[i] = table.freed.back();
+      done[n++] = freed;
+      freed = table.freed.back();
       table.freed.pop_back();
     }
-    table.freed_count.fetch_sub(std::uint32_t(done.size()), std::memory_order_relaxed);
+    table.freed_count.fetch_sub(n, std::memory_order_relaxed);
   }
-  for (UserRequest* const request : done) free_request(request);
+  for (unsigned i = 0; i < n; ++i) free_request(done[i]);
 }
 
 bool freed_are_outstanding() {
-  if (table.freed_count.load(std::memory_order_relaxed)) sweep_freed();
+  sweep_freed();
   const Lock lock;
-  for (const UserRequest* const request : table.freed)
-    if (request->activity ? request->activity->owed() : request->request.is_send || !request->request.posted)
-      return true;
+  auto owed = [](UserRequest& r) {
+    return !r.complete() && (r.activity ? r.activity->owed() : r.request.is_send || !r.request.posted);
+  };
+  // What is no longer owed never is again, so the next look begins at the one that was found.
+  for (std::size_t looks = 0; looks < table.freed.size(); ++looks, ++table.owed_at)
+    if (owed(*table.freed[table.owed_at % table.freed.size()])) return true;
   return false;
 }
 

@@ -56,7 +56,7 @@ int begin(UserRequest& user);
 void free_request(UserRequest* request);  // at once
 // Freed by the user while it may be under way: goes as soon as it is complete.
 void free_later(UserRequest* request);
-void sweep_freed();
+void sweep_freed();  // some of them, in turn
 bool freed_are_outstanding();
 // The communicator goes: errors of its requests are the world's from now on, since the handle may be used again.
 void outlive(MPI_Comm comm);

@@ -118,6 +118,10 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
   }
 }
 
+void attend(UserRequest& user) {
+  if (!user.activity) the_messenger->attend(user.request);
+}
+
 void wait_one(UserRequest& user) {
   if (!user.activity) [[likely]] {
     if (!user.request.complete()) the_messenger->wait(user.request);
@@ -218,6 +222,8 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
       [&] {
         return with_ours(count, requests, "MPI_Waitall", [&]() -> int {
           Outcomes outcomes(statuses, true);
+          for (int i = 0; i < count; ++i)
+            if (requests[i] != host.request_null) attend(*own(requests[i]));
           for (int i = 0; i < count; ++i) {
             if (requests[i] != host.request_null) wait_one(*own(requests[i]));
             finish_next(&requests[i], outcomes);

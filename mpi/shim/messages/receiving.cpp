@@ -397,6 +397,7 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       if (!sent) sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
       if (!sent) {
         prepare_send(sending, *c, dest, send_tag, SendMode::standard, data);
+        sending.attended = true;
         the_messenger->start(sending);
       }
       if (receives) the_messenger->wait(receiving);

@@ -19,6 +19,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
   if (mode != SendMode::synchronous && the_messenger->send_at_once(c.members[dest], envelope, data)) return MPI_SUCCESS;
   messages::Request request;
   prepare_send(request, c, dest, tag, mode, data);
+  request.attended = true;
   the_messenger->start(request);
   wait_for(request);
   return report(c.comm, outcome(request));
