@@ -58,7 +58,9 @@ def single(draw: random.Random, own: random.Random, on: On, host: float, name: s
         users = bool(call.operator and call.operator.users)
         if p == 1:
             # Neighbours are edges of a graph, which may lead from a rank to itself more than once.
-            assert by == ("messages" if call.name.startswith("neighbor") else "alone") or call.empty, f"{call}: {by}"
+            assert by == ("messages" if call.name.startswith("neighbor") else "alone") or call.empty, (
+                f"{call}: {by}"
+            )
         elif not call.empty:
             assert by != "host" and (not users or by == "combined" or on.comm.is_inter), f"{call}: {by}"
     if row:

@@ -59,8 +59,9 @@ SCENARIO(young_types) {
     const int again = round % 3 == 2;
     MPI_Datatype type = again ? kept[round / 3 % 3] : make(round / 7, round % 41, places, &count);
     for (int i = 0; i < most; ++i) got[i] = -1;
-    if (round % 2) MPI_Sendrecv(given, 1, type, (rank + 1) % size, 0, got, 1, type, (rank + size - 1) % size, 0,
-                                MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (round % 2)
+      MPI_Sendrecv(given, 1, type, (rank + 1) % size, 0, got, 1, type, (rank + size - 1) % size, 0, MPI_COMM_WORLD,
+                   MPI_STATUS_IGNORE);
     else MPI_Bcast(rank ? got : given, 1, type, 0, MPI_COMM_WORLD);
     const int* const where = again ? kept_places[round / 3 % 3] : places;
     if (round % 2 || rank) REQUIRE(is_right(where, again ? kept_count[round / 3 % 3] : count), "round %u", round);
