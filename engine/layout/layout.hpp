@@ -91,7 +91,7 @@ class Builder {
   std::uint64_t size() const { return size_; }
   std::size_t run_count() const { return runs_.size(); }
   bool too_long() const { return too_long_; }  // then nothing else of it means anything
-  // Fills in positions. The view refers to the builder's own array.
+  // Fills in positions. The view refers to the builder's own array: it ends with the builder, and when that is moved.
   View view(std::int64_t extent);
 
  private:

@@ -45,8 +45,8 @@ class Buffer {
   Buffer(std::uint64_t bytes, bool holes) : memory_(4 * bytes + 64, std::byte{0}) {
     data_ = {memory_.data(), bytes, {}};
     if (!holes) return;
-    builder_.add(2, 3, 2, 5);  // xxx__xxx, from the third byte of twelve on
-    data_.view = builder_.view(12);
+    builder_->add(2, 3, 2, 5);  // xxx__xxx, from the third byte of twelve on
+    data_.view = builder_->view(12);
   }
   Buffer(Buffer&&) = default;
   const layout::Data& data() const { return data_; }
@@ -64,7 +64,7 @@ class Buffer {
   }
 
  private:
-  layout::Builder builder_;
+  std::unique_ptr<layout::Builder> builder_ = std::make_unique<layout::Builder>();  // views end with its move
   std::vector<std::byte> memory_;
   layout::Data data_;
 };
