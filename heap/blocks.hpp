@@ -112,8 +112,8 @@ class Blocks {
   std::uint64_t generation_ = 0;
   Entry* entry_ = nullptr;
   struct Extent {
-    std::uint8_t huge;  // 1 once collapsed
-    std::uint8_t uses;  // by messages, up to 255
+    enum : std::uint8_t { no, made, refused } huge;  // refused: asked for once, and not all of the call's were made
+    std::uint8_t uses;                               // by messages, up to 255
   };
   Extent* extent_ = nullptr;
   std::uint32_t top_ = 0;  // pages

@@ -38,7 +38,7 @@ constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program 
 // What cannot be understood counts as not given; the engine complains about it.
 void read_settings() {
   heap.asked = true;
-  memory::collapsing.begin(memory::monotonic_now());
+  memory::collapsing.begin(nanoseconds());
   const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));

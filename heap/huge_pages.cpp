@@ -29,9 +29,9 @@ std::uint64_t small_pages_take() {
   void* const at = mmap(nullptr, tried, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) return 0;
   advise(at, tried, MADV_NOHUGEPAGE);
-  const std::uint64_t begin = memory::monotonic_now();
+  const std::uint64_t begin = nanoseconds();
   advise(at, tried, MADV_POPULATE_WRITE);
-  const std::uint64_t took = memory::monotonic_now() - begin;
+  const std::uint64_t took = nanoseconds() - begin;
   munmap(at, tried);
   return took * (extent / tried);
 }
@@ -45,7 +45,8 @@ std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::
   count = std::min(count, (eager_limit() - made) / extent);
   if (count * extent >= sure && !plenty(count * extent)) return 0;
   const memory::Collapsed done = memory::collapse(base_ + first * extent, extent, count, spared);
-  for (std::size_t e = first; e < first + done.pages; ++e) extent_[e].huge = 1;
+  for (std::size_t e = first; e < first + done.pages; ++e)
+    extent_[e].huge = done.error ? Extent::refused : Extent::made;
   if (!done.error) statistics_.huge_extents += done.pages;
   else if (done.error == EINVAL && statistics_.huge_extents == 0) no_huge_ = true;  // before 6.1, or switched off
   return done.pages;

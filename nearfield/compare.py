@@ -305,17 +305,15 @@ OPTIONS = ("--runs", "--json", "--report", "--status", "--host", "--log", "--log
 def main(arguments: list[str]) -> int:
     """What the command line asks for; the exit status."""
     from nearfield.libraries import NotBuilt
-    from nearfield.options import WrongOption, read_options, settings_of
+    from nearfield.options import WrongOption, read_command, settings_of
 
     try:
-        options, command = read_options(arguments, OPTIONS)
+        asked = read_command(arguments, OPTIONS, USAGE)
     except WrongOption as error:
         return _fail(str(error))
-    if "--help" in options:
-        print(USAGE, end="")
+    if not asked:
         return 0
-    if not command:
-        return _fail(USAGE)
+    options, command = asked
     try:
         return _compare(options, command, dict(os.environ) | settings_of(options))
     except (NotBuilt, ValueError) as error:

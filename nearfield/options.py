@@ -13,7 +13,7 @@ SETTINGS = {
 
 
 class WrongOption(Exception):
-    """The text says which, and why."""
+    """The text says which, and why; of a command line that is not there, how it is used."""
 
 
 def read_options(
@@ -40,6 +40,19 @@ def read_options(
             value = rest.pop(0)
         found[option] = value
     return found, rest
+
+
+def read_command(
+    arguments: Sequence[str], with_value: Collection[str], usage: str, switches: Collection[str] = ()
+) -> tuple[dict[str, str], list[str]] | None:
+    """As read_options, of what has to have a command line; None: `usage` was asked for, and is printed. Raises WrongOption."""
+    options, command = read_options(arguments, with_value, switches)
+    if "--help" in options:
+        print(usage, end="")
+        return None
+    if not command:
+        raise WrongOption(usage)
+    return options, command
 
 
 def settings_of(options: dict[str, str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from nearfield.libraries import NotBuilt, program, with_nearfield
-from nearfield.options import SETTINGS, WrongOption, read_options, settings_of
+from nearfield.options import SETTINGS, WrongOption, read_command, settings_of
 
 USAGE = """\
 Usage: nearfield run [OPTIONS] LAUNCHER ARGUMENTS...
@@ -36,14 +36,12 @@ SWITCHES = {"--stats": "NEARFIELD_STATS", "--check": "NEARFIELD_CHECK"}
 def main(arguments: list[str]) -> int:
     """Replaces this process by the launcher; returns an exit status only when that fails, or a report is made."""
     try:
-        options, command = read_options(arguments, (*SETTINGS, "--host", "--report", "--trace"), SWITCHES)
+        asked = read_command(arguments, (*SETTINGS, "--host", "--report", "--trace"), USAGE, SWITCHES)
     except WrongOption as error:
         return _fail(str(error))
-    if "--help" in options:
-        print(USAGE, end="")
+    if not asked:
         return 0
-    if not command:
-        return _fail(USAGE)
+    options, command = asked
     try:
         env = dict(os.environ) | settings_of(options)
         env |= {SWITCHES[name]: "1" for name in options if name in SWITCHES}

@@ -225,8 +225,7 @@ constexpr SettingRow rows[] = {
      into<&Settings::eager_bytes>},
     {{"NEARFIELD_YOUNG", "8", first_rank,
       "so many collective calls of a communicator that the program has made the host serves before it gets memory of "
-      "its "
-      "own for them; `0`: none"},
+      "its own for them; `0`: none"},
      into<&Settings::young_calls>},
     {{"NEARFIELD_WAIT", "auto", each_rank,
       "`spin`, `yield` or `sleep` instead of what the number of ranks and CPUs suggests"},

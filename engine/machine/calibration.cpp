@@ -4,12 +4,11 @@
 #include <memory>
 #include <vector>
 
-#include "engine/waiting/wait.hpp"
+#include "engine/base/clock.hpp"
+#include "engine/processor/processor.h"
 
 namespace nearfield {
 namespace {
-
-using waiting::nanoseconds;
 
 constexpr int batches = 7, in_batch = 40, rounds = 15;
 constexpr std::size_t room_bytes = Calibration::array_bytes;

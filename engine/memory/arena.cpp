@@ -55,6 +55,26 @@ void Arena::remove_free(Zone& zone, Ranges::iterator range) {
   zone.free.erase(range);
 }
 
+// The shortest free range that holds `bytes` bytes at a multiple of `align`: those are no longer free.
+std::optional<std::size_t> Arena::take_free(Zone& zone, std::size_t bytes, std::size_t align) {
+  for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
+    const auto [length, offset] = *it;
+    const std::size_t at = round_up(offset, align);
+    if (at + bytes > offset + length) continue;
+    remove_free(zone, zone.free.find(offset));
+    add_free(zone, offset, at - offset);
+    add_free(zone, at + bytes, offset + length - at - bytes);
+    return at;
+  }
+  return std::nullopt;
+}
+
+Error Arena::full() const { return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"}; }
+Result<void> Arena::check_length(std::size_t bytes) const {
+  if (bytes <= segment_.size()) return {};
+  return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+}
+
 // A hole that holds `bytes` bytes at a multiple of `align`, and the place in it; holes_.end(): behind the top.
 Arena::Ranges::iterator Arena::find_place(std::size_t bytes, std::size_t align, std::size_t& at) {
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
@@ -89,7 +109,7 @@ Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
   const auto hole = find_place(bytes, std::max(align, page), begin);
   const std::size_t limit = hole == holes_.end() ? segment_.size() : hole->first + hole->second;
   const std::size_t end = std::min(round_up(begin + bytes, step), limit);
-  if (end < begin + bytes) return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+  if (end < begin + bytes) return full();
   const auto component = Component(z - 1);
   auto reserved = z == 0 ? segment_.reserve(begin, end - begin)
                          : reserve(component, *placer_->wish(component), true, begin, end - begin);
@@ -113,8 +133,7 @@ Result<void> Arena::reserve(Component component, const Wish& wish, bool own, std
 }
 
 Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Component component, const Wish* wish) {
-  if (bytes > segment_.size())
-    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  if (const auto fits = check_length(bytes); !fits) return fits.error();
   bytes = round_up(std::max<std::size_t>(bytes, 1), grain);
   align = std::max(align, grain);
   const std::lock_guard lock(mutex_);
@@ -122,21 +141,15 @@ Result<std::size_t> Arena::allocate(std::size_t bytes, std::size_t align, Compon
   const std::size_t z = placer_ && placer_->wish(component) ? std::size_t(component) + 1 : 0;
   Zone& zone = zones_[z];
   for (int attempt = 0; attempt < 2; ++attempt) {
-    for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
-      const auto [length, offset] = *it;
-      const std::size_t at = round_up(offset, align);
-      if (at + bytes > offset + length) continue;
-      remove_free(zone, zone.free.find(offset));
-      add_free(zone, offset, at - offset);
-      add_free(zone, at + bytes, offset + length - at - bytes);
+    if (const auto at = take_free(zone, bytes, align)) {
       try {
-        used_[at] = {bytes, z, component, z != 0, true};
+        used_[*at] = {bytes, z, component, z != 0, true};
       } catch (const std::bad_alloc&) {
-        add_free(zone, at, bytes);
+        add_free(zone, *at, bytes);
         return Error{"out of memory"};
       }
       note(component, bytes);
-      return at;
+      return *at;
     }
     if (auto grown = grow(z, bytes, align); !grown) return grown.error();
   }
@@ -148,8 +161,7 @@ Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Co
   bytes = round_up(bytes, page);
   std::size_t at;
   const auto hole = find_place(bytes, std::max(align, page), at);
-  if (at + bytes > segment_.size())
-    return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+  if (at + bytes > segment_.size()) return full();
   try {
     used_[at] = {bytes, lot, component, wish != nullptr, own};
   } catch (const std::bad_alloc&) {
@@ -167,26 +179,10 @@ Result<std::size_t> Arena::allocate_lot(std::size_t bytes, std::size_t align, Co
 }
 
 Result<std::size_t> Arena::allocate_apart(std::size_t bytes, std::size_t align, Component component) {
-  if (bytes > segment_.size())
-    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  if (const auto fits = check_length(bytes); !fits) return fits.error();
   const std::lock_guard lock(mutex_);
   return allocate_lot(std::max<std::size_t>(bytes, 1), align, component, placer_ ? placer_->wish(component) : nullptr,
                       true);
-}
-
-// Where a piece of what was freed is, taken out of the zone.
-std::optional<std::size_t> Arena::find_kept(Zone& zone, std::size_t bytes, std::size_t align) {
-  for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
-    const auto [length, offset] = *it;
-    const std::size_t at = round_up(offset, align);
-    if (at + bytes > offset + length) continue;
-    remove_free(zone, zone.free.find(offset));
-    add_free(zone, offset, at - offset);
-    add_free(zone, at + bytes, offset + length - at - bytes);
-    kept_ -= bytes;
-    return at;
-  }
-  return std::nullopt;
 }
 
 Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t align, Component component,
@@ -196,8 +192,7 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
     if (offset && zero) std::memset(segment_.base() + *offset, 0, bytes);
     return offset;
   }
-  if (bytes > segment_.size())
-    return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
+  if (const auto fits = check_length(bytes); !fits) return fits.error();
   bytes = round_up(std::max<std::size_t>(bytes, 1), page);
   align = std::max(align, page);
   const std::size_t z = bytes <= most_cleared ? kept_small : kept_large;
@@ -207,13 +202,14 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
     const std::lock_guard lock(mutex_);
     if (inherited_) return Error{"the segment is that of the process that has forked this one"};
     std::optional<std::size_t> again;
-    if (!zero || z == kept_small) again = find_kept(zones_[z], bytes, align);
+    if (!zero || z == kept_small) again = take_free(zones_[z], bytes, align);
     auto hole = holes_.end();
     if (again) {
       at = *again;
+      kept_ -= bytes;
       cleared = false;
     } else if (hole = find_place(bytes, align, at); at + bytes > segment_.size()) {
-      return Error{"the segment of " + std::to_string(segment_.size() >> 20) + " MiB is full"};
+      return full();
     }
     try {
       used_[at] = {bytes, z, component, false, false};

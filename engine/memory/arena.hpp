@@ -88,13 +88,15 @@ class Arena {
 
   void add_free(Zone& zone, std::size_t offset, std::size_t bytes);
   void remove_free(Zone& zone, Ranges::iterator range);
+  std::optional<std::size_t> take_free(Zone& zone, std::size_t bytes, std::size_t align);
+  Error full() const;
+  Result<void> check_length(std::size_t bytes) const;
   Result<void> grow(std::size_t zone, std::size_t bytes, std::size_t align);
   Result<void> reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes);
   Result<std::size_t> allocate_lot(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
                                    bool own);
   Ranges::iterator find_place(std::size_t bytes, std::size_t align, std::size_t& at);
   void occupy(Ranges::iterator hole, std::size_t begin, std::size_t end);
-  std::optional<std::size_t> find_kept(Zone& zone, std::size_t bytes, std::size_t align);
   void free_untouched(std::size_t offset, const Used& used);
   void free_lot(std::size_t offset, std::size_t bytes);
 

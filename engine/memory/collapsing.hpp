@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,15 +17,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/base/clock.hpp"
 #include "engine/memory/madvise.hpp"
 
 namespace nearfield::memory {
-
-inline std::uint64_t monotonic_now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_nsec);
-}
 
 // Nanoseconds everywhere. Of two threads that meet here, one may go uncounted.
 class Allowance {
@@ -84,7 +78,7 @@ struct Collapsed {
 };
 // Makes huge pages of the first ones of `wanted` at `at`, a multiple of their length. The contents stay.
 inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, std::uint64_t spared = 0) {
-  const std::uint64_t begin = monotonic_now();
+  const std::uint64_t begin = nanoseconds();
   const std::size_t pages = collapsing.permits(wanted, spared, begin);
   if (pages == 0) return {};
   const CollapsingAlone alone;
@@ -95,7 +89,7 @@ inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, s
   for (std::size_t i = 0; i < pages && !done.error; ++i)
     if (syscall(SYS_madvise, bytes + i * huge_page, 4096, MADV_POPULATE_WRITE)) done.error = errno;
   if (!done.error && syscall(SYS_madvise, at, pages * huge_page, MADV_COLLAPSE)) done.error = errno;
-  collapsing.charge(pages, spared, monotonic_now() - begin);
+  collapsing.charge(pages, spared, nanoseconds() - begin);
   return done;
 }
 

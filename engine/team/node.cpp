@@ -59,7 +59,7 @@ Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Pla
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
   std::unique_ptr<Node> node(new Node(settings, std::move(*segment), refusal));
-  memory::collapsing.begin(memory::monotonic_now());
+  memory::collapsing.begin(nanoseconds());
   node->arena_ = std::make_unique<memory::Arena>(node->segment_, 0, &node->placer_);
   // The first of all allocations, at offset 0.
   if (auto reserved = node->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();

@@ -57,7 +57,6 @@ class Company {
   }
   // How often it began.
   std::uint64_t begun() const { return begun_.load(relaxed); }
-  Kind last() const { return kind_.load(relaxed); }
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;

@@ -21,12 +21,11 @@
 // store buffer) costs one bounded sleep, never a hang: every sleep has a time limit, because a sleeping rank also
 // progresses the host MPI and looks for dead peers.
 #pragma once
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
+#include "engine/base/clock.hpp"
 #include "engine/base/yield.hpp"
 #include "engine/processor/processor.h"
 #include "engine/waiting/company.hpp"
@@ -54,11 +53,7 @@ struct Policy {
   Company* company = nullptr;       // who tells whether CPUs that are its own are wanted by others
 };
 
-inline std::uint64_t nanoseconds() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return std::uint64_t(t.tv_sec) * 1'000'000'000u + t.tv_nsec;
-}
+using nearfield::nanoseconds;
 
 // Sleeps while `word` is `seen`, at most `nanoseconds`; wakes of other processes count.
 void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept;

@@ -147,12 +147,37 @@ TEST(Settings, OfTheHeapAreUnderstoodOrComplainedAbout) {
     EXPECT_NE(complaints("NEARFIELD_HEAP_KEEP", bad).find("not a number of bytes"), std::string::npos) << bad;
 }
 
+// Allocations that are there, by their beginnings.
+class Live {
+ public:
+  std::size_t size() const { return bytes_.size(); }
+  // False: it overlaps another one.
+  bool add(std::size_t offset, std::size_t bytes) {
+    const auto next = bytes_.lower_bound(offset);
+    const bool apart = (next == bytes_.end() || offset + bytes <= next->first) &&
+                       (next == bytes_.begin() || std::prev(next)->first + std::prev(next)->second <= offset);
+    bytes_[offset] = bytes;
+    return apart;
+  }
+  void free_one(Arena& arena, std::size_t nth) {
+    const auto victim = std::next(bytes_.begin(), long(nth));
+    arena.free(victim->first);
+    bytes_.erase(victim);
+  }
+  void free_all(Arena& arena) {
+    while (size()) free_one(arena, 0);
+  }
+
+ private:
+  std::map<std::size_t, std::size_t> bytes_;
+};
+
 TEST(Arena, NeverHandsOutTheSameByteTwice) {
   auto segment = Segment::create(256 << 20);
   ASSERT_TRUE(segment);
   Arena arena(*segment, 4096);
   std::mt19937 random(1);
-  std::map<std::size_t, std::size_t> live;
+  Live live;
   for (int round = 0; round < 5000; ++round) {
     if (live.size() < 40 || random() % 2) {
       const std::size_t bytes = 1 + random() % (random() % 8 ? 5000 : 3 << 20), align = std::size_t{64} << random() % 7;
@@ -160,28 +185,16 @@ TEST(Arena, NeverHandsOutTheSameByteTwice) {
       ASSERT_TRUE(offset) << offset.error().text;
       ASSERT_EQ(*offset % align, 0u);
       ASSERT_GE(*offset, 4096u);
-      auto next = live.lower_bound(*offset);
-      if (next != live.end()) {
-        ASSERT_LE(*offset + bytes, next->first);
-      }
-      if (next != live.begin()) {
-        ASSERT_LE(std::prev(next)->first + std::prev(next)->second, *offset);
-      }
+      ASSERT_TRUE(live.add(*offset, bytes)) << round;
       segment->base()[*offset] = segment->base()[*offset + bytes - 1] = std::byte{1};
-      live[*offset] = bytes;
     } else {
-      auto victim = std::next(live.begin(), random() % live.size());
-      arena.free(victim->first);
-      live.erase(victim);
+      live.free_one(arena, random() % live.size());
     }
     if (live.size() > 60) {
-      while (live.size() > 20) {
-        arena.free(live.begin()->first);
-        live.erase(live.begin());
-      }
+      while (live.size() > 20) live.free_one(arena, 0);
     }
   }
-  for (const auto& [offset, bytes] : live) arena.free(offset);
+  live.free_all(arena);
   EXPECT_EQ(arena.in_use(), 0u);
   EXPECT_LE(arena.reserved(), std::size_t{17} << 20) << "free memory must return to the kernel";
 }
@@ -192,7 +205,7 @@ TEST(Arena, WhatIsApartLeavesRoomForAll) {
   ASSERT_TRUE(segment);
   Arena arena(*segment, 4096);
   std::mt19937 random(3);
-  std::map<std::size_t, std::size_t> live;
+  Live live;
   for (int round = 0; round < 3000; ++round) {
     if (live.size() < 10 || (live.size() < 60 && random() % 2)) {
       const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
@@ -201,21 +214,16 @@ TEST(Arena, WhatIsApartLeavesRoomForAll) {
           random() % 2 ? arena.allocate_apart(bytes, align, Component::control) : arena.allocate(bytes, align);
       ASSERT_TRUE(offset) << offset.error().text;
       ASSERT_EQ(*offset % align, 0u);
-      const auto next = live.lower_bound(*offset);
-      ASSERT_TRUE(next == live.end() || *offset + bytes <= next->first);
-      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= *offset);
+      ASSERT_TRUE(live.add(*offset, bytes)) << round;
       // What had been reserved needs no page of its own now.
       const std::size_t before = testing::file_bytes(segment->fd());
       segment->base()[*offset] = segment->base()[*offset + bytes - 1] = std::byte{1};
       ASSERT_EQ(testing::file_bytes(segment->fd()), before);
-      live[*offset] = bytes;
     } else {
-      const auto victim = std::next(live.begin(), long(random() % live.size()));
-      arena.free(victim->first);
-      live.erase(victim);
+      live.free_one(arena, random() % live.size());
     }
   }
-  for (const auto& [offset, bytes] : live) arena.free(offset);
+  live.free_all(arena);
   EXPECT_EQ(arena.in_use(), 0u);
 }
 
@@ -257,7 +265,7 @@ TEST(Arena, UntouchedRangesAreApartAndZeroWhereAskedFor) {
   ASSERT_TRUE(segment);
   Arena arena(*segment, 4096);
   std::mt19937 random(5);
-  std::map<std::size_t, std::size_t> live;
+  Live live;
   for (int round = 0; round < 3000; ++round) {
     if (live.size() < 10 || (live.size() < 40 && random() % 2)) {
       const std::size_t bytes = 1 + random() % (random() % 8 ? 100000 : 3 << 20);
@@ -269,22 +277,17 @@ TEST(Arena, UntouchedRangesAreApartAndZeroWhereAskedFor) {
           untouched ? arena.allocate_untouched(bytes, align, component, nullptr, zero) : arena.allocate(bytes, align);
       ASSERT_TRUE(offset) << offset.error().text;
       ASSERT_EQ(*offset % align, 0u);
-      const auto next = live.lower_bound(*offset);
-      ASSERT_TRUE(next == live.end() || *offset + bytes <= next->first);
-      ASSERT_TRUE(next == live.begin() || std::prev(next)->first + std::prev(next)->second <= *offset);
+      ASSERT_TRUE(live.add(*offset, bytes)) << round;
       std::byte* const at = segment->base() + *offset;
       if (untouched && zero) {
         ASSERT_TRUE(std::all_of(at, at + bytes, [](std::byte b) { return b == std::byte{0}; })) << round;
       }
       std::memset(at, 0xa5, bytes);
-      live[*offset] = bytes;
     } else {
-      const auto victim = std::next(live.begin(), long(random() % live.size()));
-      arena.free(victim->first);
-      live.erase(victim);
+      live.free_one(arena, random() % live.size());
     }
   }
-  for (const auto& [offset, bytes] : live) arena.free(offset);
+  live.free_all(arena);
   EXPECT_EQ(arena.in_use(), 0u);
 }
 
