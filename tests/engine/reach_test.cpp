@@ -63,10 +63,16 @@ Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
   const Told& theirs = told[1 - rank];
   if (!(mine.card.ways & theirs.card.ways & 1u << w) || !mine.address || !theirs.address) return none;
   const std::lock_guard lock(peers.mutex);
-  while (auto sent = peers.send_segment(theirs.card.address))
+  const auto late = [begin = std::chrono::steady_clock::now()] {
+    sched_yield();
+    return std::chrono::steady_clock::now() - begin > std::chrono::seconds(20);
+  };
+  while (auto sent = peers.send_segment(theirs.card.address)) {
     if (*sent) break;
+    if (late()) return std::fprintf(stderr, "a letter cannot be sent: %s\n", std::strerror(errno)), bad;
+  }
   while (!peers.find(theirs.card.address.identity()))
-    if (!peers.collect()) return bad;
+    if (!peers.collect() || late()) return bad;
   Peer& peer = peers.meet(theirs.card);
   if (!(peer.ways & 1u << w)) return bad;
   std::vector<std::byte> seen(length);
@@ -74,15 +80,11 @@ Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
   std::shared_ptr<const void> keep;
   if (way.attach) {
     const Region region = Region::of(theirs.place);
-    const auto late = [begin = std::chrono::steady_clock::now()] {
-      return std::chrono::steady_clock::now() - begin > std::chrono::seconds(20);
-    };
     const int lowest = lowest_free_descriptor();
     while (way.offer) {
       auto passed = way.offer(peers, peer, Region::of(mine.place));
       if (!passed || late()) return bad;
       if (*passed) break;
-      sched_yield();
     }
     if (lowest_free_descriptor() != lowest) return std::fputs("a descriptor stays open\n", stderr), bad;
     Attached attached;
@@ -90,7 +92,6 @@ Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
       attached = peers.attach(peer, region);
       if (attached.state != Attached::State::not_yet) break;
       if (!peers.collect()) return bad;
-      sched_yield();
     }
     if (attached.state != Attached::State::yes) return std::fprintf(stderr, "%s\n", attached.why.c_str()), bad;
     std::byte* const at = attached.at + (theirs.place.offset() - region.begin);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,9 +52,9 @@ def words(scenario: Scenario) -> list[str]:
     return scenario.split() if isinstance(scenario, str) else scenario
 
 
-def command_line(host: str, *scenarios: Scenario, threads: bool = False) -> list[str]:
-    """The program that runs the scenarios in one job."""
-    line = [program(host), *(["--threads"] if threads else [])]
+def command_line(host: str, *scenarios: Scenario, threads: bool = False, out: str = "") -> list[str]:
+    """The program that runs the scenarios in one job, whose output goes to the file `out` where it is given."""
+    line = [program(host), *(["--threads"] if threads else []), *(["--out", out] if out else [])]
     for number, scenario in enumerate(scenarios):
         line += [*(["+"] if number else []), *words(scenario)]
     return line
@@ -96,8 +97,11 @@ def run_scenarios(
     found: list[Outcome] = []
     while len(found) < len(scenarios):
         rest = scenarios[len(found) :]
-        line = [*before, *command_line(host, *rest, threads=threads)]
-        found += outcomes(rest, launch(host, ranks, line, env, timeout, nearfield, served=served))
+        with tempfile.NamedTemporaryFile("r") as out:
+            line = [*before, *command_line(host, *rest, threads=threads, out=out.name)]
+            job = launch(host, ranks, line, env, timeout, nearfield, served=served)
+            job.stdout += out.read()
+        found += outcomes(rest, job)
     return found
 
 

@@ -1,10 +1,11 @@
 /* Runs scenarios in one job:
 
-     scenarios [--threads] [NAME [ARGUMENT]... [+ NAME [ARGUMENT]...]...]
+     scenarios [--threads] [--out FILE] [NAME [ARGUMENT]... [+ NAME [ARGUMENT]...]...]
 
    Rank 0 prints "scenario NUMBER NAME: good" or "... wrong" behind what each has printed; the exit status is 1 where
-   one went wrong. A scenario that ends the job has no such line. --threads asks for MPI_THREAD_MULTIPLE. Without a name
-   MPI is begun and ended. */
+   one went wrong. A scenario that ends the job has no such line. --threads asks for MPI_THREAD_MULTIPLE. --out appends what
+   all ranks print to a file, since launchers drop what they have not passed on when a job aborts. Without a name MPI is
+   begun and ended. */
 #include "scenarios.h"
 
 #include <stdarg.h>
@@ -103,12 +104,17 @@ static int run(int number, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   int provided, wrong = 0, number = 0;
-  const int threads = argc > 1 && !strcmp(argv[1], "--threads");
+  int threads = 0;
+  for (; argc > 1 && !strncmp(argv[1], "--", 2); --argc, ++argv) {
+    if (!strcmp(argv[1], "--threads")) threads = 1;
+    else if (argc > 2 && !strcmp(argv[1], "--out") && freopen(argv[2], "a", stdout)) --argc, ++argv;
+    else return 2;
+  }
   if (threads) MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   else MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (int first = 1 + threads, last; first < argc; first = last + 1) {
+  for (int first = 1, last; first < argc; first = last + 1) {
     for (last = first; last < argc && strcmp(argv[last], "+");) ++last;
     argv[last] = NULL;
     wrong |= run(number++, last - first, argv + first);
