@@ -21,7 +21,7 @@ test:
 test-all:
 	@bash scripts/test.sh all
 
-# In an emulated machine with HBM nodes (docs/testing-guest.md).
+# In an emulated machine with HBM nodes (docs/testing.md).
 test-guest: build
 	.venv/bin/python -m pytest tests/guest
 

@@ -159,7 +159,7 @@ def bench(
     nodes: Annotated[
         int,
         typer.Option(
-            help="Over so many pretended nodes (docs/testing-nodes.md); of the nine collectives without scans also"
+            help="Over so many pretended nodes (docs/testing.md); of the nine collectives without scans also"
             " packets and bytes that cross, alone with --seconds 0."
         ),
     ] = 1,
@@ -363,7 +363,7 @@ def plan(
     ] = None,
     json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
 ) -> None:
-    """What Nearfield takes of a node's memory, what fits where, and what placement is advised (docs/planner.md)."""
+    """What Nearfield takes of a node's memory, what fits where, and what placement is advised (docs/placement.md)."""
     from json import dumps
 
     from nearfield import plan as planning

@@ -111,7 +111,7 @@ FAMILIES = (
     (r"(Request|Message)_(c2f|f2c|toint|fromint)", "handles of Nearfield's", "handles of the host's"),
     (
         r"T_\w+",
-        "settings and statistics of Nearfield's, as variables behind the host's (docs/variables.md)",
+        "settings and statistics of Nearfield's, as variables behind the host's (docs/settings.md)",
         "variables, categories and sessions of the host's",
     ),
 )

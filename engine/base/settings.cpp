@@ -187,7 +187,7 @@ constexpr SettingRow rows[] = {
      into<&Settings::reproducible>},
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
       "a wait that lasts longer calls the roll: one report of where all ranks of the node are, and what seems to keep "
-      "them (docs/rollcall.md); `0`: never"},
+      "them (docs/running.md); `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
       "a signal that calls the roll at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the program's "

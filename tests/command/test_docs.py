@@ -11,8 +11,8 @@ SOURCES = (".cpp", ".hpp", ".c", ".h", ".def", ".py")
 
 
 def sections() -> dict[str, str]:
-    """The parts of docs/changing.md that have an example, by their titles."""
-    parts = (ROOT / "docs/changing.md").read_text().split("\n## ")[1:]
+    """The parts of CONTRIBUTING.md that have an example, by their titles."""
+    parts = (ROOT / "CONTRIBUTING.md").read_text().split("\n## ")[1:]
     return {part.splitlines()[0]: part for part in parts}
 
 
@@ -33,7 +33,7 @@ def test_lists_of_files_are_complete(title: str) -> None:
         for path in (ROOT / folder).rglob("*")
         if path.suffix in SOURCES and word in path.read_text().lower()
     }
-    assert having <= named, f"docs/changing.md does not name {having - named}"
+    assert having <= named, f"CONTRIBUTING.md does not name {having - named}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

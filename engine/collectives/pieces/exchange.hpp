@@ -73,7 +73,7 @@ void exchange_shares(Track& track, double working_set, std::size_t block, int fi
 }
 
 // Every member copies `bytes`. The orders' factors tell which to try first. Within one last-level cache they hardly
-// differ; among several they are rounded from simulations of 48 and 192 cores (docs/measurements.md): all at one
+// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one
 // member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back
 // (push, and the orders by place).
 inline double exchanging(const Shape& s, Course course, double bytes, double working_set) {
