@@ -12,82 +12,22 @@ import json
 import os
 import signal
 import stat
-import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
 from nearfield.job import without_nearfield
 from nearfield.libraries import NAMES, with_nearfield
-from nearfield.sameness import Sameness, compare_outputs
+from nearfield.sameness import compare_outputs
 
-PLAIN, HEAP, MESSAGES, BOTH = MODES = ("plain", "heap alone", "MPI alone", "both")
 LIBRARIES = {HEAP: NAMES[1:], MESSAGES: NAMES[:1], BOTH: NAMES}
 PATIENCE = 60  # seconds beyond ten times what the plain command takes, until it is stopped
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run. `status` is as a shell has it."""
-
-    wall: float
-    cpu: float
-    status: int
-    late: bool  # it was stopped
-    output: Path  # runs that printed the same share a file
-    errors: str
-
-    def good(self, status: int) -> bool:
-        """Whether it ended by itself, with that status."""
-        return self.status == status and not self.late
-
-
-@dataclass
-class Compared:
-    """All that was found out. `runs` are those of each mode in their order; the first plain one was good."""
-
-    command: list[str]
-    status: int
-    runs: dict[str, list[Run]]
-    in_mpi: dict[str, float | None] = field(default_factory=dict)  # share of wall time, of PLAIN and BOTH
-    unserved: list[str] = field(default_factory=list)  # why nothing was served
-    outputs: dict[str, Sameness] = field(default_factory=dict)  # by mode, the worst of its good runs
-    prints: bool = True
-
-    def failed(self, mode: str) -> list[Run]:
-        """Runs of a mode that did not end as the command does."""
-        return [run for run in self.runs[mode] if not run.good(self.status)]
-
-    def figures(self, mode: str, figure: str) -> list[float]:
-        """wall or cpu of the good runs."""
-        return [getattr(run, figure) for run in self.runs[mode] if run.good(self.status)]
-
-    def ratios(self, mode: str, figure: str = "wall") -> list[float]:
-        """To the plain run of the same round."""
-        pairs = zip(self.runs[mode], self.runs[PLAIN], strict=False)
-        return [
-            getattr(one, figure) / max(getattr(plain, figure), 1e-6)
-            for one, plain in pairs
-            if one.good(self.status) and plain.good(self.status)
-        ]
-
-    @property
-    def same(self) -> bool:
-        """Whether all runs ended and printed as plain ones do."""
-        return all(one.same for one in self.outputs.values()) and not any(map(self.failed, MODES))
-
-
-def quartiles(values: list[float]) -> tuple[float, float, float]:
-    """Lower quartile, median, upper quartile; pre: there is a value."""
-    ordered = sorted(values)
-    lower, upper = (ordered[round(part * (len(ordered) - 1))] for part in (0.25, 0.75))
-    return lower, statistics.median(ordered), upper
 
 
 def environment(mode: str, given: dict[str, str]) -> dict[str, str]:

@@ -6,13 +6,13 @@ import html
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 from nearfield import __version__, page
-from nearfield.demo import (
+from nearfield.demo_figures import (
     PARTS,
     Carried,
     Program,
+    Row,
     pairs_of,
     part_ratios,
     ratio_words,
@@ -24,8 +24,6 @@ from nearfield.demo import (
 from nearfield.machine import describe_machine
 from nearfield.plots import figures_of
 from nearfield.summary import geometric_mean
-
-Row = dict[str, Any]
 
 
 def write_demo(

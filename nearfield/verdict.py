@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearfield.compare import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, quartiles
+from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, quartiles
 from nearfield.machine import describe_machine
 from nearfield.sameness import MOST
 from nearfield.tables import print_columns

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.compare import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
+from nearfield.compared import BOTH, HEAP, MESSAGES, MODES, PLAIN, Compared, Run
 from nearfield.sameness import compare_outputs
 from nearfield.verdict import verdict
 from tests.command.calling import COMMAND, nearfield

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nearfield.apps import APPS
-from nearfield.demo import OPERATIONS, PROGRAMS, Program, ratios_of, read_statistics, run_demo, speed_word
+from nearfield.demo import PROGRAMS, read_statistics, run_demo
+from nearfield.demo_figures import OPERATIONS, Program, ratios_of, speed_word
 from nearfield.demo_page import write_demo
 from tests.command.pages import check_page
 from tests.selection import per_change
