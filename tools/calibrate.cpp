@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/copying/copy.hpp"
 #include "engine/machine/calibration.hpp"
 #include "engine/machine/cpus.hpp"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/messages/roads.hpp"

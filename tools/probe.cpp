@@ -10,7 +10,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/collectives/table.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"

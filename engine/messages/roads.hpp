@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 
 namespace nearfield::messages {
 

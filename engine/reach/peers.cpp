@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "engine/base/settings.hpp"
+#include "engine/base/log.hpp"
 
 namespace nearfield::reach {
 

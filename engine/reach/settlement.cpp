@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/base/settings.hpp"
+#include "engine/base/log.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::reach {

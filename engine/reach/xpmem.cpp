@@ -31,7 +31,7 @@
 #include <algorithm>
 #include <list>
 
-#include "engine/base/settings.hpp"
+#include "engine/base/log.hpp"
 #include "engine/reach/peers.hpp"
 
 namespace nearfield::reach {

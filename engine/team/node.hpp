@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/copy_buffers.hpp"

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/machine/machine.hpp"
 #include "engine/team/tree.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/team/shape.hpp"
 
 namespace nearfield::team {

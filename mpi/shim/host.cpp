@@ -9,7 +9,7 @@
 #include <string>
 
 #include "engine/base/outcome.hpp"
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 
 namespace nearfield::mpi {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/collectives/table.hpp"
 #include "tests/engine/team.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "engine/reach/ways.hpp"

@@ -15,7 +15,7 @@
 #include <map>
 #include <random>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
 #include "engine/memory/arena.hpp"

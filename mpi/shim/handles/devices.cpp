@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/team/team.hpp"
 
 namespace nearfield::mpi::devices {

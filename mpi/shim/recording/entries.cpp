@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/recording/recording.hpp"

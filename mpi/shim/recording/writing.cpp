@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "engine/base/log_line.hpp"
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/roll/sites.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/recording/table.hpp"

@@ -1,4 +1,4 @@
-// What there is of Nearfield's to read: a control variable for every setting (engine/base/settings.cpp), performance
+// What there is of Nearfield's to read: a control variable for every setting (engine/settings/settings.cpp), performance
 // variables for what the statistics count (mpi/shim/stats.hpp). Both are lists that derive from those rows; neither
 // ever changes.
 #pragma once
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi::tools {

@@ -1,4 +1,4 @@
-#include "engine/base/settings.hpp"
+#include "engine/settings/settings.hpp"
 
 #include <unistd.h>
 
