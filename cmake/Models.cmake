@@ -11,7 +11,7 @@ file(GLOB MODEL_SHARED CONFIGURE_DEPENDS tests/engine/model/*.cpp)
 list(FILTER MODEL_SHARED EXCLUDE REGEX "_test\\.cpp$")
 # Objects, not an archive: of two definitions of one name the linker would take some from the library.
 add_library(nearfield_engine_model OBJECT EXCLUDE_FROM_ALL ${MODEL_SOURCES} ${MODEL_SHARED})
-target_compile_options(nearfield_engine_model PUBLIC -O1 -include ${CMAKE_SOURCE_DIR}/tests/engine/model/atomic.hpp)
+target_compile_options(nearfield_engine_model PUBLIC -O1 -include ${CMAKE_SOURCE_DIR}/tests/engine/model/atomic_ref.hpp)
 set_source_files_properties(tests/engine/model/explore.cpp PROPERTIES COMPILE_OPTIONS -O2)
 target_link_libraries(nearfield_engine_model PUBLIC nearfield_engine GTest::gtest_main)
 target_link_options(nearfield_engine_model PUBLIC -Wl,--wrap=fallocate,--wrap=madvise,--wrap=mmap,--wrap=munmap) # tests/engine/model/members.cpp

@@ -1,11 +1,7 @@
 // Atomic operations on words that are not ours to declare, and the fence of all memory. As with Atomic, models of the
-// protocols have their own.
+// protocols have their own (atomic.hpp).
 #pragma once
-#ifdef NEARFIELD_MODEL
-#include "tests/engine/model/atomic_ref.hpp"
-#else
 #include <atomic>
-#endif
 
 namespace nearfield {
 
