@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Arrows run one way: a folder includes what lies below it in the drawing of docs/architecture.md, and nothing else; modules of
+the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name.
+
+    arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, and declaration in a foreign namespace
+    arrows.py --draw    prints what each folder includes, from the top down
+    arrows.py --names   prints types of one name
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DRAWING = "docs/architecture.md"
+PLACES = ("engine", "heap", "mpi", "tools", "bench")
+SOURCES = (".c", ".cpp", ".h", ".hpp", ".S", ".def")
+# A row of the drawing: `engine/reach, waiting   what they are`.
+ROW = re.compile(r"(?:^|\s)((?:(?:engine|mpi)/\w+|mpi|heap|bench|tools)(?:, \w+)*)(?:\s{2,}|$)")
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# Namespaces that are not the folder's name.
+NAMESPACES = {
+    "engine/base": "nearfield",
+    "engine/track": "nearfield::team",
+    "engine/trying": "nearfield::choosing",
+}
+NOT_YET = ("engine/machine", "engine/settings")  # in several
+
+Graph = dict[str, dict[str, list[str]]]  # folder, what it includes, the lines that do
+
+
+# ---------------------------------------------------------------- folders
+def layers() -> list[str]:
+    """The folders of the drawing, from the top down; on one line from left to right."""
+    drawing = (ROOT / DRAWING).read_text().split("```")[1]
+    found = []
+    for line in drawing.splitlines():
+        if not (row := ROW.search(line)):
+            continue
+        first, *others = row[1].split(", ")
+        above = f"{Path(first).parent}/" if "/" in first else ""
+        found += [first, *(above + name for name in others)]
+    return found
+
+
+def sources() -> list[Path]:
+    return sorted(path for place in PLACES for path in (ROOT / place).rglob("*") if path.suffix in SOURCES)
+
+
+def layer_of(path: Path, rows: list[str]) -> str:
+    """The row that a file belongs to: its folder's, or that of the nearest folder around it."""
+    folder = path.relative_to(ROOT).parent
+    for each in (folder, *folder.parents):
+        if str(each) in rows:
+            return str(each)
+    return str(folder)
+
+
+def includes(rows: list[str]) -> Graph:
+    """What folders include of each other. What is no file from the root on is nobody's."""
+    graph: Graph = defaultdict(lambda: defaultdict(list))
+    for path in sources():
+        own = layer_of(path, rows)
+        graph[own]  # also where it includes nothing
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if not (found := INCLUDE.match(line)) or not (ROOT / found[1]).exists():
+                continue
+            other = layer_of(ROOT / found[1], rows)
+            if other != own:
+                graph[own][other].append(f"{path.relative_to(ROOT)}:{number}")
+    return graph
+
+
+def arrows_up(graph: Graph, rows: list[str]) -> Iterator[str]:
+    """A cycle has one as well, since every folder is in one row."""
+    place = {name: number for number, name in enumerate(rows)}
+    for own, others in graph.items():
+        if own not in place:
+            yield f"{own}: {DRAWING} does not draw it"
+            continue
+        for other, lines in others.items():
+            if other not in place and other not in graph:
+                yield f"{lines[0]}: {own} includes {other}, which {DRAWING} does not draw"
+            elif place.get(other, len(rows)) < place[own]:
+                yield f"{lines[0]}: {own} includes {other}, which lies above it in {DRAWING}"
+
+
+# ---------------------------------------------------------------- modules of the command
+def imports() -> dict[str, set[str]]:
+    """Of each module, also where it imports in the middle of a function."""
+    modules = {path.stem: path for path in (ROOT / "nearfield").glob("*.py")}
+    found: dict[str, set[str]] = {}
+    for name, path in sorted(modules.items()):
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "nearfield":
+                names.update(each.name for each in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                names.add(
+                    node.module.removeprefix("nearfield.") if node.module.startswith("nearfield.") else ""
+                )
+            elif isinstance(node, ast.Import):
+                names.update(
+                    each.name.removeprefix("nearfield.") for each in node.names if "nearfield." in each.name
+                )
+        found[name] = names & modules.keys()
+    return found
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """One, its first member also last; none: an empty list."""
+    done: set[str] = set()
+
+    def search(way: list[str]) -> list[str]:
+        for other in sorted(graph[way[-1]]):
+            if other in way:
+                return [*way[way.index(other) :], other]
+            if other not in done and (found := search([*way, other])):
+                return found
+        done.add(way[-1])
+        return []
+
+    return next((found for name in sorted(graph) if (found := search([name]))), [])
+
+
+# ---------------------------------------------------------------- names
+CODE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|^\s*#(?:[^\n]*\\\n)*[^\n]*|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\w)'(?:\\.|[^'\\\n])+'""",
+    re.DOTALL | re.MULTILINE,
+)
+NAMESPACE = re.compile(r"(?:inline\s+)?namespace\s*([\w:]*)\s*$")
+TYPE = re.compile(
+    r"(?:^|[;}>])\s*(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:alignas\([^)]*\)\s*|\[\[[^\]]*\]\]\s*|__attribute__\S+\s*)*(\w+)\s*(?:final\s*)?(?::(?!:)[^;{}]*)?$"
+)
+
+
+def scopes(text: str) -> Iterator[tuple[str, str, str, int]]:
+    """Of what is declared at namespace scope: the namespace, the text in front of its brace or semicolon, that brace or semicolon, and
+    the line."""
+    text = CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    inside = [""]  # namespaces that are open
+    depth = 0  # of braces that are none
+    begin = 0
+    for found in re.finditer(r"[{};]", text):
+        at, sign = found.start(), found[0]
+        before = text[begin:at]
+        if depth == 0:
+            line = text.count("\n", 0, at) + 1
+            if sign == "{" and (name := NAMESPACE.search(before)):
+                inside.append("::".join(filter(None, [inside[-1], name[1]])))
+                yield inside[-1], "", "namespace", line
+            elif sign == "}":
+                if len(inside) > 1:
+                    inside.pop()
+            else:
+                yield inside[-1], before.strip(), sign, line
+                depth += sign == "{"
+            begin = at + 1
+        else:
+            depth += (sign == "{") - (sign == "}")
+            begin = at + 1
+    return
+
+
+def foreign(rows: list[str]) -> Iterator[str]:
+    """Declarations of the engine that are not in the namespace of their folder. Types of others may be named in theirs."""
+    for path in sources():
+        own = layer_of(path, rows)
+        if not own.startswith("engine/") or own in NOT_YET or path.suffix not in (".hpp", ".cpp"):
+            continue
+        wanted = NAMESPACES.get(own, f"nearfield::{Path(own).name}")
+        for name, before, sign, line in scopes(path.read_text()):
+            named = sign == ";" and re.fullmatch(r"(?:class|struct)\s+\w+", before)
+            if not name.startswith("nearfield") or sign == "namespace" or named or not before:
+                continue
+            if name != wanted and not name.startswith(f"{wanted}::"):
+                yield f"{path.relative_to(ROOT)}:{line}: {own} declares something in {name}, not in {wanted}"
+                break
+
+
+def types() -> dict[str, list[str]]:
+    """Where types are defined at namespace scope, by name. Of the ABIs' headers one is compiled at a time."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sources():
+        where = path.relative_to(ROOT)
+        if (
+            where.parts[0] not in ("engine", "mpi")
+            or "abi" in where.parts
+            or path.suffix not in (".hpp", ".cpp")
+        ):
+            continue
+        for name, before, sign, line in scopes(path.read_text()):
+            if sign == "{" and (defined := TYPE.search(before)):
+                found[defined[1]].append(f"{where}:{line} {name}")
+    return found
+
+
+# ---------------------------------------------------------------- commands
+def draw(graph: Graph, rows: list[str]) -> None:
+    for name in [*rows, *sorted(graph.keys() - set(rows))]:
+        if name in graph:
+            below = [each for each in rows if each in graph[name]]
+            print(f"{name}: {', '.join(below) or '-'}")
+    for name, names in imports().items():
+        print(f"nearfield/{name}.py: {', '.join(sorted(names)) or '-'}")
+
+
+def names() -> None:
+    alike = {name: places for name, places in types().items() if len(places) > 1}
+    for name, places in sorted(alike.items(), key=lambda item: (-len(item[1]), item[0])):
+        print(f"{name} ({len(places)}): {', '.join(places)}")
+    print(f"{len(alike)} names of several types")
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--draw", action="store_true")
+    parser.add_argument("--names", action="store_true")
+    asked = parser.parse_args(arguments)
+    rows = layers()
+    if asked.names:
+        names()
+        return 0
+    graph = includes(rows)
+    if asked.draw:
+        draw(graph, rows)
+        return 0
+    wrong = [*arrows_up(graph, rows), *foreign(rows)]
+    wrong += [f"{DRAWING} draws {name}, which is not there" for name in rows if name not in graph]
+    if cycle := cycle_in(imports()):
+        wrong.append("; ".join(f"nearfield/{a}.py imports {b}" for a, b in pairwise(cycle)))
+    for each in wrong:
+        print(each, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
