@@ -21,12 +21,12 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/fibers/fiber.hpp"
 #include "engine/processor/processor.h"
-#include "engine/track/fiber.hpp"
 
 namespace {
 
-using nearfield::team::Fiber;
+using nearfield::fibers::Fiber;
 namespace processor = nearfield::processor;
 
 struct alignas(128) Slot {

@@ -47,6 +47,8 @@ MEMBERS = (
     *EXPLORER,
     f"{MODELS}/members.cpp",
     f"{MODELS}/members.hpp",
+    "engine/creation",
+    "engine/fibers",
     "engine/memory/arena.cpp",
     "engine/memory/arena.hpp",
     "engine/memory/collapsing.hpp",

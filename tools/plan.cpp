@@ -25,13 +25,14 @@
 #include "engine/base/toml.hpp"
 #include "engine/choosing/chooser.hpp"
 #include "engine/collectives/costs.hpp"
+#include "engine/creation/calibrating.hpp"
+#include "engine/creation/create.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/memory/numa.hpp"
 #include "engine/memory/placement.hpp"
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/fastbox_room.hpp"
-#include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
 #include "engine/windows/words.hpp"
 #include "tools/json.hpp"
@@ -180,13 +181,13 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
   piece("spare ones of rounds", Component::copy_buffers, "communicator", team::staging_bytes(shape.buffer_bytes),
         asked.number("collectives", 1) && p > 1 ? teams : 0);
   piece("header", Component::control, "rank", team::Node::header_bytes, 1);
-  piece("words and slots", Component::control, "communicator", team::Team::block_bytes(false, 0), teams);
+  piece("words and slots", Component::control, "communicator", creation::block_bytes(false, 0), teams);
   piece("cells", Component::control, "rank", sizeof(messages::Mailbox::cell), 1);
   piece("rest of the mailbox", Component::control, "rank", sizeof(messages::Mailbox) - sizeof(messages::Mailbox::cell),
         1);
   piece("transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
   piece("words and slots of a window", Component::control, "window",
-        team::Team::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
+        creation::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
   return all;
 }
 
@@ -205,9 +206,9 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
   // Crowds do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
-    allocate(team::Team::block_bytes(leader, choosing::annex_bytes), page);
+    allocate(creation::block_bytes(leader, choosing::annex_bytes), page);
     if (!leader || shape.size < 2 || !(first || shape.crowded())) return;
-    const std::size_t words = value_of(arena.allocate_apart(team::Calibrating::bytes(), page, Component::control));
+    const std::size_t words = value_of(arena.allocate_apart(creation::Calibrating::bytes(), page, Component::control));
     span.put_back(span.take(1), 1);
     span.rest();
     arena.free(words);

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "engine/settings/settings.hpp"
 #include "engine/collectives/table.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
@@ -20,6 +19,7 @@
 #include "engine/memory/placer.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/reach/peers.hpp"
+#include "engine/settings/settings.hpp"
 #include "tools/json.hpp"
 
 namespace {
@@ -118,7 +118,7 @@ Result<void> try_way(std::size_t w) {
   const reach::Way& way = *reach::ways()[w];
   const auto begin = [&](memory::Segment& segment) -> Result<std::unique_ptr<reach::Peers>> {
     if (auto reserved = segment.reserve(0, 8192); !reserved) return reserved.error();
-    (new (segment.base()) reach::ProcessHeader{})->probe = std::uint64_t(getpid());
+    (new (segment.base()) reach::SegmentHeader{})->probe = std::uint64_t(getpid());
     auto peers = reach::Peers::create(segment, ~(1u << w));
     if (!peers) return peers.error();
     if (!(*peers)->open())

@@ -11,7 +11,7 @@ namespace nearfield {
 enum class Decides : unsigned char {
   each_rank,
   any_rank,    // what is off in one is off in all
-  first_rank,  // of the communicator, which publishes it (team/create.cpp)
+  first_rank,  // of the communicator, which publishes it (creation/create.cpp)
   the_heap,    // of each rank, before anything else runs
 };
 

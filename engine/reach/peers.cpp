@@ -57,7 +57,7 @@ void Peers::close() {
 }
 
 Card Peers::card() const {
-  auto* const header = reinterpret_cast<const ProcessHeader*>(segment_.base());
+  auto* const header = reinterpret_cast<const SegmentHeader*>(segment_.base());
   Card card{};
   card.address = mailbox_.address();
   card.pid = getpid();
@@ -113,7 +113,7 @@ Result<bool> Peers::send_segment(const Address& to) {
 Result<void> Peers::fetch(const Card& card) {
   auto mapped = memory::PeerSegment::open(pid_t(card.pid), int(card.fd));
   if (!mapped) return mapped.error();
-  if (reinterpret_cast<const ProcessHeader*>(mapped->base())->probe != card.probe)
+  if (reinterpret_cast<const SegmentHeader*>(mapped->base())->probe != card.probe)
     return Error{"process " + std::to_string(card.pid) + " is another process in our pid namespace"};
   admit(card.address.identity(), std::move(*mapped), pid_t(card.pid));
   return {};

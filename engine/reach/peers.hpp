@@ -19,28 +19,14 @@
 #include "engine/reach/mailbox.hpp"
 #include "engine/reach/noticeboard.hpp"
 #include "engine/reach/ways.hpp"
-#include "engine/roll/post.hpp"
 
 namespace nearfield::reach {
 
-// At offset 0 of every segment.
-struct ProcessHeader {
+// At offset 0 of every segment. What other layers share of a process follows it (team/process_header.hpp).
+struct SegmentHeader {
   std::uint64_t probe;              // owner, before the segment is passed on: by this it is known to be the owner's
   std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
-  // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Whoever
-  // has done what such a body awaits rings there (Track::ring_suspended).
-  alignas(128) std::atomic<std::uint64_t> asleep_on;
-
-  // Contexts that processes have closed (messages/closing.cpp).
-  static constexpr std::uint32_t most_closed = 448;
-  alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next; pairs with Messenger::look_for_closed
-  std::uint64_t closed_context[most_closed];       // owner, published by `closed`
-  std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
-
-  // The calls that it is in.
-  alignas(128) roll::Board board;
 };
-static_assert(sizeof(ProcessHeader) <= 8192);
 
 // What a process tells those who are to reach it.
 struct Card {
@@ -63,9 +49,8 @@ struct Peer {
   std::uint32_t told = 0;  // by which it may be told of places of ours
   KeptByWays kept;
   bool gone() const;  // the process has ended
-  bool left() const {
-    return reinterpret_cast<const ProcessHeader*>(segment.base())->left.load(std::memory_order_acquire);
-  }
+  const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
+  bool left() const { return header().left.load(std::memory_order_acquire); }
 };
 
 class Peers {

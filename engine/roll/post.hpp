@@ -1,5 +1,5 @@
 // What a process tells the others of its node of the MPI calls that it is in, for the roll call (roll.hpp). Posts lie
-// in the header of its segment (reach::ProcessHeader); a thread of the program has one.
+// in the header of its segment (team::ProcessHeader); a thread of the program has one.
 //
 //   a call begins     call = number << 16 | function << 1 | 1
 //   it ends           call = ... | 0

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 #include "engine/base/log.hpp"
 #include "engine/roll/sites.hpp"
@@ -21,16 +22,12 @@ constexpr double pauses = 10;                // that long ago, in stalls, the la
 
 }  // namespace
 
-Roll::Roll(reach::ProcessHeader& own, std::span<reach::Peer* const> members, double stall, Language language)
-    : own_(own),
-      members_(members.begin(), members.end()),
-      stall_(stall),
-      language_(language),
-      watched_(members.size() * posts) {}
+Roll::Roll(std::vector<NodeProcess> members, double stall, Language language)
+    : members_(std::move(members)), stall_(stall), language_(language), watched_(members_.size() * posts) {}
 
 int Roll::member_of(const reach::Peer* peer) const {
   for (std::size_t m = 0; m < members_.size(); ++m)
-    if (members_[m] == peer) return int(m);
+    if (members_[m].peer == peer) return int(m);
   return -1;
 }
 
@@ -43,7 +40,7 @@ void Roll::body_waits(const Awaited& awaited) {
 void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (waiting::own_thread) return;
   const std::uint64_t now = waiting::nanoseconds(), begun = now - elapsed;
-  Board& first = header(0).board;
+  Board& first = *members_[0].board;
   const bool by_time = stall_ > 0 && double(elapsed) >= stall_ / 2 * double(second);
   Told told;
   Post* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
@@ -74,7 +71,7 @@ void Roll::watch(std::uint64_t now) {
   const std::lock_guard lock(mutex_);
   for (std::size_t m = 0; m < members_.size(); ++m)
     for (unsigned p = 0; p < posts; ++p) {
-      const std::uint64_t seen = header(int(m)).board.post[p].call.load(std::memory_order_relaxed);
+      const std::uint64_t seen = members_[m].board->post[p].call.load(std::memory_order_relaxed);
       Watched& w = watched_[m * posts + p];
       if (w.call != seen || !w.since) w = {seen, now};
     }
@@ -85,13 +82,13 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
   std::vector<Attendance> all(members_.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
     Attendance& a = all[m];
-    const reach::Peer* const peer = members_[m];
-    const Board& board = header(int(m)).board;
+    const auto& [peer, header, shared] = members_[m];
+    const Board& board = *shared;
     a.rank = board.rank.load(std::memory_order_relaxed) - 1;
     a.process = peer ? peer->pid : getpid();
     a.unseen = board.unseen.load(std::memory_order_relaxed);
     if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
-    else if (header(int(m)).left.load(std::memory_order_acquire)) a.state = Attendance::State::left;
+    else if (header->left.load(std::memory_order_acquire)) a.state = Attendance::State::left;
     for (unsigned p = 0; p < posts; ++p) {
       Found f;
       f.call = board.post[p].call.load(std::memory_order_relaxed);
@@ -109,13 +106,13 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
 void Roll::call(const char* why, const Told* unseen) try {
   const std::uint64_t now = waiting::nanoseconds();
   std::vector<Attendance> all = attendance(now);
+  const auto me = std::size_t(member_of(nullptr));
   if (unseen) {
-    Attendance& own = all[std::size_t(member_of(nullptr))];
+    Attendance& own = all[me];
     own.threads.push_back({.call = unseen->call, .told = true, .what = *unseen});
     --own.unseen;
   }
-  const int me = own_.board.rank.load(std::memory_order_relaxed) - 1;
-  log_line(LogLevel::error, "roll call of %zu ranks on this node, by rank %d: %s", all.size(), me, why);
+  log_line(LogLevel::error, "roll call of %zu ranks on this node, by rank %d: %s", all.size(), all[me].rank, why);
   for (const std::string& line : report(all, now, language_.name)) log_line(LogLevel::error, "%s", line.c_str());
   for (const std::string& line : source_lines(all)) log_line(LogLevel::error, "%s", line.c_str());
 } catch (const std::bad_alloc&) {
@@ -166,7 +163,7 @@ Result<void> Roll::listen(const std::string& signal) {
           waiting::futex_wait(asked_for, answered, 3600 * second);
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
-        Board& first = header(0).board;
+        Board& first = *members_[0].board;
         // Launchers pass a signal on to all ranks: one of them is enough.
         std::uint64_t last = first.called.load(std::memory_order_relaxed);
         if (last + 2 * second > begun || !first.called.compare_exchange_strong(last, begun, std::memory_order_relaxed))

@@ -9,7 +9,6 @@
 // watches the others from half of that time on.
 #pragma once
 #include <mutex>
-#include <span>
 #include <vector>
 
 #include "engine/base/result.hpp"
@@ -28,6 +27,13 @@ struct Awaited {
   }
 };
 
+// One of the node's processes.
+struct NodeProcess {
+  const reach::Peer* peer;  // nullptr for ourselves
+  const reach::SegmentHeader* header;
+  Board* board;
+};
+
 class Roll {
  public:
   // What the engine cannot know of calls.
@@ -37,8 +43,8 @@ class Roll {
     // `fully`: with names and places.
     Post* (*tell)(Told& told, bool fully);
   };
-  // `members`: the node's processes, nullptr for ourselves. `stall`: seconds, 0: never by itself.
-  Roll(reach::ProcessHeader& own, std::span<reach::Peer* const> members, double stall, Language language);
+  // `members`: the node's processes, ourselves among them. `stall`: seconds, 0: never by itself.
+  Roll(std::vector<NodeProcess> members, double stall, Language language);
   Roll(const Roll&) = delete;
 
   // At each inspection of a wait: `elapsed` ns after it has begun, for whom.
@@ -49,20 +55,15 @@ class Roll {
   // Prints it. `unseen`: what this thread waits for, where it has no post.
   void call(const char* why, const Told* unseen = nullptr);
   // By which the node's processes of this job are known, the same to all of them and in no other job.
-  std::uint64_t job() const { return header(0).probe; }
+  std::uint64_t job() const { return members_[0].header->probe; }
   // From now on that signal calls the roll, unless the program uses it. By its name ("USR1") or number.
   Result<void> listen(const std::string& signal);
 
  private:
-  reach::ProcessHeader& header(int m) const {
-    return members_[std::size_t(m)] ? *reinterpret_cast<reach::ProcessHeader*>(members_[std::size_t(m)]->segment.base())
-                                    : own_;
-  }
   void watch(std::uint64_t now);
   std::vector<Attendance> attendance(std::uint64_t now);
 
-  reach::ProcessHeader& own_;
-  const std::vector<reach::Peer*> members_;
+  const std::vector<NodeProcess> members_;
   const double stall_;
   const Language language_;
   struct Watched {

@@ -9,15 +9,16 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
-#include "engine/settings/settings.hpp"
+#include "engine/fibers/runner.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/memory/placer.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/reach/peers.hpp"
+#include "engine/settings/settings.hpp"
+#include "engine/team/process_header.hpp"
 #include "engine/team/shape.hpp"
-#include "engine/track/runner.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::roll {
@@ -29,7 +30,6 @@ namespace nearfield::team {
 class Track;
 
 using reach::Peer;
-using reach::ProcessHeader;
 
 class Node {
  public:
@@ -37,8 +37,6 @@ class Node {
   // `refusal`: who ends the program where memory cannot be placed as its settings force it.
   static Result<std::unique_ptr<Node>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
   ~Node();
-
-  static constexpr std::size_t header_bytes = 8192;  // at offset 0 of the segment
 
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
@@ -56,7 +54,7 @@ class Node {
   void count_heap();
   // Nothing of this process is to be had any more, and others need not wait for it.
   void leave();
-  ProcessHeader& header() { return *reinterpret_cast<ProcessHeader*>(segment_.base()); }
+  ProcessHeader& header() { return header_at(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 
   // Whom waits tell what they wait for; nullptr: nobody. Never destroyed.
@@ -88,9 +86,6 @@ class Node {
   // Locks of windows that this process holds, of all its windows.
   std::atomic<int> window_locks{0};
 
-  // Bodies of operations that may overlap others.
-  Runner runner{segment_};
-
   // The wait policy, once it is known how many ranks of this node share our CPUs.
   // `one_group`: they let each other run by yielding.
   void tune(int sharing_ranks, bool one_group);
@@ -111,6 +106,10 @@ class Node {
   int sharing_ranks_ = 0;
   std::mutex copy_buffers_mutex_;
   std::optional<memory::CopyBuffers> copy_buffers_;
+
+ public:
+  // Bodies of operations that may overlap others. Behind the segment, which it refers to.
+  fibers::Runner runner{segment_, header().asleep_on};
 };
 
 }  // namespace nearfield::team

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/track/tracks.hpp"
-
 namespace nearfield::team {
 namespace {
 
@@ -21,13 +19,12 @@ Team::Team(Node& node, int rank, int size)
       peer_(std::size_t(size)) {}
 
 Team::~Team() {
-  tracks_.reset();
-  track_.reset();
+  context_.reset();
   if (block_allocation_) node_.arena().free(block_allocation_);
 }
 
 void Team::close(std::unique_ptr<Team> team) {
-  team->tracks().finish();
+  team->context_->finish();
   static Team* closing;  // chained by a member: that the host frees a communicator must not need memory
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)
@@ -66,14 +63,13 @@ void Team::break_off(const char* why, const std::string& doing) {
   throw Broken(std::string(why) + ", " + doing);
 }
 
-void Team::inspect(const Track& track, bool (*lacking)(void*, int), void* context) {
+void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
   if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
     broken_off_.store(true, std::memory_order_relaxed);
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
-                 " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " +
-                 track.doing());
+                 " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " + doing());
   }
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
@@ -84,8 +80,7 @@ void Team::inspect(const Track& track, bool (*lacking)(void*, int), void* contex
       node_.reach().part(*peer_[r]);
     }
     throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
-               std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " +
-               track.doing());
+               std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " + doing());
   }
 }
 

@@ -9,13 +9,25 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/team/node.hpp"
 #include "engine/team/words.hpp"
+
+namespace nearfield::creation {
+class Founding;
+}
 
 namespace nearfield::team {
 
 class Track;
 class Tracks;
+
+// What is under way in a team (engine/track).
+struct TeamContext {
+  virtual ~TeamContext() = default;
+  // Until nothing is under way that ends by itself: the team is being closed.
+  virtual void finish() = 0;
+};
 
 // Thrown out of a wait; the shim turns it into an MPI error.
 struct Broken : std::runtime_error {
@@ -58,12 +70,6 @@ std::vector<T> room_for(int size) try {
 
 class Team {
  public:
-  // Collective. An Error means that these members cannot share memory, agreed by all of them.
-  static Result<std::unique_ptr<Team>> create(Node& node, int rank, int size, Bootstrap& bootstrap);
-  // Of a member's block; `leader`: the first member, with so many bytes of Node::annex.
-  static std::size_t block_bytes(bool leader, std::size_t annex_bytes);
-  // What a member without a node does while the others create: everybody then gets an Error.
-  static void decline(int size, Bootstrap& bootstrap);
   // Local: others may still be inside their last call. The blocks are freed when everybody has closed. pre: no track is
   // reserved.
   static void close(std::unique_ptr<Team> team);
@@ -107,16 +113,13 @@ class Team {
   void orphan();
   // Who needs it: whoever made it, and each operation that is under way or planned. The last one closes it.
   std::atomic<int> users{1};
-  // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something.
-  void inspect(const Track& track, bool (*lacking)(void*, int), void* context);
+  // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something. `doing`: what
+  // we are in.
+  void inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context);
 
  private:
   Team(Node& node, int rank, int size);
-  friend class Founding;
-  // create.cpp
-  static std::unique_ptr<Team> prepare(Node& node, int rank, int size, std::size_t& leader_offset,
-                                       std::string& trouble);
-  void join(const void* told, std::size_t leader_offset, class Calibrating& calibrating);
+  friend class creation::Founding;  // which fills it in
 
   Node& node_;
   Shape shape_;
@@ -129,8 +132,9 @@ class Team {
   std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
-  std::unique_ptr<Track> track_;
-  std::unique_ptr<Tracks> tracks_;
+  std::unique_ptr<TeamContext> context_;
+  Track* track_ = nullptr;  // both are the context's
+  Tracks* tracks_ = nullptr;
   Team* next_closing_ = nullptr;
 };
 

@@ -355,7 +355,7 @@ void Track::wait_all_consumed(std::uint64_t tick) {
 std::string Track::doing() const { return node_.describe(mine_->doing.load(std::memory_order_relaxed)); }
 
 void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
-  team_.inspect(*this, lacking, context);
+  team_.inspect([this] { return doing(); }, lacking, context);
   if (!node_.roll) return;
   roll::Awaited awaited;
   for (int r = 0; r < size_; ++r)

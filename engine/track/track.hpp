@@ -17,9 +17,11 @@
 #include "engine/team/team.hpp"
 #include "engine/track/words.hpp"
 
-namespace nearfield::team {
-
+namespace nearfield::fibers {
 class Fiber;
+}
+
+namespace nearfield::team {
 
 class Track {
  public:
@@ -135,7 +137,7 @@ class Track {
   std::span<const void*> inputs() { return inputs_; }
   std::span<void*> outputs() { return outputs_; }
 
-  // ---- where the words lie (create.cpp, tracks.cpp)
+  // ---- where the words lie (creation/create.cpp, tracks.cpp)
   void prepare();  // once the team's segments are there; throws std::bad_alloc
   void place_words(int member, TrackWords* words) {
     words_[std::size_t(member)] = words;
@@ -144,7 +146,7 @@ class Track {
   }
   void place_gate(TrackGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
-  void suspend_by(Fiber* fiber) { fiber_ = fiber; }
+  void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
   void tell_awaited();  // by the suspended body, to whoever may ring
   void join_tree();     // once the team's shape is known
 
@@ -206,7 +208,7 @@ class Track {
   const Shape& shape_;
   const int rank_, size_;
   const unsigned number_;
-  Fiber* fiber_ = nullptr;
+  fibers::Fiber* fiber_ = nullptr;
   Awaited awaited_{};  // by the body that is suspended
   TrackWords* mine_ = nullptr;
   TrackGate* gate_ = nullptr;

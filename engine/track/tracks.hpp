@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
-#include "engine/track/runner.hpp"
+#include "engine/fibers/runner.hpp"
 #include "engine/track/track.hpp"
 
 namespace nearfield::team {
@@ -74,7 +74,7 @@ class Tracks {
   void finish();
 
  private:
-  struct Further final : Lane {
+  struct Further final : fibers::Lane {
     Further(Team& team, unsigned number) : track(team, number) {}
     void run() override;
     void tell_awaited() override { track.tell_awaited(); }
@@ -101,6 +101,14 @@ class Tracks {
   std::size_t words_ = 0;  // offset in our segment, 0: none yet
   std::unique_ptr<Further> lane_[further];
   std::vector<Reserved> reserved_;  // under the runner's lock
+};
+
+// What a team has of both.
+struct AllTracks final : TeamContext {
+  explicit AllTracks(Team& team) : first(team), further(team) {}
+  void finish() override { further.finish(); }
+  Track first;
+  Tracks further;
 };
 
 }  // namespace nearfield::team

@@ -26,7 +26,7 @@ int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)
         decltype(run_members)& run_them = run_members) {
   return run_them(size, 60,
                   [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                    auto team = Team::create(node, rank, n, bootstrap);
+                    auto team = creation::create_team(node, rank, n, bootstrap);
                     if (!team) return false;
                     auto messenger = Messenger::create(**team, bootstrap, false);
                     return messenger && body(**messenger, bootstrap, rank);

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/settings/settings.hpp"
 #include "engine/collectives/table.hpp"
+#include "engine/settings/settings.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield {
@@ -47,7 +47,7 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
                      2, 30,
                      [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
                        const std::uint64_t start = waiting::nanoseconds();
-                       auto created = Team::create(node, rank, size, bootstrap);
+                       auto created = creation::create_team(node, rank, size, bootstrap);
                        return created && node.has_calibrated == (rank == 0) &&
                               waiting::nanoseconds() - start < 2'000'000'000;
                      },
@@ -134,7 +134,7 @@ TEST(Staging, GivesBackWhatItHolds) {
                      std::vector<std::unique_ptr<Team>> teams;
                      std::size_t least = all;
                      for (std::size_t i = 0; i < count; ++i) {
-                       auto created = Team::create(node, rank, size, bootstrap);
+                       auto created = creation::create_team(node, rank, size, bootstrap);
                        if (!created) return false;
                        teams.push_back(std::move(*created));
                        std::fill(recv.begin(), recv.end(), std::byte{0});
@@ -152,9 +152,10 @@ TEST(Staging, GivesBackWhatItHolds) {
                        Team::close(std::move(each));
                      }
                      bootstrap.meet();
-                     Team::close(std::move(*Team::create(node, rank, size, bootstrap)));  // frees what both have closed
+                     Team::close(std::move(
+                         *creation::create_team(node, rank, size, bootstrap)));  // frees what both have closed
                      bootstrap.meet();
-                     Team::close(std::move(*Team::create(node, rank, size, bootstrap)));
+                     Team::close(std::move(*creation::create_team(node, rank, size, bootstrap)));
                      return some && spared && span.free_bytes() == all;
                    },
                    settings));

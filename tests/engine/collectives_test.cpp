@@ -165,7 +165,7 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
 }
 
 bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) {
     std::fprintf(stderr, "%s\n", team.error().text.c_str());
     return false;
@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, Processes, ::testing::Values(2, 3, 4, 5, 7
 // The same operands give the same bits by every algorithm: from left to right in rank order.
 TEST(Association, IsFixed) {
   EXPECT_EQ(0, run_members(5, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               bool good = true;
               for (const std::size_t count : {3, 500, 3000, 30000}) {
@@ -280,7 +280,7 @@ TEST(Streaming, RunsBeyondTheCache) {
   EXPECT_EQ(0, run_processes(
                    3, 60,
                    [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     auto team = Team::create(node, rank, size, bootstrap);
+                     auto team = creation::create_team(node, rank, size, bootstrap);
                      if (!team) return false;
                      bool good = true;
                      for (const std::size_t count : {std::size_t{1} << 14, std::size_t{3} << 18}) {
@@ -316,7 +316,7 @@ TEST(Team, ManyAreCheapAndLeaveNothing) {
   EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               std::size_t at_first = 0;
               for (int i = 0; i < 300; ++i) {
-                auto team = Team::create(node, rank, size, bootstrap);
+                auto team = creation::create_team(node, rank, size, bootstrap);
                 if (!team) return false;
                 // Through slots, and through copy buffers of the team's own.
                 const auto& row = algorithms(Collective::allreduce)[std::size_t(i) % 4];
@@ -331,7 +331,7 @@ TEST(Team, ManyAreCheapAndLeaveNothing) {
 
 TEST(Team, ReportsADeadMember) {
   EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               const Call call{Collective::barrier};
               for (int i = 0;; ++i) {
@@ -353,7 +353,7 @@ TEST(Team, ComparesCallsWhenAsked) {
   EXPECT_EQ(0, run_members(
                    3, 30,
                    [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     auto team = Team::create(node, rank, size, bootstrap);
+                     auto team = creation::create_team(node, rank, size, bootstrap);
                      if (!team) return false;
                      Call call{Collective::bcast, 8};
                      call.root = rank == 2 ? 1 : 0;

@@ -71,7 +71,7 @@ class Buffer {
 
 bool make(Node& node, PageBootstrap& bootstrap, int rank, int size,
           const std::function<bool(const Partners& partners)>& body) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   auto messenger = Messenger::create(**team, bootstrap, false);
   if (!messenger) return false;

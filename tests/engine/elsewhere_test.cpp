@@ -130,7 +130,7 @@ struct Plan {
 
 // Process 0 receives from anybody what the others and the other MPI send, while it is there and while it is not.
 bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   auto made = Messenger::create(**team, bootstrap, false);
   if (!made) return false;

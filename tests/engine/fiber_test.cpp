@@ -1,9 +1,9 @@
 // Switches of stacks: what a call keeps in registers, a switch keeps.
-#include "engine/track/fiber.hpp"
+#include "engine/fibers/fiber.hpp"
 
 #include <gtest/gtest.h>
 
-namespace nearfield::team {
+namespace nearfield::fibers {
 namespace {
 
 constexpr int turns = 5;
@@ -46,4 +46,4 @@ TEST(Fiber, KeepsIntegersOfBothSides) { expect_kept<long>(); }
 TEST(Fiber, KeepsFloatsOfBothSides) { expect_kept<double>(); }
 
 }  // namespace
-}  // namespace nearfield::team
+}  // namespace nearfield::fibers

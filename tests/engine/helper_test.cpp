@@ -28,7 +28,7 @@ struct Helped {
 
 int run(int size, const std::function<bool(Helped&)>& body) {
   return run_members(size, 100, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = Team::create(node, rank, n, bootstrap);
+    auto team = creation::create_team(node, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, true);
     if (!messenger) return false;

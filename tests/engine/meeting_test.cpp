@@ -59,7 +59,7 @@ TEST(Meeting, AFloodOfStrangersDelaysNobody) {
   const int failed = run_members(4, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     for (int i = 0; i < 100 && visible_sockets().size() < 4; ++i) usleep(1000);
     usleep(50'000);
-    auto team = Team::create(node, rank, size, bootstrap);
+    auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) std::fprintf(stderr, "%s\n", team.error().text.c_str());
     return bool(team);
   });
@@ -86,7 +86,8 @@ TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
   const std::uint64_t start = waiting::nanoseconds();
   const int failed = run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
     if (rank == 1 && !clog(node)) return false;
-    return bool(Team::create(node, rank, size, bootstrap)) && bool(Team::create(node, rank, size, bootstrap));
+    return bool(creation::create_team(node, rank, size, bootstrap)) &&
+           bool(creation::create_team(node, rank, size, bootstrap));
   });
   EXPECT_EQ(failed, 0);
   EXPECT_LT(double(waiting::nanoseconds() - start) * 1e-9, 8 * testing::patience);
@@ -95,7 +96,7 @@ TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
 // A process that knows the names, and even one secret, replaces nobody.
 TEST(Meeting, AKnownPeerIsNeverReplaced) {
   const int failed = run_members(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = Team::create(node, rank, size, bootstrap);
+    auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) return false;
     std::byte* const before = (*team)->segment_of(1 - rank);
     Peer* const peer = (*team)->peer(1 - rank);

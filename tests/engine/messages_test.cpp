@@ -238,7 +238,7 @@ class Room {
 
 bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed,
                    bool threaded = false) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   auto made = Messenger::create(**team, bootstrap, threaded);
   if (!made) return false;
@@ -360,7 +360,7 @@ int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
          decltype(run_members)& run = run_members) {
   return run(2, 60,
              [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-               auto team = Team::create(node, rank, size, bootstrap);
+               auto team = creation::create_team(node, rank, size, bootstrap);
                if (!team) return false;
                auto messenger = Messenger::create(**team, bootstrap, false);
                return messenger && body(**messenger, bootstrap, rank);
@@ -487,7 +487,7 @@ void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int mess
 // Exchanges of three threads in each of `size` members.
 int threads_in_members(int size, int messages) {
   return run_members(size, 240, [=](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = Team::create(node, rank, n, bootstrap);
+    auto team = creation::create_team(node, rank, n, bootstrap);
     if (!team) return false;
     auto made = Messenger::create(**team, bootstrap, true);
     if (!made) return false;
@@ -587,7 +587,7 @@ TEST(Offers, AreSkippedForAWhile) {
 int try_ways(bool mapped) {
   const testing::Pacing pacing({.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
   return run_members(2, 60, [mapped](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = Team::create(node, rank, size, bootstrap);
+    auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, false);
     if (!messenger) return false;

@@ -38,7 +38,7 @@ bool throws(auto call) {
 TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
   for (const int size : {2, 3, 5}) {
     EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                auto created = Team::create(node, rank, size, bootstrap);
+                auto created = creation::create_team(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
                 choosing::Chooser chooser;
@@ -62,7 +62,7 @@ TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
 TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
   for (const int size : {2, 4}) {
     EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                auto created = Team::create(node, rank, size, bootstrap);
+                auto created = creation::create_team(node, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
                 choosing::Chooser chooser;
@@ -142,7 +142,7 @@ TEST(Shortage, MatchedMessagesStillArrive) {
   settings.protocol = Protocol::copy_buffers;
   for (const Left left : {Left::none, Left::one, Left::pieces}) {
     auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-      auto created = Team::create(node, rank, size, bootstrap);
+      auto created = creation::create_team(node, rank, size, bootstrap);
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
@@ -167,7 +167,7 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
   settings.protocol = Protocol::copy_buffers;
   for (const Left left : {Left::none, Left::one, Left::pieces}) {
     auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-      auto created = Team::create(node, rank, size, bootstrap);
+      auto created = creation::create_team(node, rank, size, bootstrap);
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
@@ -188,7 +188,7 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
 
 TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
   EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto created = Team::create(node, rank, size, bootstrap);
+              auto created = creation::create_team(node, rank, size, bootstrap);
               if (!created) return false;
               auto messenger = Messenger::create(**created, bootstrap, false);
               if (!messenger) return false;

@@ -182,7 +182,7 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& bo
     Spread::Near near;
     if (locals > 1) {
       PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
-      auto team = team::Team::create(node, placement.local_of(rank), locals, bootstrap);
+      auto team = creation::create_team(node, placement.local_of(rank), locals, bootstrap);
       if (!team) return false;
       near.team = std::move(*team);
       near.chooser = std::make_unique<choosing::Chooser>();

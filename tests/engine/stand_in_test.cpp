@@ -15,7 +15,7 @@ using testing::run_members;
 
 int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body) {
   return run_members(size, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = Team::create(node, rank, n, bootstrap);
+    auto team = creation::create_team(node, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, false);
     const bool good = messenger && body(**messenger, bootstrap, rank);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
+#include "engine/creation/create.hpp"
 #include "engine/track/tracks.hpp"
 #include "tests/engine/child.hpp"
 

@@ -88,7 +88,7 @@ class User {
 };
 
 bool overlap(Node& node, PageBootstrap& bootstrap, int rank, int size, std::string_view text, int rounds) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   bool good = true;
   {
@@ -144,7 +144,7 @@ TEST(Tracks, ServeEveryMeeting) {
 
 TEST(Tracks, TellOfADeadMember) {
   EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "");
               if (rank == 2) _exit(1);
@@ -168,7 +168,7 @@ TEST(Tracks, TellOfADeadMember) {
 // Whoever has no memory says so, and the others do not wait for it.
 TEST(Tracks, WithoutRoomAllEndWithAnError) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "");
               if (rank == 1) {
@@ -202,7 +202,7 @@ TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
     }
   };
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               Meeting meeting;
               (*team)->tracks().issue(meeting);
@@ -221,7 +221,7 @@ TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
 // Without copy buffers of one member the call goes by pieces.
 TEST(Tracks, GoWithoutCopyBuffers) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "allreduce:partitioned");
               bool good = true;
@@ -239,7 +239,7 @@ TEST(Tracks, GoWithoutCopyBuffers) {
 TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
   static constexpr std::size_t count = 5000;
   EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               Overlapping::Choosers choosers;
               Overlapping({}, choosers).prepare(**team);
@@ -301,7 +301,7 @@ TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
 
 // Planned operations are started by each member in an order of its own, beside others, and again and again.
 bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   team::Tracks& tracks = (*team)->tracks();
   bool good = true;
@@ -380,7 +380,7 @@ TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
 // However many there have been at a time.
 TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
   EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               constexpr unsigned many = 150;
               bool good = true;
@@ -396,7 +396,7 @@ TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
 // All lack a planned track where one of them has no memory for it, and nobody waits.
 TEST(Tracks, NobodyPlansWithoutRoom) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = Team::create(node, rank, size, bootstrap);
+              auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               const bool first = (*team)->tracks().reserve().has_value();
               if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);

@@ -152,7 +152,7 @@ TEST(Trials, TheWatchSeesAChangeThatStays) {
 
 // Allgathers of few lengths, while everything is tried: results are right, and all members choose the same.
 bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = Team::create(node, rank, size, bootstrap);
+  auto created = creation::create_team(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
@@ -196,7 +196,7 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
 
 // One member alone times calls of a decided cell: it must skip what the others skip.
 bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = Team::create(node, rank, size, bootstrap);
+  auto created = creation::create_team(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
@@ -224,7 +224,7 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
 
 // The call that one member alone would time is one to which the cell's choice does not apply: nobody tries anything.
 bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = Team::create(node, rank, size, bootstrap);
+  auto created = creation::create_team(node, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
@@ -281,7 +281,7 @@ TEST(Choosing, OnlyWhatAppliesIsWatched) {
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
   EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto created = Team::create(node, rank, size, bootstrap);
+              auto created = creation::create_team(node, rank, size, bootstrap);
               if (!created) return false;
               Chooser chooser;
               chooser.serve(**created);

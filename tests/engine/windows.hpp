@@ -36,7 +36,7 @@ class Chance {
 // A window of `bytes` zero bytes of each member, in its segment. nullptr: refused.
 inline std::unique_ptr<windows::Window> make_window(team::Node& node, PageBootstrap& bootstrap, int rank, int size,
                                                     std::size_t bytes) {
-  auto team = team::Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return nullptr;
   auto memory = node.arena().allocate_zeroed(bytes, 4096);
   if (!memory) return nullptr;

@@ -345,8 +345,8 @@ TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
   for (const int size : {2, 3, 5})
     EXPECT_EQ(0, run_members(size, 30,
                              [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               auto first = Team::create(node, rank, size, bootstrap),
-                                    second = Team::create(node, rank, size, bootstrap);
+                               auto first = creation::create_team(node, rank, size, bootstrap),
+                                    second = creation::create_team(node, rank, size, bootstrap);
                                if (!first || !second) return false;
                                std::vector<std::size_t> taken;
                                std::string why;
@@ -374,7 +374,7 @@ TEST(Refusals, WithoutReachNobodyHasAWindow) {
     for (const bool all : {false, true})
       EXPECT_EQ(0, run_members(size, 30,
                                [all](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 auto team = Team::create(node, rank, size, bootstrap);
+                                 auto team = creation::create_team(node, rank, size, bootstrap);
                                  auto offset = node.arena().allocate_zeroed(4096, 4096);
                                  if (!team || !offset) return false;
                                  std::vector<std::byte> own(4096);
@@ -392,7 +392,7 @@ TEST(Refusals, OfMemoryInSegmentsThereAreNone) {
   for (const int size : {1, 2, 5})
     EXPECT_EQ(0, run_members(size, 30,
                              [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               auto team = Team::create(node, rank, size, bootstrap);
+                               auto team = creation::create_team(node, rank, size, bootstrap);
                                auto offset = node.arena().allocate_zeroed(4096, 4096);
                                if (!team || !offset) return false;
                                std::string why;

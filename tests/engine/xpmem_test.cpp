@@ -57,7 +57,7 @@ bool reduce(Team& team, std::byte* send, std::byte* recv, double value, bool& re
 }
 
 bool direct(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto team = Team::create(node, rank, size, bootstrap);
+  auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
   bool reached = false;
   auto* const send = testing::file_memory(bytes);
@@ -77,7 +77,7 @@ TEST(Xpmem, WhereItIsLeftOutNothingIsReached) {
   const int failed = run_processes(
       2, 60,
       [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto team = Team::create(node, rank, size, bootstrap);
+        auto team = creation::create_team(node, rank, size, bootstrap);
         bool reached = true;
         auto* const send = testing::file_memory(bytes);
         return team && reduce(**team, send, testing::file_memory(bytes), 1, reached) && !reached &&
@@ -90,7 +90,7 @@ TEST(Xpmem, WhereItIsLeftOutNothingIsReached) {
 // What is attached does not grow with the buffers that a program has used, and all members forget the same.
 TEST(Xpmem, KeepsAFewPieces) {
   const int failed = run_processes(2, 100, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = Team::create(node, rank, size, bootstrap);
+    auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) return false;
     std::vector<std::byte*> buffers;
     for (int i = 0; i < 300; ++i) buffers.push_back(testing::file_memory(bytes));
@@ -113,7 +113,7 @@ TEST(Xpmem, AnyFailureTakesTheWayOut) {
       if (rank == 1) setenv("XPMEM_FAILS", what, 1);
       auto node = Node::create(first.settings());  // after that was set
       if (!node) return false;
-      auto team = Team::create(**node, rank, size, bootstrap);
+      auto team = creation::create_team(**node, rank, size, bootstrap);
       if (!team) return false;
       std::byte* const memory[] = {testing::file_memory(bytes), testing::file_memory(bytes),
                                    testing::file_memory(bytes), testing::file_memory(bytes)};
@@ -135,7 +135,7 @@ TEST(Xpmem, AnyFailureTakesTheWayOut) {
 TEST(Xpmem, NothingIsHeldInTheEnd) {
   const int failed = run_processes(2, 60, [](Node& first, PageBootstrap& bootstrap, int rank, int size) {
     auto node = Node::create(first.settings());
-    auto team = Team::create(**node, rank, size, bootstrap);
+    auto team = creation::create_team(**node, rank, size, bootstrap);
     if (!team) return false;
     bool reached = false;
     auto* const send = testing::file_memory(bytes);
@@ -152,7 +152,7 @@ TEST(Xpmem, NothingIsHeldInTheEnd) {
 TEST(Xpmem, IsNotAskedForWhatItCannotMap) {
   if (!testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";  // it is how we look
   const int failed = run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = Team::create(node, rank, size, bootstrap);
+    auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) return false;
     auto* const nobodys = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if ((*team)->track().meet_exposed({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
@@ -171,7 +171,7 @@ TEST(Xpmem, CarriesLargeMessages) {
   const int failed = run_processes(
       2, 60,
       [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto team = Team::create(node, rank, size, bootstrap);
+        auto team = creation::create_team(node, rank, size, bootstrap);
         if (!team) return false;
         auto messenger = messages::Messenger::create(**team, bootstrap, false);
         if (!messenger) return false;

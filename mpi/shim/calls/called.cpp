@@ -412,12 +412,17 @@ void begin_roll(team::Team* base) {
   int rank = 0;
   host.Comm_rank(host.world, &rank);
   node.header().board.rank.store(rank + 1, std::memory_order_relaxed);
-  std::vector<reach::Peer*> alone(1);
-  const std::span<reach::Peer* const> members = base ? base->peers() : std::span<reach::Peer* const>(alone);
+  std::vector<roll::NodeProcess> members;
+  auto add_member = [&](const reach::Peer* peer, team::ProcessHeader& header) {
+    members.push_back({peer, &header, &header.board});
+  };
+  for (reach::Peer* const peer : base ? base->peers() : std::span<reach::Peer* const>())
+    add_member(peer, peer ? team::header_at(peer->segment.base()) : node.header());
+  if (!base) add_member(nullptr, node.header());
   int size = 1;
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
-  node.roll = new roll::Roll(node.header(), members, node.settings().stall_seconds, {name, tell});
+  node.roll = new roll::Roll(std::move(members), node.settings().stall_seconds, {name, tell});
   rolling.store(true, std::memory_order_release);  // pairs with take_post
   Calls& calls = *calls_of_thread;
   const Call* const call = calls.innermost();  // MPI_Init

@@ -22,6 +22,7 @@
 #include "engine/base/outcome.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
+#include "engine/creation/create.hpp"
 #include "engine/processor/processor.h"
 #include "engine/windows/words.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
@@ -160,7 +161,7 @@ void watch(Communicator& state) {
 
 }  // namespace
 
-team::Runner* the_runner;
+fibers::Runner* the_runner;
 std::atomic<int> open_windows{0};
 std::atomic<std::uint32_t> host_requests_seen{0};
 
@@ -244,8 +245,8 @@ void make_team(Communicator& state) {
     if (several_nodes && make_spread(state, bootstrap)) {
       if (state.spread) watch(state);
     } else if (!chooser) {
-      team::Team::decline(state.size, bootstrap);
-    } else if (auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap)) {
+      creation::decline_team(state.size, bootstrap);
+    } else if (auto team = creation::create_team(*the_node, state.rank, state.size, bootstrap)) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
@@ -264,10 +265,10 @@ std::unique_ptr<team::Team> separate_team(const Communicator& state) {
     ~Leave() { inside->creating = nested; }
   } leave{nested};
   if (!the_node) {
-    team::Team::decline(state.size, bootstrap);
+    creation::decline_team(state.size, bootstrap);
     return nullptr;
   }
-  auto team = team::Team::create(*the_node, state.rank, state.size, bootstrap);
+  auto team = creation::create_team(*the_node, state.rank, state.size, bootstrap);
   return team ? std::move(*team) : nullptr;
 }
 
@@ -308,7 +309,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
     int size = 1;
     host.Comm_size(comm, &size);
     HostBootstrap bootstrap(comm);
-    return team::Team::decline(size, bootstrap);
+    return creation::decline_team(size, bootstrap);
   }
   make_team(*state);
   near_ranks.note(state->team.get());

@@ -139,7 +139,7 @@ inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) 
 // Point to point of this process; nullptr: the host carries all messages.
 extern messages::Messenger* the_messenger;
 // The bodies of operations that may overlap others; nullptr where there is no node.
-extern team::Runner* the_runner;
+extern fibers::Runner* the_runner;
 inline bool run_bodies() { return the_runner && the_runner->busy() && the_runner->poll(); }
 // Whatever of ours can be done now; whether anything moved.
 inline bool poll_ours() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/team/founding.hpp"
+#include "engine/creation/founding.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -42,8 +42,8 @@ struct Founding::Work {
     everybody(agreeing, state.rank, agreed, joined[me], joined);
   }
   std::unique_ptr<choosing::Chooser> chooser = std::make_unique<choosing::Chooser>();
-  team::Founding founding;
-  std::vector<team::Hello> hellos;
+  creation::Founding founding;
+  std::vector<creation::Hello> hellos;
   std::vector<std::uint32_t> joined;
   messages::Edges telling, agreeing;
   std::unique_ptr<team::Team> made;

@@ -22,7 +22,7 @@
 
 namespace nearfield::mpi {
 
-class Founding final : team::Lane {
+class Founding final : fibers::Lane {
  public:
   // A call that waits for the team. Goes once; nullptr: the host has to take it. Throws nothing.
   struct Deferred {

@@ -9,6 +9,7 @@
 //
 // A rank's home is the lowest rank among those that the messenger reaches: the same for all ranks of a node, since
 // these share one messenger.
+#include "engine/creation/create.hpp"
 #include "engine/spread/groups.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
@@ -46,10 +47,10 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
   try {
     near.chooser = std::make_unique<choosing::Chooser>();
   } catch (const std::bad_alloc&) {
-    team::Team::decline(locals, bootstrap);
+    creation::decline_team(locals, bootstrap);
     return false;
   }
-  auto team = team::Team::create(*node_ever(), local, locals, bootstrap);
+  auto team = creation::create_team(*node_ever(), local, locals, bootstrap);
   if (!team) return false;
   near.team = std::move(*team);
   near.chooser->serve(*near.team);

@@ -127,7 +127,7 @@ void wait_one(UserRequest& user) {
     if (!user.request.complete()) the_messenger->wait(user.request);
     return;
   }
-  std::optional<team::Runner::Patience> patience;
+  std::optional<fibers::Runner::Patience> patience;
   if (the_runner->busy() && !wait_policy().crowded) patience.emplace(*the_runner);
   if (user.complete()) return;
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "engine/creation/create.hpp"
+
 // The linker puts these in place of the kernel's (--wrap): a run's memory is there from the first run on, and renew()
 // gives it its zeros. The kernel's took two thirds of the models' time.
 extern "C" {
@@ -33,7 +35,7 @@ Stacks& stacks() {
 // NOLINTBEGIN(bugprone-reserved-identifier)
 void* __wrap_mmap(void* at, std::size_t bytes, int protection, int flags, int file, long offset) {
   if (!(flags & MAP_STACK)) return __real_mmap(at, bytes, protection, flags, file, offset);
-  auto& [used, idle] = stacks();  // all of one length (engine/track/fiber.cpp)
+  auto& [used, idle] = stacks();  // all of one length (engine/fibers/fiber.cpp)
   if (idle.empty()) idle.push_back(__real_mmap(at, bytes, protection, flags, file, offset));
   used.push_back(idle.back());
   idle.pop_back();
@@ -130,7 +132,7 @@ void Members::renew() {
     node->window_locks = 0;
     // A run that was cut short has left bodies in the middle.
     std::destroy_at(&node->runner);
-    std::construct_at(&node->runner, node->segment());
+    std::construct_at(&node->runner, node->segment(), node->header().asleep_on);
   }
   for (auto& node : node_) {
     // An older value must not be the right one of a run before.
@@ -148,7 +150,7 @@ void Members::renew() {
   std::string trouble;
   run_in_turn(setup_.count, [&](int i) {
     Together bootstrap(shared, i, setup_.count);
-    auto made = team::Team::create(node(i), i, setup_.count, bootstrap);
+    auto made = creation::create_team(node(i), i, setup_.count, bootstrap);
     if (!made) return void(trouble = made.error().text);
     team_[std::size_t(i)] = std::move(*made);
     if (setup_.window_bytes) {

@@ -1,5 +1,5 @@
 // Models of suspended bodies: what goes on where a member waits for something else, sleeps, or looks now and then; who
-// rings whom. The members run engine/track/runner.hpp and engine/waiting; scripts are those of operations.hpp.
+// rings whom. The members run engine/fibers/runner.hpp and engine/waiting; scripts are those of operations.hpp.
 #include <gtest/gtest.h>
 
 #include "tests/engine/model/operations.hpp"

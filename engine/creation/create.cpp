@@ -1,4 +1,4 @@
-// How a team comes into being.
+// How a team comes into being, with what is under way in it.
 //
 //   every member                                     what the others learn
 //   1. allocates its block in its own segment
@@ -18,12 +18,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/creation/calibrating.hpp"
+#include "engine/creation/create.hpp"
+#include "engine/creation/founding.hpp"
 #include "engine/machine/cpus.hpp"
-#include "engine/team/calibrating.hpp"
-#include "engine/team/founding.hpp"
 #include "engine/track/tracks.hpp"
 
-namespace nearfield::team {
+namespace nearfield::creation {
+
+using team::Bootstrap, team::MemberWords, team::Node, team::Plan, team::Team, team::TrackGate, team::TrackWords;
+using team::line, team::room_for;
+
 namespace {
 
 constexpr std::uint32_t protocol = 13;  // of everything that processes share; raised with every change of layout
@@ -75,8 +80,9 @@ void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int shari
   if (machine.sockets > 1) plan.package = std::uint32_t(machine.cpus / machine.sockets);
   else if (!crowded) plan.package = stretch(hellos, &Hello::package);
   plan.meeting = node.settings().meeting;
-  if (plan.meeting == Meeting::automatic) plan.meeting = meeting_for(int(hellos.size()), int(plan.group), crowded);
-  plan.buffer_bytes = buffer_bytes_for(crowded);
+  if (plan.meeting == Meeting::automatic)
+    plan.meeting = team::meeting_for(int(hellos.size()), int(plan.group), crowded);
+  plan.buffer_bytes = team::buffer_bytes_for(crowded);
   if (found.line == 0) return;
   // Virtual CPUs are sometimes far apart where the system calls them near: what was measured counts.
   if (found.fill > 0) machine.handing = found;
@@ -109,7 +115,7 @@ std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, M
     if (!met(r)) to_receive.push_back(r);
   }
   auto words_of = [&](int r) -> const MemberWords* {
-    const Peer* const peer = met(r);
+    const team::Peer* const peer = met(r);
     if (!peer) return nullptr;
     return &reinterpret_cast<MemberBlock*>(peer->segment.base() + hellos[std::size_t(r)].block)->words;
   };
@@ -160,82 +166,79 @@ std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, M
 
 }  // namespace
 
-void Team::decline(int size, Bootstrap& bootstrap) {
+void decline_team(int size, Bootstrap& bootstrap) {
   const Hello absent{};
   auto hellos = room_for<Hello>(size);
   bootstrap.allgather(&absent, hellos.data(), sizeof absent);
 }
 
-std::size_t Team::block_bytes(bool leader, std::size_t annex_bytes) {
+std::size_t block_bytes(bool leader, std::size_t annex_bytes) {
   return shifts * line + offset_of_leader + (leader ? sizeof(LeaderBlock) + annex_bytes : 0);
 }
 
 // Local: our part of step 1.
-std::unique_ptr<Team> Team::prepare(Node& node, int rank, int size, std::size_t& leader_offset, std::string& trouble) {
-  std::unique_ptr<Team> team(new Team(node, rank, size));
+std::unique_ptr<Team> Founding::prepare() try {
+  std::unique_ptr<Team> team(new Team(node_, rank_, size_));
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
-  const std::size_t shift = std::size_t(rank % shifts) * line;
-  leader_offset = offset_of_leader;
-  auto allocation = node.arena().allocate_zeroed(block_bytes(rank == 0, node.annex.bytes), 4096);
+  const std::size_t shift = std::size_t(rank_ % shifts) * line;
+  auto allocation = node_.arena().allocate_zeroed(block_bytes(rank_ == 0, node_.annex.bytes), 4096);
   if (!allocation) {
-    trouble = allocation.error().text;
+    trouble_ = allocation.error().text;
     return team;
   }
   team->block_allocation_ = *allocation;
   const std::size_t offset = *allocation + shift;
-  auto* const block = new (node.segment().base() + offset) MemberBlock{};
-  team->member_[std::size_t(rank)] = &block->words;
-  if (rank == 0) {
-    auto* const leader = new (node.segment().base() + offset + leader_offset) LeaderBlock{};
-    leader->plan.check = node.settings().check;
-    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(node.settings().young_calls, ~0u));
-    if (node.annex.begin)
-      node.annex.begin(node.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size);
+  auto* const block = new (node_.segment().base() + offset) MemberBlock{};
+  team->member_[std::size_t(rank_)] = &block->words;
+  if (rank_ == 0) {
+    auto* const leader = new (node_.segment().base() + offset + offset_of_leader) LeaderBlock{};
+    leader->plan.check = node_.settings().check;
+    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(node_.settings().young_calls, ~0u));
+    if (node_.annex.begin)
+      node_.annex.begin(node_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
   }
   // Nothing may be missing once the members have agreed.
-  team->track_ = std::make_unique<Track>(*team);
-  team->tracks_ = std::make_unique<Tracks>(*team);
+  auto tracks = std::make_unique<team::AllTracks>(*team);
+  team->track_ = &tracks->first;
+  team->tracks_ = &tracks->further;
+  team->context_ = std::move(tracks);
   team->block_offset_ = offset;
   return team;
-}
-
-// Local: what the others have told, once their segments are mapped. `told`: a Hello of each.
-void Team::join(const void* told, std::size_t leader_offset, Calibrating& calibrating) {
-  const std::span<const Hello> hellos(static_cast<const Hello*>(told), std::size_t(size_));
-  const std::lock_guard lock(node_.reach().mutex);
-  ways_ = ~0u;
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) {
-      base_[r] = node_.segment().base();
-    } else {
-      Peer& peer = node_.reach().meet(hellos[r].card);
-      peer_[r] = &peer;
-      base_[r] = peer.segment.base();
-    }
-    ways_ &= hellos[r].card.ways;
-  }
-  track_->prepare();
-  for (int r = 0; r < size_; ++r) {
-    auto* const block = reinterpret_cast<MemberBlock*>(base_[r] + hellos[r].block);
-    member_[r] = &block->words;
-    track_->place_words(r, &block->track);
-  }
-  auto* const leader = reinterpret_cast<LeaderBlock*>(base_[0] + hellos[0].block + leader_offset);
-  plan_ = &leader->plan;
-  annex_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
-  track_->place_gate(&leader->gate);
-  const int shared = sharing(hellos, rank_);
-  const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
-  node_.tune(shared, one_group);
-  const Handing found = rank_ < 2 ? calibrating.run(rank_, hellos[0].calibration, base_[0]) : Handing{};
-  if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
-}
-
-std::unique_ptr<Team> Founding::prepare() try {
-  return Team::prepare(node_, rank_, size_, leader_offset_, trouble_);
 } catch (const std::bad_alloc&) {
   trouble_ = "out of memory";
   return nullptr;
+}
+
+// Local: what the others have told, once their segments are mapped.
+void Founding::fill_in(std::span<const Hello> hellos) {
+  Team& team = *team_;
+  const std::lock_guard lock(node_.reach().mutex);
+  team.ways_ = ~0u;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) {
+      team.base_[r] = node_.segment().base();
+    } else {
+      team::Peer& peer = node_.reach().meet(hellos[r].card);
+      team.peer_[r] = &peer;
+      team.base_[r] = peer.segment.base();
+    }
+    team.ways_ &= hellos[r].card.ways;
+  }
+  team.track().prepare();
+  for (int r = 0; r < size_; ++r) {
+    auto* const block = reinterpret_cast<MemberBlock*>(team.base_[r] + hellos[r].block);
+    team.member_[r] = &block->words;
+    team.track().place_words(r, &block->track);
+  }
+  auto* const leader = reinterpret_cast<LeaderBlock*>(team.base_[0] + hellos[0].block + offset_of_leader);
+  team.plan_ = &leader->plan;
+  team.annex_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
+  team.track().place_gate(&leader->gate);
+  const int shared = sharing(hellos, rank_);
+  const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
+  node_.tune(shared, one_group);
+  const Handing found = rank_ < 2 ? calibrating_.run(rank_, hellos[0].calibration, team.base_[0]) : Handing{};
+  if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
 }
 
 Founding::Founding(Node& node, int rank, int size, bool together)
@@ -283,7 +286,7 @@ bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   try {
     if (bootstrap) trouble_ = swap_segments(node_, hellos, rank_, team_->words(rank_), *bootstrap);
     else if (!met_all(hellos)) trouble_ = "its members have not met";
-    if (trouble_.empty()) team_->join(hellos.data(), leader_offset_, calibrating_);
+    if (trouble_.empty()) fill_in(hellos);
   } catch (const std::bad_alloc&) {
     trouble_ = "out of memory";
   }
@@ -298,7 +301,7 @@ std::unique_ptr<Team> Founding::finish() {
   return std::move(team_);
 }
 
-Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Bootstrap& bootstrap) {
+Result<std::unique_ptr<Team>> create_team(Node& node, int rank, int size, Bootstrap& bootstrap) {
   Founding founding(node, rank, size, true);
   auto hellos = room_for<Hello>(size);
   if (!bootstrap.allgather(&founding.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
@@ -310,4 +313,4 @@ Result<std::unique_ptr<Team>> Team::create(Node& node, int rank, int size, Boots
   return founding.finish();
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::creation

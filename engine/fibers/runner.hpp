@@ -1,15 +1,15 @@
-// Who runs the bodies of operations that may overlap others (tracks.hpp): whoever waits, tests or issues.
+// Who runs the bodies of operations that may overlap others (track/tracks.hpp): whoever waits, tests or issues.
 #pragma once
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
 
+#include "engine/fibers/fiber.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/track/fiber.hpp"
 #include "engine/waiting/progress.hpp"
 
-namespace nearfield::team {
+namespace nearfield::fibers {
 
 // Something whose body may be suspended.
 struct Lane {
@@ -27,7 +27,8 @@ struct Lane {
 
 class Runner final : public waiting::Source {
  public:
-  explicit Runner(memory::Segment& segment) : segment_(segment) {}
+  // `asleep_on`: where peers learn on which word of `segment` this process sleeps.
+  Runner(memory::Segment& segment, std::atomic<std::uint64_t>& asleep_on) : segment_(segment), told_(asleep_on) {}
   Runner(const Runner&) = delete;
 
   // Makes so many stacks ahead, so that operations begin where there is no memory for one later; fewer where there is
@@ -60,6 +61,7 @@ class Runner final : public waiting::Source {
   bool poll_all();
   void add_stack();
   memory::Segment& segment_;
+  std::atomic<std::uint64_t>& told_;
   std::mutex mutex_;
   std::atomic<std::size_t> count_{0};  // of lanes_; without the lock only whether there are any
   std::vector<Lane*> lanes_;
@@ -70,4 +72,4 @@ class Runner final : public waiting::Source {
   std::atomic<bool> patient_{false};
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::fibers

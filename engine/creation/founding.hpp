@@ -5,11 +5,11 @@
 #include <span>
 #include <string>
 
+#include "engine/creation/calibrating.hpp"
 #include "engine/reach/peers.hpp"
-#include "engine/team/calibrating.hpp"
 #include "engine/team/team.hpp"
 
-namespace nearfield::team {
+namespace nearfield::creation {
 
 // What each member tells all others.
 struct Hello {
@@ -29,28 +29,28 @@ class Founding {
  public:
   // Local, step 1. What is lacking is told to the others. `together`: the members wait for each other, so that the
   // first two can measure.
-  Founding(Node& node, int rank, int size, bool together);
+  Founding(team::Node& node, int rank, int size, bool together);
   Founding(const Founding&) = delete;
 
   const Hello& mine() const { return mine_; }
   // Local: why there will be no team, the same on all members, since it comes from the hellos alone; or empty.
   std::string judge(std::span<const Hello> hellos) const;
   // Steps 3 and 4. Without a `bootstrap`: local, of processes that have met. False: trouble(), here alone.
-  bool join(std::span<const Hello> hellos, Bootstrap* bootstrap);
+  bool join(std::span<const Hello> hellos, team::Bootstrap* bootstrap);
   const std::string& trouble() const { return trouble_; }
   // Local, when all members have joined.
-  std::unique_ptr<Team> finish();
+  std::unique_ptr<team::Team> finish();
 
  private:
-  std::unique_ptr<Team> prepare();
+  std::unique_ptr<team::Team> prepare();
+  void fill_in(std::span<const Hello> hellos);
   bool met_all(std::span<const Hello> hellos) const;
-  Node& node_;
+  team::Node& node_;
   const int rank_, size_;
   std::string trouble_;
-  std::size_t leader_offset_ = 0;
-  std::unique_ptr<Team> team_;
+  std::unique_ptr<team::Team> team_;
   Calibrating calibrating_;
   Hello mine_{};
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::creation

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstddef>
 
-namespace nearfield::team {
+namespace nearfield::fibers {
 
 // One body at a time. Whoever starts or resumes it goes on when it has suspended or ended; that may be another thread
 // each time, but never two at once. A body must not keep the address of a thread's own variable while it is suspended,
@@ -36,4 +36,4 @@ class Fiber {
   [[maybe_unused]] std::size_t other_bytes_ = 0;
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::fibers

@@ -1,4 +1,4 @@
-#include "engine/track/fiber.hpp"
+#include "engine/fibers/fiber.hpp"
 
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-namespace nearfield::team {
+namespace nearfield::fibers {
 namespace {
 
 // Bodies keep blocks of some KiB on it (collectives/pieces/folding.hpp), and write reports. Pages that are never
@@ -97,4 +97,4 @@ void Fiber::run(void* fiber) {
   __builtin_unreachable();
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::fibers

@@ -1,10 +1,8 @@
-#include "engine/track/runner.hpp"
+#include "engine/fibers/runner.hpp"
 
 #include <utility>
 
-#include "engine/reach/peers.hpp"
-
-namespace nearfield::team {
+namespace nearfield::fibers {
 
 // Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
 void Runner::add_stack() {
@@ -74,8 +72,7 @@ void Runner::asleep_on(Atomic<std::uint32_t>* word) {
       offset = std::uint64_t(reinterpret_cast<std::byte*>(word) - segment_.base());
     }
   }
-  auto& header = *reinterpret_cast<reach::ProcessHeader*>(segment_.base());
-  header.asleep_on.store(offset, std::memory_order_release);  // pairs with Track::ring_suspended
+  told_.store(offset, std::memory_order_release);  // pairs with Track::ring_suspended
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::fibers

@@ -1,10 +1,10 @@
-#include "engine/team/calibrating.hpp"
+#include "engine/creation/calibrating.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-namespace nearfield::team {
+namespace nearfield::creation {
 namespace {
 constexpr std::size_t words_bytes = (sizeof(Calibration::Words) + 4095) / 4096 * 4096;
 constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
@@ -12,7 +12,7 @@ constexpr double implausible = 5000;  // ns of a line: whoever needs so long has
 
 std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
 
-Calibrating::Calibrating(Node& node, int rank, int size) noexcept : node_(node) {
+Calibrating::Calibrating(team::Node& node, int rank, int size) noexcept : node_(node) {
   if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
   try {
     memory::CopyBuffers& span = node.copy_buffers();
@@ -58,4 +58,4 @@ Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
   return {};
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::creation

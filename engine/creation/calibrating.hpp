@@ -4,7 +4,7 @@
 #include "engine/machine/calibration.hpp"
 #include "engine/team/node.hpp"
 
-namespace nearfield::team {
+namespace nearfield::creation {
 
 class Calibrating {
  public:
@@ -13,7 +13,7 @@ class Calibrating {
     std::uint64_t rooms = 0, room_bytes = 0;
   };
   // What is lacking, memory above all, means that nothing is measured.
-  Calibrating(Node& node, int rank, int size) noexcept;
+  Calibrating(team::Node& node, int rank, int size) noexcept;
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
   // That the first member of a job holds meanwhile.
@@ -24,8 +24,8 @@ class Calibrating {
   Handing run(int rank, const Told& told, std::byte* base);
 
  private:
-  Node& node_;
+  team::Node& node_;
   Told told_;
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::creation
