@@ -39,7 +39,7 @@ Graph = dict[str, dict[str, list[str]]]  # folder, what it includes, the lines t
 # ---------------------------------------------------------------- folders
 def layers() -> list[str]:
     """The folders of the drawing, from the top down; on one line from left to right."""
-    drawing = (ROOT / DRAWING).read_text().split("```")[1]
+    drawing = (ROOT / DRAWING).read_text().split("## Layers")[1].split("```")[1]
     found = []
     for line in drawing.splitlines():
         if not (row := ROW.search(line)):

@@ -9,6 +9,8 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts/arrows.py"
 DRAWING = """# Architecture
 
+## Layers
+
 ```
    program
       |
