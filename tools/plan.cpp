@@ -180,7 +180,7 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
         memory::CopyBuffers::bytes_for(std::size_t(shape.machine.span)), takes_copy_buffers(shape, asked, partners));
   piece("spare ones of rounds", Component::copy_buffers, "communicator", team::staging_bytes(shape.buffer_bytes),
         asked.number("collectives", 1) && p > 1 ? teams : 0);
-  piece("header", Component::control, "rank", team::Node::header_bytes, 1);
+  piece("header", Component::control, "rank", team::header_bytes, 1);
   piece("words and slots", Component::control, "communicator", creation::block_bytes(false, 0), teams);
   piece("cells", Component::control, "rank", sizeof(messages::Mailbox::cell), 1);
   piece("rest of the mailbox", Component::control, "rank", sizeof(messages::Mailbox) - sizeof(messages::Mailbox::cell),
@@ -214,7 +214,7 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
     arena.free(words);
   };
   const std::size_t teams = 1 + asked.number("communicators", 0);
-  allocate(team::Node::header_bytes, team::Node::header_bytes);
+  allocate(team::header_bytes, team::header_bytes);
   make_team(true);
   allocate(sizeof(messages::Mailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
