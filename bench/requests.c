@@ -30,6 +30,45 @@ static void middle_sends(int n) { from_first(n, middle, 0); }
 static void large_sends(int n) { from_first(n, large, 0); }
 static void large_backwards(int n) { from_first(n, large, 1); }
 
+/* The first waits for each by itself, in the order in which the second receives them: the last one first. */
+static void one_by_one(int n, int bytes, int (*start)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*)) {
+  for (int i = 0; rank == 0 && i < n; ++i) start(here, bytes, MPI_BYTE, other, i, comm, &request[i]);
+  for (int i = n; i-- > 0;) {
+    if (rank == 1) receive(i, bytes);
+    else MPI_Wait(&request[i], MPI_STATUS_IGNORE);
+  }
+}
+static void large_one_by_one(int n) { one_by_one(n, large, MPI_Isend); }
+static void synchronous_one_by_one(int n) { one_by_one(n, 4, MPI_Issend); }
+static void large_posted(int n) {
+  for (int i = 0; rank == 1 && i < n; ++i) MPI_Irecv(there, large, MPI_BYTE, other, i, comm, &request[i]);
+  MPI_Barrier(comm);
+  for (int i = 0; rank == 0 && i < n; ++i) send(i, large);
+  wait_all(n);
+}
+
+static void buffered_sends(int n) {
+  const int room = n * (small + MPI_BSEND_OVERHEAD);
+  void* const buffer = malloc(room);
+  MPI_Buffer_attach(buffer, room);
+  for (int i = 0; rank == 0 && i < n; ++i) MPI_Bsend(here, small, MPI_BYTE, other, i, comm);
+  MPI_Barrier(comm);
+  for (int i = 0; rank == 1 && i < n; ++i) receive(i, small);
+  void* detached;
+  int bytes;
+  MPI_Buffer_detach(&detached, &bytes);
+  free(buffer);
+}
+/* They are never received. */
+static void cancelled_sends(int n) {
+  for (int i = 0; rank == 0 && i < n; ++i) MPI_Issend(here, 4, MPI_BYTE, other, 0, comm, &request[i]);
+  for (int i = n; rank == 0 && i-- > 0;) {
+    MPI_Cancel(&request[i]);
+    MPI_Wait(&request[i], MPI_STATUS_IGNORE);
+  }
+  MPI_Barrier(comm);
+}
+
 static void freed_sends(int n) {
   for (int i = 0; rank == 0 && i < n; ++i) {
     send(i, small);
@@ -46,6 +85,15 @@ static void post(int n) {
 static void posted_receives(int n) {
   post(n);
   for (int i = n; rank == 0 && i-- > 0;) MPI_Send(&number[i], 1, MPI_INT, other, i, comm);
+  if (rank == 1) wait_all(n);
+}
+/* Half of them by tag, of these every other one from anybody; then with any tag. */
+static void wildcards(int n) {
+  for (int i = 0; rank == 1 && i < n; ++i)
+    MPI_Irecv(&number[i], 1, MPI_INT, i % 2 ? MPI_ANY_SOURCE : other, i < n / 2 ? i : MPI_ANY_TAG, comm, &request[i]);
+  MPI_Barrier(comm);
+  for (int i = n / 2; rank == 0 && i-- > 0;) MPI_Send(&number[i], 1, MPI_INT, other, i, comm);
+  for (int i = n / 2; rank == 0 && i < n; ++i) MPI_Send(&number[i], 1, MPI_INT, other, n, comm);
   if (rank == 1) wait_all(n);
 }
 static void pairs(int n) {
@@ -144,11 +192,13 @@ static const struct {
   void (*run)(int n);
   int at_most;
 } kinds[] = {
-    KIND(sends, most),          KIND(sends_backwards, most),    KIND(middle_sends, most),    KIND(large_sends, few),
-    KIND(large_backwards, few), KIND(freed_sends, most),        KIND(posted_receives, most), KIND(waitall, most),
-    KIND(testall, most),        KIND(waitsome, most),           KIND(waitany, most / 10),    KIND(testany, most / 10),
-    KIND(probes, most),         KIND(cancelled_receives, most), KIND(persistent, most),      KIND(to_ourselves, most),
-    KIND(collectives, few),     KIND(one_sided, most),          KIND(generalized, most)};
+    KIND(sends, most), KIND(sends_backwards, most), KIND(middle_sends, most), KIND(large_sends, most),
+    KIND(large_backwards, most), KIND(large_posted, most), KIND(large_one_by_one, most),
+    KIND(synchronous_one_by_one, most), KIND(buffered_sends, most), KIND(freed_sends, most),
+    KIND(cancelled_sends, most), KIND(posted_receives, most), KIND(wildcards, most), KIND(waitall, most),
+    KIND(testall, most), KIND(waitsome, most), KIND(waitany, most / 10), KIND(testany, most / 10), KIND(probes, most),
+    KIND(cancelled_receives, most), KIND(persistent, most), KIND(to_ourselves, most), KIND(collectives, few),
+    KIND(one_sided, most), KIND(generalized, most)};
 
 static double microseconds_each(void (*run)(int), int n) {
   MPI_Barrier(comm);

@@ -11,7 +11,8 @@
 //   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
 //             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender
 //             writes.
-//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it).
+//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of a sender
+//             are not matched yet, their receivers say which are (answers.cpp).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
 #pragma once
@@ -95,6 +96,7 @@ struct Mailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
   alignas(line) Atomic<Reference> tail;        // senders, by exchange; the owner, to empty
   Atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
+  Atomic<std::uint64_t> answered;              // receivers, by exchange; the owner takes all (answers.cpp)
   alignas(line) Atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
   Atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
   // For peers that are blocked on the owner while it does something else (Messenger::summon): where a thread of it
@@ -129,17 +131,19 @@ struct Request;
 struct Transfer {
   // Sender, before the record.
   alignas(line) std::uint64_t bytes;
-  const Request* own;  // what it is to its sender, for messages of a process to itself
+  Request* own;        // what it is to its sender; nullptr: it has given it up
   Whereabouts from;
   Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
   // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.
   Atomic<std::uint32_t> attended;
+  std::uint32_t listed;  // sender, before the record: 1: it does not look at the state, but into its list of answers
   // Receiver, published by state.
   alignas(line) Whereabouts to;
   std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
-  Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with the sender's look
+  std::uint64_t answered_before;               // in the sender's list, published by Mailbox::answered; 0: none
+  Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with take_answers
   Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
   Atomic<std::uint32_t> released;              // receiver: it will not look again; pairs with the sender's reuse
   alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front

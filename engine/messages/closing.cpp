@@ -95,6 +95,8 @@ bool Messenger::end_context(std::uint64_t context) {
     }
   };
   for (Out& out : out_) end_sends(out.waiting);
+  end_sends(offered_);
+  end_sends(listed_);
   end_sends(sending_);
   for (Link* link = partitioned_.next; link != &partitioned_; link = link->next) {
     auto& pair = *static_cast<Partitioned*>(link->owner);

@@ -29,6 +29,10 @@ namespace {
 // through in one.
 int pieces_in_one_poll(const Request& request) { return request.alone() ? 64 : 16; }
 
+// Of messages that wait for their match with buffers of theirs, since every poll looks at them: those behind stay where
+// they are (answers.cpp).
+constexpr unsigned most_that_wait = 64;
+
 // What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
 // together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
 // near and far; a power of two is good enough.
@@ -169,6 +173,8 @@ bool Messenger::begin_chain(Request& request) {
   std::uint64_t offset;
   const std::uint64_t bytes = request.data.bytes;
   const bool whole = !request.attended && bytes <= longest_whole();
+  const bool may_wait = request.mode == Mode::synchronous || !whole;
+  if (may_wait && !request.attended && chains_that_wait_ >= most_that_wait) return false;
   Buffer* const buffer = take_buffer(whole ? bytes : std::min(bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
   request.tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
@@ -181,6 +187,7 @@ bool Messenger::begin_chain(Request& request) {
   }
   request.chain = {offset, offset};
   request.way = State::staged;
+  chains_that_wait_ += request.tells;
   sending_.push(request.under_way);
   return true;
 }
@@ -300,6 +307,7 @@ void Messenger::end_chain(Request& request) {
   const Chain& chain = request.chain;
   if (spare_user_ == &request) spare_user_ = nullptr;
   if (!chain.first) return;
+  if (!request.transfer) chains_that_wait_ -= request.tells;
   lend_buffer(chain.first);
   if (chain.buffer != chain.first) lend_buffer(chain.buffer);
 }

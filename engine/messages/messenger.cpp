@@ -57,6 +57,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
     m->mine_ = reinterpret_cast<Mailbox*>(m->node_.segment().base() + *offset);
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
+    m->mine_->answered.store(0, std::memory_order_relaxed);
     m->mine_->asleep.store(0, std::memory_order_relaxed);
     m->mine_->elsewhere.store(0, std::memory_order_relaxed);
     m->mine_->summons.store(0, std::memory_order_relaxed);
@@ -150,6 +151,7 @@ void Messenger::abandon(Request& request) {
     // Its Transfer stays as it is: the other side may still look at it.
     waiting_for_room_ -= request.waits;
     request.under_way.remove();
+    stop_looking(request);
     if (request.is_send) end_chain(request);
     if (request.is_send && request.transfer) request.transfer->own = nullptr;
   }

@@ -142,7 +142,7 @@ class Messenger final : public waiting::Source {
  private:
   explicit Messenger(team::Team& base);
   bool busy_locked() const {
-    return !sending_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size() || due_ ||
+    return !sending_.empty() || !offered_.empty() || !listed_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size() || due_ ||
            !stalled_.empty() || watchers_.load(std::memory_order_relaxed) > 0;
   }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
@@ -260,13 +260,22 @@ class Messenger final : public waiting::Source {
     return *reinterpret_cast<Buffer*>(base_[std::size_t(member)] + offset);
   }
 
+  // answers.cpp
+  bool offer(Request& request, bool small);
+  void stop_looking(Request& request);
+  bool take_answers();
+  void take_answer(Request& request);
+  void answer(int member, std::uint64_t transfer, State state);
+  void acknowledge(int member, std::uint64_t transfer, State state);
+  void enlist(int member, std::uint64_t transfer);
+
   // transfer.cpp
   bool add_transfers();
   Transfer* new_transfer(std::uint64_t& offset);
   bool begin_transfer(Request& request, const Whereabouts& where);
   void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
   void try_way(Request& request, bool by_calls, bool mapped = true);
-  void acknowledge(int member, std::uint64_t transfer, State state);
+  void begin_send(Request& request);
   bool pump_send(Request& request, Guard& guard);
   bool pump_receive(Request& request, Guard& guard);
   bool copy_block(Request& request, Guard& guard, bool from_back);
@@ -317,6 +326,9 @@ class Messenger final : public waiting::Source {
   List partitioned_;                                                     // partitions.hpp
   std::vector<std::unique_ptr<Early>> spare_early_;
   InTurn sending_, receiving_;
+  List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)
+  unsigned offered_count_ = 0;
+  unsigned chains_that_wait_ = 0;  // sends whose copy buffers wait for a match, or did
   std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::size_t retired_at_ = 0;          // where reclaim looks next
   std::vector<std::uint64_t> free_transfers_;

@@ -130,7 +130,8 @@ bool Messenger::go_on_with(InTurn& list, bool all, Pump pump, End end) {
 // What is under way already.
 bool Messenger::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting();
-  bool progress = go_on_with(
+  bool progress = take_answers();
+  progress |= go_on_with(
       receiving_, all, [&](Request& request) { return pump_receive(request, guard); },
       [&](Request& request) { end_receive(request); });
   progress |= go_on_with(
@@ -159,7 +160,8 @@ bool Messenger::poll_locked(Guard& guard) {
     progress |= poll_silent(all);
   if (shadow_ || undelivered_ || mine_->head.load(std::memory_order_relaxed)) [[unlikely]]
     progress |= poll_queue();
-  if (waiting_for_room_ || !receiving_.empty() || !sending_.empty() || !retired_.empty()) [[unlikely]]
+  if (waiting_for_room_ || !receiving_.empty() || !sending_.empty() || !offered_.empty() || !listed_.empty() ||
+      !retired_.empty()) [[unlikely]]
     progress |= go_on(guard, all);
   if (due_) [[unlikely]]
     follow(guard);
@@ -271,7 +273,8 @@ bool Messenger::sends_pending() {
     }
     return false;
   };
-  return waits(sending_) || std::ranges::any_of(out_, [&](const Out& out) { return waits(out.waiting); });
+  return waits(sending_) || waits(offered_) || waits(listed_) ||
+         std::ranges::any_of(out_, [&](const Out& out) { return waits(out.waiting); });
 }
 
 // Other threads may be at work with it: then its receiver goes by what was said when it began.

@@ -111,6 +111,7 @@ struct Request : Entry {
   bool posted = false;  // in the list of posted receives
   bool busy = false;    // a thread copies for it, outside of the lock
   bool waits = false;   // a send for whose record there was no room
+  bool looked_at = false;  // a send whose answer is looked for in every poll (answers.cpp)
   // A send whose caller stays in its call until it is complete: it may need the sender for its bytes to move.
   bool attended = false;
   // Set last, when nothing else of the request changes any more; pairs with complete().
@@ -124,7 +125,7 @@ struct Request : Entry {
   void reset() {
     completed.store(false, std::memory_order_relaxed);
     trouble = Trouble::none;
-    cancelled = posted = busy = waits = helps = has_first = sampled = tells = withdrawn = false;
+    cancelled = posted = busy = waits = looked_at = helps = has_first = sampled = tells = withdrawn = false;
     received = accepted = 0;
     tried = false;
     transfer = nullptr;

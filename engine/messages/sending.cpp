@@ -168,18 +168,13 @@ bool Messenger::dispatch(Request& request) {
     }
     if (!begin_transfer(request, where)) {
       // Those under way give back what they hold.
-      if (!sending_.empty() || !retired_.empty()) return false;
+      if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return false;
       request.trouble = Trouble::no_memory;
       complete(request);
       return true;
     }
   }
-  const auto note = std::as_bytes(std::span(&request.transfer_offset, 1));
-  if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
-              : push(request.member, Kind::transfer, request.envelope, note, {})))
-    return false;
-  sending_.push(request.under_way);
-  return true;
+  return offer(request, small);
 }
 
 void Messenger::start(Request& request) {

@@ -3,7 +3,7 @@
 //   sender                                            receiver
 //   Transfer {bytes, from: where the data lies}
 //   record (transfer) ------------------------------> waits for its receive, if there is none
-//                                                     chooses the way:
+//                                                     chooses the way, and answers (answers.cpp):
 //   direct, by calls: blocks claimed from either end
 //                     <-- state, to, length ----------
 //   claims from the back, copies, back += 1           claims from the front, copies, front += 1
@@ -152,8 +152,8 @@ layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std
 
 // False without memory. The lists that a transfer goes through have room for it from then on.
 bool Messenger::add_transfers() {
-  free_transfers_.reserve(transfers_ + transfers_at_once);
-  retired_.reserve(transfers_ + transfers_at_once);
+  for (auto* list : {&free_transfers_, &retired_})
+    if (list->capacity() < transfers_ + transfers_at_once) list->reserve(2 * transfers_ + transfers_at_once);
   auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
   if (!slab) {
     log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
@@ -192,27 +192,23 @@ bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
   return false;
 }
 
+// It is matched, and goes on as its receiver has chosen.
+void Messenger::begin_send(Request& request) {
+  const Transfer& t = *request.transfer;
+  if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
+  request.blocks = request.way == State::staged ? 0 : parts(t.length, t.block_bytes);
+  request.chain = {};
+  request.helps = request.way == State::by_calls && request.member != me_ && calls_[request.member];
+  if (request.way != State::direct || request.member == me_) return;
+  try {
+    request.helps = adopt(request.member, t.to, t.length, request);
+  } catch (const std::bad_alloc&) {  // its receiver does it alone
+  }
+}
+
 bool Messenger::pump_send(Request& request, Guard& guard) {
   if (!request.transfer) return pump_chain(request, guard);
   Transfer& t = *request.transfer;
-  if (request.way == State::waiting) {
-    const State state = t.state.load(std::memory_order_acquire);  // pairs with accept and acknowledge
-    if (state == State::done || state == State::cancelled) {
-      request.cancelled = state == State::cancelled;
-      request.way = State::done;
-      return true;
-    }
-    if (state != State::waiting) {
-      request.way = state;
-      if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
-      request.blocks = state == State::staged ? 0 : parts(t.length, t.block_bytes);
-      request.helps =
-          request.member != me_ &&
-          (state == State::by_calls ? calls_[request.member] != nullptr
-                                    : state == State::direct && adopt(request.member, t.to, t.length, request));
-      request.chain = {};
-    }
-  }
   switch (request.way) {
     case State::direct:
     case State::by_calls: {
@@ -260,13 +256,6 @@ void Messenger::reclaim() {
 }
 
 // ---------------------------------------------------------------- the receiver's side
-
-void Messenger::acknowledge(int member, std::uint64_t transfer, State state) {
-  Transfer& t = transfer_of(member, transfer);
-  t.state.store(state, std::memory_order_release);  // pairs with pump_send
-  t.released.store(1, std::memory_order_release);   // pairs with reclaim
-  wake(member);
-}
 
 void Messenger::accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope) {
   Transfer& t = transfer_of(member, transfer);
@@ -320,8 +309,7 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   }
   counts_.bytes += t.length;
   receiving_.push(request.under_way);
-  t.state.store(request.way, std::memory_order_release);  // pairs with pump_send
-  wake(member);
+  answer(member, transfer, request.way);
 }
 
 // Where there is a choice, what trials say.

@@ -1,0 +1,122 @@
+// Answers to messages that stay where they are until they are matched.
+//
+//   sender                                            receiver
+//   offers a Transfer: listed = 0, looks at its       matched: state
+//     state in every poll
+//   many wait already: listed = 1, looks no more      matched: state, answered_before = answered, answered = this one
+//   takes the whole list: answered = 0 <--------------
+//
+// So a poll looks at few, and costs the same however many wait. Those that are answered go on in the order of their
+// answers (sending_), which is that in which the receiver goes on with them.
+//
+// The list is a stack of which all is taken at once: no entry is put in twice, and none is used again before it was
+// taken out.
+#include <array>
+#include <span>
+#include <utility>
+
+#include "engine/messages/guard.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for in every poll
+
+}  // namespace
+
+// ---------------------------------------------------------------- the sender's side
+
+// The record of its Transfer; false while there is no room. `small`: the data travels with it.
+bool Messenger::offer(Request& request, bool small) {
+  const bool looked_at = offered_count_ < most_looked_at;
+  request.transfer->listed = !looked_at;
+  const auto note = std::as_bytes(std::span(&request.transfer_offset, 1));
+  if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
+              : push(request.member, Kind::transfer, request.envelope, note, {})))
+    return false;
+  request.looked_at = looked_at;
+  offered_count_ += looked_at;
+  (looked_at ? offered_ : listed_).push(request.under_way);
+  return true;
+}
+
+// It is answered, or given up.
+void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.looked_at, false); }
+
+// Whether any has come. What is looked at is looked at first, and goes behind the others: a receiver that has answered
+// it has put into the list before what it has answered before.
+bool Messenger::take_answers() {
+  std::array<Request*, most_looked_at> found;
+  std::size_t count = 0;
+  for (Link* link = offered_.next; link != &offered_; link = link->next) {
+    auto* const request = static_cast<Request*>(link->owner);
+    if (request->transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
+      found[count++] = request;
+  }
+  bool any = count != 0;
+  if (!listed_.empty() && mine_->answered.load(std::memory_order_relaxed)) {
+    Link* first = &sending_;
+    std::uint64_t at = mine_->answered.exchange(0, std::memory_order_acquire);  // pairs with enlist
+    while (at) {
+      const Transfer& t = transfer_of(me_, at);
+      at = t.answered_before;
+      if (!t.own) continue;
+      Link& link = t.own->under_way;
+      link.remove();
+      link.insert_before(*first);
+      first = &link;
+    }
+    any |= first != &sending_;
+    while (first != &sending_) {
+      auto& request = *static_cast<Request*>(first->owner);
+      first = first->next;
+      take_answer(request);
+    }
+  }
+  for (Request* const request : std::span(found.data(), count)) {
+    stop_looking(*request);
+    request->under_way.remove();
+    sending_.push(request->under_way);
+    take_answer(*request);
+  }
+  return any;
+}
+
+// It is under way, or ends.
+void Messenger::take_answer(Request& request) {
+  request.way = request.transfer->state.load(std::memory_order_relaxed);  // seen before
+  if (request.way != State::done && request.way != State::cancelled) return begin_send(request);
+  request.cancelled = request.way == State::cancelled;
+  request.way = State::done;
+  end_send(request);
+}
+
+// ---------------------------------------------------------------- the receiver's side
+
+// Whatever of the Transfer is told by its state is there.
+void Messenger::answer(int member, std::uint64_t transfer, State state) {
+  Transfer& t = transfer_of(member, transfer);
+  t.state.store(state, std::memory_order_release);  // pairs with take_answers
+  if (t.listed) enlist(member, transfer);
+  wake(member);
+}
+
+// An answer behind which we do not look again: what is not listed may be another message's from then on.
+void Messenger::acknowledge(int member, std::uint64_t transfer, State state) {
+  Transfer& t = transfer_of(member, transfer);
+  const bool listed = t.listed;
+  t.state.store(state, std::memory_order_release);  // pairs with take_answers
+  t.released.store(1, std::memory_order_release);   // pairs with reclaim
+  if (listed) enlist(member, transfer);
+  wake(member);
+}
+
+void Messenger::enlist(int member, std::uint64_t transfer) {
+  auto& answered = box_[std::size_t(member)]->answered;
+  std::uint64_t& before = transfer_of(member, transfer).answered_before;
+  before = answered.load(std::memory_order_relaxed);
+  // pairs with take_answers, for all that are in the list
+  while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed)) continue;
+}
+
+}  // namespace nearfield::messages
