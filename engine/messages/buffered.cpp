@@ -1,6 +1,8 @@
 #include "engine/messages/buffered.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace nearfield::messages {
 
@@ -8,7 +10,7 @@ void Buffered::attach(Key key, const Attached& buffer) {
   const std::lock_guard lock(mutex_);
   drop_gone();
   if (key != process) more_than_the_process_.store(true, std::memory_order_relaxed);
-  accounts_[key].attached = buffer;
+  account_of(key).attached = buffer;
 }
 
 void Buffered::detach(Key key) {
@@ -27,7 +29,7 @@ void Buffered::put_behind(Key key, Key behind) {
   const std::lock_guard lock(mutex_);
   drop_gone();
   more_than_the_process_.store(true, std::memory_order_relaxed);
-  accounts_[key].behind = behind;
+  account_of(key).behind = behind;
 }
 
 Buffered::Key Buffered::behind(Key key) {
@@ -50,23 +52,39 @@ void Buffered::drop_gone() {
     return;
   const std::lock_guard lock(gone_mutex_);
   any_gone_.store(false, std::memory_order_relaxed);
-  for (const Key key : gone_) {
-    accounts_.erase(key);
-    for (Outgoing& out : outgoing_)
-      if (out.key == key) out.key.reset();
-  }
+  for (const Key key : gone_) accounts_.erase(key);
   gone_.clear();
+}
+
+Buffered::Account& Buffered::account_of(Key key) {
+  Account& account = accounts_[key];
+  if (!account.number) account.number = ++last_account_;
+  return account;
+}
+
+// 0: nobody has that key.
+std::uint64_t Buffered::number_of(Key key) const {
+  const auto found = accounts_.find(key);
+  return found == accounts_.end() ? 0 : found->second.number;
+}
+
+// It may be collected as soon as it is in the stack.
+void Buffered::Outgoing::follow(FunctionRef<void(Request&)>) {
+  next_complete = all.complete_.load(std::memory_order_relaxed);
+  while (!all.complete_.compare_exchange_weak(next_complete, this, std::memory_order_release,  // pairs with collect
+                                              std::memory_order_relaxed))
+    continue;
 }
 
 void Buffered::collect() {
   drop_gone();
-  for (auto out = outgoing_.begin(); out != outgoing_.end();) {
-    if (!out->request.complete()) {
-      ++out;
-      continue;
-    }
-    if (out->key) accounts_.find(*out->key)->second.used -= out->counted;
-    out = outgoing_.erase(out);
+  if (!complete_.load(std::memory_order_relaxed)) return;
+  Outgoing* out = complete_.exchange(nullptr, std::memory_order_acquire);  // pairs with follow
+  while (out) {
+    Outgoing& done = *std::exchange(out, out->next_complete);
+    if (const auto found = accounts_.find(done.key); found != accounts_.end() && found->second.number == done.account)
+      found->second.used -= done.counted;
+    outgoing_.erase(done.self);
   }
 }
 
@@ -93,20 +111,23 @@ Buffered::Sent Buffered::send(Messenger& messenger, Key key, int member, const E
     if (!has_room(account)) return Sent::no_room;
   }
   if (messenger.send_at_once(member, envelope, data)) return Sent::yes;
-  Outgoing& out = outgoing_.emplace_back(data.bytes);
+  Outgoing& out = outgoing_.emplace_back(*this, data.bytes);
   if (!out.copy.data()) {
     outgoing_.pop_back();
     return Sent::no_memory;
   }
   layout::gather(out.copy.data(), data, 0, data.bytes);
+  out.self = std::prev(outgoing_.end());
   out.counted = counted;
   out.key = account->first;
+  out.account = account->second.number;
   out.number = ++last_;
   account->second.used += counted;
   out.request.is_send = true;
   out.request.member = member;
   out.request.envelope = envelope;
   out.request.data = {out.copy.data(), data.bytes, {}};
+  out.request.follower = &out;
   messenger.start(out.request);
   return Sent::yes;
 }
@@ -126,8 +147,8 @@ void Buffered::flush(Messenger& messenger, Key key) {
 
 bool Buffered::on_its_way(Key key, int member) {
   const std::lock_guard lock(mutex_);
-  return std::ranges::any_of(outgoing_, [&](const Outgoing& out) {
-    return out.key == key && out.request.member == member && !out.request.complete();
+  return std::ranges::any_of(outgoing_, [&, number = number_of(key)](const Outgoing& out) {
+    return out.account == number && out.request.member == member && !out.request.complete();
   });
 }
 
@@ -145,8 +166,10 @@ std::uint64_t Buffered::last() {
 bool Buffered::outstanding(Key key, std::uint64_t last) {
   const std::lock_guard lock(mutex_);
   collect();
-  for (const Outgoing& out : outgoing_)
-    if (out.key == key && out.number <= last) return true;
+  for (const Outgoing& out : outgoing_) {
+    if (out.number > last) break;
+    if (out.account == number_of(key)) return true;
+  }
   return false;
 }
 

@@ -2,7 +2,7 @@
 //
 //   send       at once, as a rule: nothing is copied
 //              else  copy, start, keep it as outgoing     counts against the buffer of its key
-//   later      outgoing ones that are complete are collected in every call here, and no longer count
+//   later      outgoing ones that are complete (Follower) are collected in every call here, and no longer count
 //   flush      waits until nothing counts against a key
 //
 // Memory of the user's that is attached is never written to: it says how much may be outstanding. A key is whose memory
@@ -60,15 +60,21 @@ class Buffered {
   bool outstanding(Key key, std::uint64_t last);
 
  private:
-  struct Outgoing {
-    explicit Outgoing(std::size_t bytes) : copy(bytes ? bytes : 1) {}
+  struct Outgoing final : Follower {
+    Outgoing(Buffered& all, std::size_t bytes) : all(all), copy(bytes ? bytes : 1) {}
+    void follow(FunctionRef<void(Request&)>) override;
+    Buffered& all;
     memory::Temporary copy;
     Request request;
     std::uint64_t counted = 0;  // bytes
-    std::optional<Key> key;     // none: whoever had it has gone
+    Key key = process;
+    std::uint64_t account = 0;  // the number of the key's
     std::uint64_t number = 0;
+    std::list<Outgoing>::iterator self;
+    Outgoing* next_complete = nullptr;
   };
   struct Account {
+    std::uint64_t number = 0;  // since another one may have the key later
     std::optional<Attached> attached;
     std::uint64_t used = 0;  // bytes
     Key behind = process;
@@ -79,12 +85,15 @@ class Buffered {
   // Under the mutex.
   void drop_gone();
   void collect();
+  Account& account_of(Key key);  // made if need be
+  std::uint64_t number_of(Key key) const;
   std::map<Key, Account>::iterator account_for(Key key);
 
   std::mutex mutex_;
   std::map<Key, Account> accounts_;
   std::list<Outgoing> outgoing_;
-  std::uint64_t last_ = 0;
+  std::uint64_t last_ = 0, last_account_ = 0;
+  std::atomic<Outgoing*> complete_{nullptr};  // a stack; those under the messenger's lock put in, collect() takes all
 
   // Apart, for callers of forget() whose locks the messenger may want.
   std::mutex gone_mutex_;

@@ -86,7 +86,9 @@ bool Messenger::end_context(std::uint64_t context) {
     request.trouble = Trouble::none;
     ended = false;
   };
-  while (Entry* const receive = posted_.find_if(is_in)) end(*static_cast<Request*>(receive));
+  posted_.each([&](Entry& receive) {
+    if (is_in(receive)) end(static_cast<Request&>(receive));
+  });
   auto end_sends = [&](const List& list) {
     for (Link* link = list.next; link != &list;) {
       auto* const request = static_cast<Request*>(link->owner);

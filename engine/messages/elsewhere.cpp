@@ -147,6 +147,7 @@ void Messenger::take_in(Early& message) {
   taking->early = &message;
   taking->data = {message.payload(), message.bytes, {}};
   message.taking = taking;
+  ++takings_;
   const Handed handed{message.transfer, message.bytes, message.tell};
   const bool in_buffers = message.kind == Kind::buffers;
   message.kind = Kind::eager;
@@ -164,6 +165,7 @@ void Messenger::taken_in(Request& request) {
   const bool wanted = taking.wanted;
   message.trouble = taking.trouble;
   delete &taking;
+  --takings_;
   if (heir) heir->trouble = message.trouble;
   if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
   if (heir || !wanted) free_early(message);
@@ -176,6 +178,7 @@ void Messenger::inherit(Early& message, Request& request) {
 }
 
 void Messenger::disinherit(const Request& request) {
+  if (!takings_) return;
   for (Link* link = receiving_.next; link != &receiving_; link = link->next) {
     if (!link->owner) continue;
     auto* const each = static_cast<Request*>(link->owner);

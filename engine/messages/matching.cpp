@@ -1,8 +1,15 @@
 #include "engine/messages/matching.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <new>
 
 namespace nearfield::messages {
+namespace {
+
+constexpr std::size_t fewest_bins = 64;
+
+}  // namespace
 
 std::size_t Index::hash(const Envelope& key) {
   std::uint64_t bits = key.context ^ (std::uint64_t(std::uint32_t(key.source)) << 32 | std::uint32_t(key.tag));
@@ -32,8 +39,12 @@ List& Index::list(const Envelope& key) {
   return bin->list;
 }
 
+// As many bins as are worth it for the lists that hold something.
 void Index::grow() {
-  std::vector<std::unique_ptr<Node>> old(bins_.empty() ? 64 : 2 * bins_.size());
+  std::size_t live = 0;
+  for (const auto& chain : bins_)
+    for (const Node* node = chain.get(); node; node = node->next.get()) live += !node->list.empty();
+  std::vector<std::unique_ptr<Node>> old(std::max(fewest_bins, std::bit_ceil(2 * live + 1)));
   old.swap(bins_);
   nodes_ = 0;
   for (auto& chain : old) {
@@ -49,10 +60,12 @@ void Index::grow() {
   }
 }
 
+// Where there were few lists the bins go with them, or a table that was large once would cost its length each time.
 void Index::clear() {
   // Chains one by one: a destructor that follows them would recurse.
   for (auto& chain : bins_)
     while (chain) chain = std::move(chain->next);
+  if (bins_.size() > fewest_bins && nodes_ < bins_.size() / 4) decltype(bins_)().swap(bins_);
   nodes_ = 0;
   wildcards_ = false;
 }
@@ -141,6 +154,7 @@ void Unexpected::push(UnexpectedEntry& message) {
   all_.push(message.all);
   ++size_;
   if (indexed_) add_to_index(message);
+  if (named_) add_name(message);
 }
 
 void Unexpected::build_index() {
@@ -169,7 +183,32 @@ void Unexpected::remove(UnexpectedEntry& message) {
   message.all.remove();
   if (indexed_)
     for (int form = 0; form < 4; ++form) message.in_form(form).remove();
-  if (--size_ == 0 && indexed_) drop_index();
+  if (message.named.linked()) message.named.remove();
+  if (--size_) return;
+  if (indexed_) drop_index();
+  if (named_) drop_names();
+}
+
+void Unexpected::index_names() {
+  named_ = true;
+  for (Link* link = all_.next; link != &all_ && named_; link = link->next)
+    add_name(*static_cast<UnexpectedEntry*>(link->owner));
+}
+
+// Without memory they are searched.
+void Unexpected::add_name(UnexpectedEntry& message) try {
+  if (message.name == Envelope{}) return;
+  message.named.owner = &message;
+  names_.list(message.name).push(message.named);
+} catch (const std::bad_alloc&) {
+  drop_names();
+}
+
+void Unexpected::drop_names() {
+  for (Link* link = all_.next; link != &all_; link = link->next)
+    if (Link& named = static_cast<UnexpectedEntry*>(link->owner)->named; named.linked()) named.remove();
+  names_.clear();
+  named_ = false;
 }
 
 }  // namespace nearfield::messages

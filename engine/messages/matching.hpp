@@ -3,7 +3,8 @@
 // Both are lists in order of arrival, which are simply searched; a list in which a search took long gets an index: a
 // hash table of first-in-first-out lists by (context, source, tag), where wildcards are keys like others. A posted
 // receive is in one of these lists; a message looks into the four that may hold a receive for it and takes the oldest.
-// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one.
+// An unexpected message is in all four, so that a receive finds the oldest one for it at the head of one. What senders
+// take back is found by another such table, by names, from the first such search on that took long.
 #pragma once
 #include <memory>
 #include <vector>
@@ -80,6 +81,8 @@ struct Entry {
   Link all, keyed;
 };
 struct UnexpectedEntry : Entry {
+  Envelope name{};  // by which its sender may take it back: a key of its own, none: it may not
+  Link named;
   Link wild[3];  // in the lists of receives with wildcards
   Link& in_form(int form) { return form ? wild[form - 1] : keyed; }
 };
@@ -96,6 +99,15 @@ class Posted {
     for (Link* link = all_.next; link != &all_; link = link->next)
       if (auto* const entry = static_cast<Entry*>(link->owner); test(*entry)) return entry;
     return nullptr;
+  }
+  // `visit` may remove what it is given.
+  template <class Visit>
+  void each(Visit visit) {
+    for (Link* link = all_.next; link != &all_;) {
+      auto* const entry = static_cast<Entry*>(link->owner);
+      link = link->next;
+      visit(*entry);
+    }
   }
   std::size_t size() const { return size_; }
 
@@ -122,14 +134,19 @@ class Unexpected {
       if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
     return nullptr;
   }
-  // The oldest one with that envelope, which has no wildcards.
+  // One with that name.
   template <class Test>
-  UnexpectedEntry* find_if(const Envelope& envelope, Test test) {
-    if (!indexed_) return find_if([&](const UnexpectedEntry& e) { return e.envelope == envelope && test(e); });
-    List* const list = index_.find(envelope);
-    for (Link* link = list ? list->next : nullptr; link && link != list; link = link->next)
-      if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
-    return nullptr;
+  UnexpectedEntry* find_named(const Envelope& name, Test test) {
+    if (List* const list = named_ ? names_.find(name) : nullptr) {
+      for (Link* link = list->next; link != list; link = link->next)
+        if (auto* const entry = static_cast<UnexpectedEntry*>(link->owner); test(*entry)) return entry;
+    }
+    if (named_) return nullptr;
+    int steps = 0;
+    UnexpectedEntry* const found =
+        find_if([&](const UnexpectedEntry& e) { return ++steps, e.name == name && test(e); });
+    if (steps > searched) index_names();
+    return found;
   }
   std::size_t size() const { return size_; }
 
@@ -137,9 +154,12 @@ class Unexpected {
   void add_to_index(UnexpectedEntry& message);
   [[gnu::noinline]] void build_index();
   void drop_index();
+  [[gnu::noinline]] void index_names();
+  void add_name(UnexpectedEntry& message);
+  void drop_names();
   List all_;
-  Index index_;
-  bool indexed_ = false;
+  Index index_, names_;
+  bool indexed_ = false, named_ = false;
   std::size_t size_ = 0;
 };
 

@@ -124,11 +124,10 @@ bool Messenger::cancel_locked(Request& request) {
   return true;
 }
 
-void Messenger::withdraw(int member, const Envelope& envelope, std::uint64_t transfer) {
-  UnexpectedEntry* const entry = unexpected_.find_if(envelope, [&](const UnexpectedEntry& e) {
-    const Early& early = static_cast<const Early&>(e);
-    return early.member == member && early.transfer == transfer && early.kind != Kind::eager;
-  });
+void Messenger::withdraw(int member, std::uint64_t transfer) {
+  UnexpectedEntry* const entry = unexpected_.find_named(
+      name_of(member, transfer),
+      [](const UnexpectedEntry& e) { return static_cast<const Early&>(e).kind != Kind::eager; });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
   auto& early = static_cast<Early&>(*entry);

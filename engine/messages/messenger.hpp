@@ -167,6 +167,7 @@ class Messenger final : public waiting::Source {
     std::uint64_t waiting = 0;    // bytes of unexpected messages that lie in buffers of the sender
     std::uint32_t came = 0;       // in which poll the last message did
     std::uint32_t undecided = 0;  // of its unexpected messages
+    std::uint32_t straight = 0;   // receives that have looked into its ring before they were posted
     bool held = false;            // decide(): nothing of it goes on
     Ways ways;
   };
@@ -178,7 +179,9 @@ class Messenger final : public waiting::Source {
   void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
   Cell* free_cell();
   bool dispatch(Request& request);
-  void withdraw(int member, const Envelope& envelope, std::uint64_t transfer);
+  // Of an unexpected message that its sender may take back.
+  static Envelope name_of(int member, std::uint64_t transfer) { return {transfer, member, 0}; }
+  void withdraw(int member, std::uint64_t transfer);
   bool cancel_locked(Request& request);  // false: it must be tried again, since there was no room for the question
   bool end_context(std::uint64_t context);
   team::ProcessHeader& header(int member) const { return *reinterpret_cast<team::ProcessHeader*>(base_[member]); }
@@ -196,6 +199,11 @@ class Messenger final : public waiting::Source {
   Early* keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                     const std::byte* payload);  // nullptr without memory
   bool copy_out(Early& message);
+  static const std::byte* read_note(Kind kind, const Record& record, Handed& told, std::uint64_t& bytes);
+  void give(Request& request, int member, Kind kind, const Envelope& envelope, const Handed& told,
+            const std::byte* payload, std::uint64_t bytes);
+  bool receive_next(Request& request, Guard& guard);
+  void read_what_is_there(Request& request, Guard& guard);
   void consume_now(Early& message, Request& request, Guard& guard);
   void consume(Early& message, Request& request);
   void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
@@ -314,6 +322,7 @@ class Messenger final : public waiting::Source {
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
   std::size_t undecided_ = 0;  // unexpected messages
+  std::size_t takings_ = 0;    // of elsewhere.cpp
   bool standing_in_ = false;   // the present step is a stand-in's, or the helper's
 
   Posted posted_;

@@ -1,7 +1,6 @@
 // Progress: polls of fastboxes, queue and transfers, and the waits that are made of them.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "engine/base/yield.hpp"
@@ -18,7 +17,9 @@ constexpr std::uint32_t review = 1024;    // polls from one look for silent fast
 constexpr std::size_t always_polled = 4;  // fastboxes that cost nothing to look at
 constexpr int in_one_poll = 16;           // records of one fastbox: the others get their turn
 constexpr int looks_in_one_poll = 16;     // in vain, at the oldest messages under way, and at others
+constexpr int looks_at_newest = 8;
 constexpr int idle_looks = 256;           // at others, in a poll that has nothing else to do
+constexpr int looks_before_sleep = 4096;  // at others
 
 }  // namespace
 
@@ -91,9 +92,10 @@ bool Messenger::poll_silent(bool all) {
 }
 
 // One step of those in the list that can do one. The oldest are looked at first, since those that wait are served in
-// their order as a rule, and of those behind them some, in turn: a poll costs the same however many there are. One of
-// these that moves goes to the front. `all`: the last look before a sleep, which may miss nothing. A busy request stays
-// where it is, so the walk can go on from it after the lock was let go.
+// their order as a rule, then the newest, which may be of another peer than all in front of it, and of the others some,
+// in turn: a poll costs the same however many there are. One of these that moves goes to the front. `all`: the
+// last look before a sleep, which should miss nothing; where there are very many the sleep is short. A busy request
+// stays where it is, so the walk can go on from it after the lock was let go.
 template <class Pump, class End>
 bool Messenger::go_on_with(InTurn& list, bool all, Pump pump, End end) {
   bool progress = false;
@@ -120,8 +122,12 @@ bool Messenger::go_on_with(InTurn& list, bool all, Pump pump, End end) {
   };
   Link* link = walk(list.next, looks_in_one_poll);
   if (link == &list) return progress;
-  if (list.turn.linked()) link = list.turn.next;
-  link = walk(link, all ? std::numeric_limits<int>::max() : in_vain + (progress ? looks_in_one_poll : idle_looks));
+  if (!list.turn.linked()) list.turn.insert_before(*link);
+  Link* newest = &list;
+  for (int i = 0; i < looks_at_newest; ++i) newest = newest->previous;
+  walk(newest, in_vain + looks_at_newest);
+  link = list.turn.linked() ? list.turn.next : list.next;
+  link = walk(link, in_vain + (all ? looks_before_sleep : progress ? looks_in_one_poll : idle_looks));
   if (list.turn.linked()) list.turn.remove();
   if (link != &list) list.turn.insert_before(*link);
   return progress;

@@ -32,21 +32,52 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
   complete(request);
 }
 
+// The message for a receive.
+void Messenger::give(Request& request, int member, Kind kind, const Envelope& envelope, const Handed& told,
+                     const std::byte* payload, std::uint64_t bytes) {
+  if (kind == Kind::buffers) return accept_buffers(request, member, told, envelope);
+  if (kind == Kind::transfer) return accept(request, member, told.first, envelope);
+  if (kind == Kind::eager_synchronous) acknowledge(member, told.first, State::done);
+  finish_eager(request, member, envelope, payload, bytes);
+}
+
+// What lies behind the note of a record, which is the offset of a Transfer or a Handed.
+const std::byte* Messenger::read_note(Kind kind, const Record& record, Handed& told, std::uint64_t& bytes) {
+  if (kind == Kind::eager) return record.payload;
+  const std::size_t note = kind == Kind::buffers ? sizeof told : sizeof told.first;
+  std::memcpy(&told, record.payload, note);
+  bytes -= note;
+  return record.payload + note;
+}
+
+// A receive for which nothing has been taken in, and beside which nothing is under way: if the next message of its
+// sender is for it, it has it from the ring, without being posted. Now and then all is polled, since others may wait
+// for us.
+bool Messenger::receive_next(Request& request, Guard& guard) {
+  constexpr unsigned at_a_time = 64;
+  In& in = in_[std::size_t(request.member)];
+  std::uint64_t word;
+  if (!in.box || busy_locked() || ++in.straight % at_a_time == 0) return false;
+  const Record* const record = in.box.look(word);
+  if (!record || kind_of(word) == Kind::withdraw || !matches(request.envelope, record->envelope)) return false;
+  in.came = polls_;
+  Handed told{};
+  std::uint64_t bytes = bytes_of(word);
+  const std::byte* const payload = read_note(kind_of(word), *record, told, bytes);
+  give(request, int(request.member), kind_of(word), record->envelope, told, payload, bytes);
+  in.box.take(word);
+  read_what_is_there(request, guard);
+  return true;
+}
+
 // False where there is no memory to keep it: it stays where it is, and its sender stops when there is no more room.
 bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
   const Kind kind = kind_of(word);
   Handed told{};
-  const std::byte* payload = record.payload;
   std::uint64_t bytes = bytes_of(word);
-  if (kind != Kind::eager) {
-    const std::size_t note = kind == Kind::buffers ? sizeof told : sizeof told.first;
-    std::memcpy(&told, payload, note);
-    payload += note;
-    bytes -= note;
-  }
-  const std::uint64_t transfer = told.first;
+  const std::byte* const payload = read_note(kind, record, told, bytes);
   if (kind == Kind::withdraw) {
-    withdraw(member, record.envelope, transfer);
+    withdraw(member, told.first);
     return true;
   }
   bool undecided = in_[std::size_t(member)].undecided;  // then it stays behind those
@@ -55,17 +86,7 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     const Meeting met = meet(record.envelope, asked);
     undecided = met.undecided;
     if (met.receive) {
-      Request& request = *met.receive;
-      if (kind == Kind::buffers) {
-        accept_buffers(request, member, told, record.envelope);
-        return true;
-      }
-      if (kind == Kind::transfer) {
-        accept(request, member, transfer, record.envelope);
-        return true;
-      }
-      if (kind == Kind::eager_synchronous) acknowledge(member, transfer, State::done);
-      finish_eager(request, member, record.envelope, payload, bytes);
+      give(*met.receive, member, kind, record.envelope, told, payload, bytes);
       return true;
     }
   }
@@ -108,6 +129,8 @@ Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, st
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
+  const bool may_go = kind == Kind::transfer || kind == Kind::eager_synchronous || early->tell;
+  early->name = may_go ? name_of(member, told.first) : Envelope{};
   early->trouble = Trouble::none;
   if (kind == Kind::transfer) {
     early->bytes = transfer_of(member, told.first).bytes;
@@ -142,6 +165,10 @@ bool Messenger::copy_out(Early& early) {
 // What is there already is read at once.
 void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
   consume(message, request);
+  read_what_is_there(request, guard);
+}
+
+void Messenger::read_what_is_there(Request& request, Guard& guard) {
   if (!request.under_way.linked() || request.way != State::staged) return;
   pump_receive(request, guard);
   if (request.way == State::done) end_receive(request);

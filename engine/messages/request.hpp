@@ -112,7 +112,8 @@ struct Request : Entry {
   bool busy = false;    // a thread copies for it, outside of the lock
   bool waits = false;   // a send for whose record there was no room
   bool looked_at = false;  // a send whose answer is looked for in every poll (answers.cpp)
-  // A send whose caller stays in its call until it is complete: it may need the sender for its bytes to move.
+  // Its caller stays in its call until it is complete: a send may need its sender for its bytes to move, a receive need
+  // not be posted for what is there.
   bool attended = false;
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};

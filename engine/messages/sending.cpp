@@ -210,6 +210,7 @@ void Messenger::start_locked(Request& request, Guard& guard) {
     consume_now(static_cast<Early&>(*early), request, guard);
     return;
   }
+  if (request.attended && !early && request.member >= 0 && receive_next(request, guard)) return;
   request.posted = true;
   posted_.push(request);
 }

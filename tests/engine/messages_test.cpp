@@ -276,6 +276,7 @@ bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int
         r.member = any_source ? -1 : p.source;
         r.envelope = {77, any_source ? any : p.source, p.tag};
         r.data = {room.data(), 300000, {}};
+        r.attended = own() % 2 == 0;
         wanted.push_back({&r, &room});
         messenger.start(r);
       }
@@ -425,6 +426,117 @@ TEST(Messages, SendsAreCancelledOnlyBeforeTheyAreMatched) {
             0);
 }
 
+// Synchronous sends with tags from 0 on, all of which the other side has taken in when this returns; `words` are sent.
+constexpr int told = 99999;
+bool start_many(Messenger& m, int rank, std::vector<std::uint64_t>& words, std::deque<Request>& requests,
+                const std::function<int(int)>& tag) {
+  std::uint64_t word = 0;
+  if (rank == 1) {
+    Messenger::Found found;
+    while (!m.probe({5, 0, tag(int(words.size()) - 1)}, false, found)) continue;
+    while (!m.send_at_once(0, {5, 1, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}})) m.poll();
+    return true;
+  }
+  for (int i = 0; i < int(words.size()); ++i) {
+    Request& r = requests.emplace_back();
+    words[std::size_t(i)] = std::uint64_t(i);
+    prepare(r, true, 1, tag(i), reinterpret_cast<std::byte*>(&words[std::size_t(i)]), sizeof word);
+    r.mode = Mode::synchronous;
+    m.start(r);
+  }
+  Request r;
+  prepare(r, false, 1, told, reinterpret_cast<std::byte*>(&word), sizeof word);
+  m.start(r);
+  m.wait(r);
+  return true;
+}
+
+std::uint64_t receive_word(Messenger& m, int tag) {
+  std::uint64_t word = ~std::uint64_t{0};
+  Request r;
+  prepare(r, false, 0, tag, reinterpret_cast<std::byte*>(&word), sizeof word);
+  m.start(r);
+  m.wait(r);
+  return word;
+}
+
+// Which of thousands is matched next is nobody's guess: the receiver says so, and the sender's next poll knows.
+TEST(Messages, AnAnswerIsFoundByTheNextPollHoweverManyWait) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              constexpr int count = 5000, picks = 40, apart = 117;
+              std::vector<std::uint64_t> words(count);
+              std::deque<Request> requests;
+              bool good = start_many(m, rank, words, requests, [](int i) { return i; });
+              auto picked = [](int i) { return i % apart == 0 && i / apart < picks; };
+              for (int pick = picks; pick-- > 0;) {
+                const int i = pick * apart;
+                if (rank == 1) good &= receive_word(m, i) == std::uint64_t(i);
+                bootstrap.meet();
+                if (rank == 0) m.poll(), good &= requests[std::size_t(i)].complete();
+                bootstrap.meet();
+              }
+              for (int i = count; rank == 1 && i-- > 0;)
+                if (!picked(i)) good &= receive_word(m, i) == std::uint64_t(i);
+              for (Request& r : requests) m.wait(r);
+              good &= !m.busy();
+              bootstrap.meet();
+              return good;
+            }),
+            0);
+}
+
+TEST(Messages, ManyOfOneEnvelopeAreTakenBackInAnyOrder) {
+  EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
+              constexpr int count = 3000;
+              std::vector<std::uint64_t> words(count);
+              std::deque<Request> requests;
+              bool good = start_many(m, rank, words, requests, [](int i) { return i == count - 1; });
+              if (rank == 0) {
+                for (int i = count - 2; i >= 0; i -= 2) {
+                  m.cancel(requests[std::size_t(i)]);
+                  m.wait(requests[std::size_t(i)]);
+                  good &= requests[std::size_t(i)].cancelled;
+                }
+                std::uint64_t word = 0;
+                while (!m.send_at_once(1, {5, 0, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}})) m.poll();
+                for (Request& r : requests) m.wait(r);
+              } else {
+                receive_word(m, told);
+                for (int i = 1; i < count - 1; i += 2) good &= receive_word(m, 0) == std::uint64_t(i);
+                good &= receive_word(m, 1) == count - 1;
+                Messenger::Found found;
+                good &= !m.probe({5, 0, any}, false, found);
+              }
+              bootstrap.meet();
+              return good && !m.busy();
+            }),
+            0);
+}
+
+TEST(Matching, FindsNamesWithAndWithoutAnIndex) {
+  Unexpected unexpected;
+  std::deque<UnexpectedEntry> entries;
+  auto find = [&](std::uint64_t name) {
+    return unexpected.find_named({name, 3, 0}, [](const UnexpectedEntry&) { return true; });
+  };
+  for (int turn = 0; turn < 3; ++turn) {
+    for (std::uint64_t i = 1; i <= 100; ++i) {
+      UnexpectedEntry& entry = entries.emplace_back();
+      entry.envelope = {1, 2, 3};
+      if (i % 2) entry.name = {i, 3, 0};
+      unexpected.push(entry);
+    }
+    for (std::uint64_t i = 100; i > 0; --i) {
+      UnexpectedEntry* const found = find(i);
+      ASSERT_EQ(found != nullptr, i % 2 == 1) << i;
+      if (found) unexpected.remove(*found);
+      ASSERT_EQ(find(i), nullptr);
+    }
+    while (UnexpectedEntry* const left = unexpected.find({1, any, 3})) unexpected.remove(*left);
+    ASSERT_EQ(unexpected.size(), 0u);
+  }
+}
+
 TEST(Messages, AMillionUnexpectedOnesAreKept) {
   EXPECT_EQ(pair([](Messenger& m, PageBootstrap& bootstrap, int rank) {
               constexpr int count = testing::rounds_of(1'000'000);
@@ -471,6 +583,7 @@ void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int mess
     receive.member = i % 3 ? from : -1;
     receive.envelope = {std::uint64_t(100 + thread), i % 3 ? from : any, i};
     receive.data = {in.data(), in.size(), {}};
+    receive.attended = i % 4 == 1;
     send.is_send = true;
     send.mode = random() % 5 ? Mode::standard : Mode::synchronous;
     send.member = to;

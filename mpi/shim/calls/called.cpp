@@ -266,10 +266,10 @@ void describe_requests(roll::Told& told, const Call& call, bool named) {
     const UserRequest& user = *own(requests[i]);
     if (!user.active || user.common) continue;
     if (!user.activity) {
-      if (!user.request.complete()) add(told, describe(user.request, user.comm, named));
+      if (!user.request.complete()) add(told, describe(user.request, user.comm(), named));
     } else if (!user.activity->finished()) {
       roll::Item item = user.activity->told;
-      set_communicator(item, user.comm, named);
+      set_communicator(item, user.comm(), named);
       add(told, item);
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -25,6 +26,7 @@ struct Table {
   std::size_t freed_at = 0, owed_at = 0;  // where the next sweep and the next look for what is owed go on
   std::atomic<std::uint32_t> freed_count{0};
   int fortran_offset = -1;
+  std::map<MPI_Comm, std::uint32_t> gone;  // the last communicator with that handle, by its number
 };
 Table& table = *new Table;  // never destroyed
 
@@ -55,6 +57,7 @@ struct Lock {
 
 std::atomic<UserRequest*> request_chunks[most_request_chunks];
 std::atomic<MPI_Request> sent_at_once{};
+std::atomic<std::uint32_t> communicators_gone{0};
 
 UserRequest* new_request(MPI_Comm comm) {
   if (table.freed_count.load(std::memory_order_relaxed)) [[unlikely]]
@@ -65,7 +68,8 @@ UserRequest* new_request(MPI_Comm comm) {
   UserRequest* const request = table.free;
   table.free = request->next_free;
   ++table.in_use;
-  request->comm = comm;
+  request->made_on = comm;
+  request->made_at = communicators_gone.load(std::memory_order_relaxed);
   request->persistent = request->active = false;
   request->in_use = true;
   return request;
@@ -173,14 +177,23 @@ bool freed_are_outstanding() {
   return false;
 }
 
+// Requests are not looked at: each knows how many communicators had gone when it was made.
 void outlive(MPI_Comm comm) {
   const Lock lock;
   if (table.in_use == 0) return;
-  for (std::uint32_t i = 0; i < table.chunks; ++i) {
-    UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
-    for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
-      if (each->in_use && each->comm == comm) std::atomic_ref(each->comm).store(host.world, std::memory_order_relaxed);
+  const std::uint32_t number = communicators_gone.load(std::memory_order_relaxed) + 1;
+  try {
+    table.gone[comm] = number;
+  } catch (const std::bad_alloc&) {
+    return;  // they go on naming the handle
   }
+  communicators_gone.store(number, std::memory_order_relaxed);
+}
+
+MPI_Comm of_gone(const UserRequest& request) {
+  const Lock lock;
+  const auto found = table.gone.find(request.made_on);
+  return found != table.gone.end() && found->second > request.made_at ? host.world : request.made_on;
 }
 
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from

@@ -30,11 +30,13 @@ struct alignas(64) UserRequest {
   bool active = false;
   bool in_use = false;
   bool common = false;  // stands for all sends that were complete at once; is never freed
-  MPI_Comm comm{};
+  std::uint32_t made_at = 0;  // when so many communicators had gone
+  MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
   messages::Request request;           // a plain message
   std::unique_ptr<Activity> activity;  // or anything else
 
+  MPI_Comm comm() const;  // whose handler is told of its errors: MPI_COMM_WORLD's once its own has gone
   bool complete() const {
     if (!activity) [[likely]]
       return request.complete();
@@ -60,6 +62,11 @@ void sweep_freed();  // some of them, in turn
 bool freed_are_outstanding();
 // The communicator goes: errors of its requests are the world's from now on, since the handle may be used again.
 void outlive(MPI_Comm comm);
+extern std::atomic<std::uint32_t> communicators_gone;
+MPI_Comm of_gone(const UserRequest& request);
+inline MPI_Comm UserRequest::comm() const {
+  return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
+}
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
 void find_fortran_number();                    // Open MPI: where its glue reads a request's number
 

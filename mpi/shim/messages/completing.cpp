@@ -104,7 +104,7 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
     MPI_Comm comm = host.world;
     for (int i = count; i-- > 0;) {
       if (requests[i] == host.request_null) continue;
-      comm = own(requests[i])->comm;
+      comm = own(requests[i])->comm();
       abandon(*own(requests[i]));
     }
     return comm;
@@ -165,7 +165,7 @@ int Wait(MPI_Request* request, MPI_Status* status) {
   }
   if (*request == sent_at_once.load(std::memory_order_relaxed)) return finish(request, status);
   UserRequest& user = *own(*request);
-  const MPI_Comm comm = user.comm;
+  const MPI_Comm comm = user.comm();
   try {
     wait_one(user);
   } catch (const team::Broken& broken) {
@@ -190,7 +190,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
       return MPI_SUCCESS;
     }
   }
-  const MPI_Comm comm = user.comm;
+  const MPI_Comm comm = user.comm();
   *flag = 1;
   return report(comm, finish(request, status));
 }
@@ -203,7 +203,7 @@ void finish_next(MPI_Request* request, Outcomes& outcomes) {
     set_empty_status(outcomes.status());
     return outcomes.add(MPI_SUCCESS, {});
   }
-  const MPI_Comm comm = own(*request)->comm;
+  const MPI_Comm comm = own(*request)->comm();
   outcomes.add(finish(request, outcomes.status()), comm);
 }
 
@@ -266,7 +266,7 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
       active = true;
     } else if (user.active) {
       *index = i;
-      const MPI_Comm comm = user.comm;
+      const MPI_Comm comm = user.comm();
       code = report(comm, finish(&requests[i], status));
       return true;
     }
@@ -288,7 +288,7 @@ bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Sta
       active = true;
     } else if (user.active) {
       indices[outcomes.count()] = i;
-      const MPI_Comm comm = user.comm;
+      const MPI_Comm comm = user.comm();
       outcomes.add(finish(&requests[i], outcomes.status()), comm);
     }
   }

@@ -84,7 +84,7 @@ template <class Body>
 int with_both(int count, MPI_Request* requests, const char* function, Body body) {
   return guarded(host.world, function, [&]() -> int {
     Mixed mixed(count, requests);
-    const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm;
+    const MPI_Comm comm = mixed.at(mixed.ours()[0]).comm();
     try {
       return body(mixed);
     } catch (const team::Broken& broken) {
@@ -103,7 +103,7 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
   const int of_ours = int(mixed.ours().size());
   for (int k = 0; k < of_ours; ++k) {
     const int i = mixed.ours()[std::size_t(k)];
-    const MPI_Comm its = mixed.at(i).comm;
+    const MPI_Comm its = mixed.at(i).comm();
     const int code = codes[k] = finish(&requests[i], nth(statuses, i));
     if (code != MPI_SUCCESS && !bad) {
       bad = true;
@@ -150,7 +150,7 @@ bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* statu
   const int ours = first_complete(mixed, active);
   if (ours >= 0) {
     *index = ours;
-    const MPI_Comm comm = mixed.at(ours).comm;
+    const MPI_Comm comm = mixed.at(ours).comm();
     code = finish(&requests[ours], status);
     if (code != MPI_SUCCESS) raise_code(comm, code);
     return true;
@@ -184,7 +184,7 @@ bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_
     if (!user.active) continue;
     active = true;
     if (!user.complete()) continue;
-    const MPI_Comm its = user.comm;
+    const MPI_Comm its = user.comm();
     const int each = finish(&requests[i], nth(statuses, n));
     if (each != MPI_SUCCESS && !bad) {
       bad = true;

@@ -225,8 +225,8 @@ int make_partitioned(bool sends, const char* function, void* buffer, int partiti
 // Marks partitions of a request of ours.
 int mark(MPI_Request handle, const char* function, int low, int high) {
   UserRequest& user = *own(handle);
-  if (!user.active || !user.activity) return raise_code(user.comm, MPI_ERR_REQUEST);
-  return guarded(user.comm, function, [&]() -> int { return report(user.comm, user.activity->ready(low, high)); });
+  if (!user.active || !user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
+  return guarded(user.comm(), function, [&]() -> int { return report(user.comm(), user.activity->ready(low, high)); });
 }
 
 }  // namespace
@@ -268,11 +268,11 @@ int Parrived(MPI_Request request, int partition, int* flag) {
   poll_ours();
   if (!is_own(request)) return young(host.Parrived, "MPI_Parrived", host.world, request, partition, flag);
   UserRequest& user = *own(request);
-  if (!user.activity) return raise_code(user.comm, MPI_ERR_REQUEST);
+  if (!user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
   bool there = false;
-  const int code = guarded(user.comm, "MPI_Parrived", [&]() -> int {
+  const int code = guarded(user.comm(), "MPI_Parrived", [&]() -> int {
     const int wrong = user.activity->arrived(partition, there);
-    return report(user.comm, wrong);
+    return report(user.comm(), wrong);
   });
   if (code != MPI_SUCCESS) return code;
   *flag = there || !user.active;

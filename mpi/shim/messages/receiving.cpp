@@ -45,6 +45,7 @@ template <class N>
   const auto stage = devices::stage(typed.data, false);
   messages::Request request;
   prepare_receive(request, c, source, tag, typed.data);
+  request.attended = true;
   the_messenger->start(request);
   wait_for(request);
   if (stage) store(*stage, request);
@@ -91,6 +92,7 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
       return receive_apart(typed, *c, buffer, count, type, source, tag, status);
     messages::Request request;
     prepare_receive(request, *c, source, tag, typed.data);
+    request.attended = true;
     the_messenger->start(request);
     wait_for(request);
     set_status(status, request.envelope.source, request.envelope.tag, request.received, false);

@@ -19,7 +19,7 @@ int Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   }
   const int code = user.activity && user.active ? user.activity->outcome() : MPI_SUCCESS;
   set_status(status, user);
-  return report(user.comm, code);
+  return report(user.comm(), code);
 }
 
 int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MPI_Status* statuses) {
@@ -132,8 +132,8 @@ int Start(MPI_Request* request) {
     return host.Start(request);
   }
   UserRequest& user = *own(*request);
-  if (!user.persistent || user.active) return raise_code(user.comm, MPI_ERR_REQUEST);
-  return guarded(user.comm, "MPI_Start", [&]() -> int { return report(user.comm, begin(user)); });
+  if (!user.persistent || user.active) return raise_code(user.comm(), MPI_ERR_REQUEST);
+  return guarded(user.comm(), "MPI_Start", [&]() -> int { return report(user.comm(), begin(user)); });
 }
 
 int Startall(int count, MPI_Request* requests) {
@@ -151,7 +151,7 @@ int Cancel(MPI_Request* request) {
   if (!request || !is_own(*request)) return host.Cancel(request);
   UserRequest& user = *own(*request);
   if (!user.active) return MPI_SUCCESS;
-  return guarded(user.comm, "MPI_Cancel", [&]() -> int {
+  return guarded(user.comm(), "MPI_Cancel", [&]() -> int {
     if (user.activity) user.activity->cancel();
     else the_messenger->cancel(user.request);
     return MPI_SUCCESS;

@@ -1,7 +1,8 @@
-// Models of messages: queue, fastbox and its announcement, claims and stages of transfers, what is taken back. The
-// processes run engine/messages.
+// Models of messages: queue, fastbox and its announcement, claims and stages of transfers, answers, what is taken back.
+// The processes run engine/messages.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -196,6 +197,47 @@ TEST(Transfers, TheModelNotices) {
   EXPECT_FOUND(explore_transfer(Protocol::mapped, bytes, 1, {.preemptions = 3, .mutation = {.blind_compares = true}}));
 }
 
+// ---------------------------------------------------------------- answers
+// Two receivers match what their sender does not look at, since it looks at sixteen others.
+Explored explore_answers(const Options& options) {
+  static std::array<Request*, 18> sent;
+  static std::uint64_t word[3];
+  Members members({.count = 3, .messages = true});
+  const Body before = [&](Messenger& messenger, int me) {
+    if (me != 0) return;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const int to = i % 2 ? 1 : 2;
+      Request& request = *(sent[i] = new Request);  // most stay in the lists
+      request.envelope = {context, 0, i < 16 ? 9 : 0};
+      request.member = to;
+      request.is_send = true;
+      request.mode = messages::Mode::synchronous;
+      request.data = data_of(word[0]);
+      messenger.start(request);
+    }
+  };
+  const Body body = [&](Messenger& messenger, int me) {
+    if (me == 0) {
+      for (std::size_t i = 16; i < sent.size(); ++i) finish(messenger, *sent[i]);
+      return;
+    }
+    Request& request = *run.request[me][0];
+    request.envelope = {context, 0, 0};
+    request.member = 0;
+    request.data = data_of(word[me]);
+    messenger.start(request);
+    finish(messenger, request);
+  };
+  return explore_messages(members, body, options, before);
+}
+
+TEST(Answers, NoneIsLost) { EXPECT_GOOD(explore_answers({.preemptions = 2})); }
+
+TEST(Answers, TheModelNoticesOneThatIsLost) {
+  EXPECT_FOUND(explore_answers({.preemptions = 3, .mutation = {.split_updates = true}}));
+  EXPECT_FOUND(explore_answers({.preemptions = 3, .mutation = {.blind_compares = true}}));
+}
+
 // ---------------------------------------------------------------- memory of the language
 // Words of records are plain memory, which a model has at once: what is shown is that nothing is lost, read twice or
 // waited for in vain where loads may return older values.
@@ -207,6 +249,7 @@ TEST(Language, NoMessageIsLost) {
   EXPECT_GOOD(explore_turn(language));
   EXPECT_GOOD(explore_transfer(Protocol::mapped, 17 << 10, 1, language));
   EXPECT_GOOD(explore_transfer(Protocol::automatic, 5 << 10, 2, language));
+  EXPECT_GOOD(explore_answers(language));
 }
 
 // ---------------------------------------------------------------- what is taken back
