@@ -86,6 +86,7 @@ void tell_teams(team::Node& node, const Tuned* tuned) {
   tuned_file = tuned;
   node.annex = {annex_bytes, begin_words};
   node.describe = collectives::describe_call;
+  node.doing_length = collectives::packed_length;
 }
 
 Chooser::Chooser() { text_.reserve(sizeof Words::algorithm); }

@@ -71,7 +71,7 @@ void Issued::keep_parts(int members) {
 void Issued::run(team::Track& track) {
   if (track.team().plan().check) collectives::compare_calls(track, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
-  track.enter(collectives::pack(call_));
+  track.enter_collective(collectives::pack(call_));
   bool refused = false;
   try {
     if (!perform(track)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");

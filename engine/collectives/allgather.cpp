@@ -24,11 +24,15 @@ void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
   auto* const out = static_cast<std::byte*>(call.recv);
-  gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs());
+  const std::size_t all = call.bytes * std::size_t(track.size());
+  Lengths lengths(track, call.bytes), lengths_down(track, all);
+  gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs(), lengths);
   if (track.rank() == root)
     for (int r = 0; r < track.size(); ++r) put(out + r * call.bytes, track.inputs()[r], call.bytes);
-  pass_down<Slots>(track, down, root, out, out, call.bytes * std::size_t(track.size()));
+  pass_down<Slots>(track, down, root, out, out, all, lengths_down);
   track.have_met_slots(up);
+  lengths.report();
+  lengths_down.report();
 }
 
 void rounds(Track& track, const Call& call) {
@@ -39,7 +43,7 @@ void rounds(Track& track, const Call& call) {
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   all_by_rounds(
-      track, divide_up(call.bytes, chunk), Track::Passing::copied, length,
+      track, call.bytes, divide_up(call.bytes, chunk), Track::Passing::copied, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {
@@ -51,20 +55,21 @@ void rounds(Track& track, const Call& call) {
   copying::fence();
 }
 
-void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
-  put(track.recv_of(to) + from * call.bytes, track.send_of(from), call.bytes, stores);
+void move(Track& track, int from, int to, copying::Stores stores) {
+  put(track.recv_of(to) + from * exposed_length(track, to), track.send_of(from), exposed_block(track, from, to),
+      stores);
 }
 
 // A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
 template <Course course>
 void direct(Track& track, const Call& call) {
   exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
-                          [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+                          [&](int from, int to, copying::Stores stores) { move(track, from, to, stores); });
 }
 
 void shares(Track& track, const Call& call, int first, int last) {
   exchange_shares(track, working_set(track.shape(), call), call.bytes, first, last,
-                  [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+                  [&](int from, int to, copying::Stores stores) { move(track, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

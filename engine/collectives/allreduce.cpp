@@ -18,15 +18,17 @@ void slots(Track& track, const Call& call) {
 void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
-  reduce_up<Slots>(track, up, root, call, call.count, call.recv);
-  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes);
+  Lengths lengths(track, call.bytes);
+  reduce_up<Slots>(track, up, root, call, call.count, call.recv, lengths);
+  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes, lengths);
   track.have_met_slots(up);
+  lengths.report();
 }
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
 void oneshot(Track& track, const Call& call) {
   all_by_rounds(
-      track, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      track, call.bytes, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
       [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
         const auto inputs = operands(track, call.send, [&](int r) { return track.buffer(r, tick); });

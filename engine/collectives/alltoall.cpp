@@ -34,7 +34,7 @@ void rounds(Track& track, const Call& call) {
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   all_by_rounds(
-      track, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
+      track, call.bytes, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
@@ -67,13 +67,15 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
 
 // The block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
 void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
-  const std::size_t n = call.bytes;
+  const std::size_t n = exposed_block(track, from, to), from_n = exposed_length(track, from),
+                    to_n = exposed_length(track, to);
   if (call.send != call.recv) {  // on all ranks alike, as MPI asks
-    copying::copy_hybrid(track.recv_of(to) + from * n, track.send_of(from) + to * n, n, stores);
+    copying::copy_hybrid(track.recv_of(to) + from * to_n, track.send_of(from) + to * from_n, n, stores);
   } else if (to != from) {
     const auto half = divide(n, 2);
     const std::size_t at = to < from ? 0 : half.first;
-    swap(track.recv_of(to) + from * n + at, track.recv_of(from) + to * n + at, to < from ? half.first : half.rest);
+    swap(track.recv_of(to) + from * to_n + at, track.recv_of(from) + to * from_n + at,
+         to < from ? half.first : half.rest);
   }
 }
 

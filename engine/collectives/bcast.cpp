@@ -27,9 +27,7 @@ void small(Track& track, const Call& call) {
 void tree(Track& track, const Call& call) {
   Lengths lengths(track, call.bytes);
   rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-    pass_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes);
-    const int parent = track.tree().parent(track.rank(), call.root);
-    if (parent >= 0) lengths.look(parent, Ring::bytes(track, parent, seq));
+    pass_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
   lengths.report(track.team().exact_bcast);
 }
@@ -55,7 +53,7 @@ void pipeline(Track& track, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, chunk_bytes(track, call.bytes),
+      track, call, [&](std::size_t length) { return chunk_bytes(track, length); },
       [&](const Chunk& c) {
         std::byte* const to = track.my_buffer(c.tick, c.bytes, Track::Passing::copied);
         if (call.gaps) layout::gather(to, *call.gaps, c.at, c.bytes);
@@ -65,7 +63,9 @@ void pipeline(Track& track, const Call& call) {
       [&](const Chunk& c) {
         if (!call.gaps) return read_chunk(track, call.root, c, 0, out + c.at, stores);
         return read_chunk(track, call.root, c,
-                          [&](const std::byte* from) { layout::scatter(*call.gaps, c.at, from, c.bytes); });
+                          [&](const std::byte* from) {
+          if (c.bytes) layout::scatter(*call.gaps, c.at, from, c.bytes);
+        });
       });
 }
 

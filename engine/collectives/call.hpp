@@ -31,9 +31,10 @@ struct Call {
 };
 
 // Collective, root and length in one word, for reports about what a rank is doing.
+inline constexpr std::uint64_t packed_length = 0xffffffffff;
 inline std::uint64_t pack(const Call& call) {
   return (std::uint64_t(call.collective) + 1) << 56 | std::uint64_t(call.root & 0xffff) << 40 |
-         (call.bytes & 0xffffffffff);
+         (call.bytes & packed_length);
 }
 
 // What such a word tells.

@@ -38,7 +38,7 @@ std::uint64_t sum_of_parts(const Call& call, int size) {
 std::string describe_call(std::uint64_t packed) {
   if (!packed) return "outside of Nearfield's collectives";
   const auto collective = Collective((packed >> 56) - 1);
-  return std::string("in ") + name(collective) + " of " + std::to_string(packed & 0xffffffffff) + " bytes";
+  return std::string("in ") + name(collective) + " of " + std::to_string(packed & packed_length) + " bytes";
 }
 
 void compare_calls(Track& track, const Call& call) {

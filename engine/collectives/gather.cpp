@@ -30,12 +30,14 @@ void small(Track& track, const Call& call) {
 }
 
 void tree(Track& track, const Call& call) {
+  Lengths lengths(track, call.bytes);
   rooted_by_tree(track, branch_bytes(track.shape(), call.bytes), [&]<class Ring>(std::uint64_t seq, Ring) {
-    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs());
+    gather_up<Ring>(track, seq, call.root, call.send, call.bytes, track.inputs(), lengths);
     if (track.rank() != call.root) return;
     for (int r = 0; r < track.size(); ++r)
       put(static_cast<std::byte*>(call.recv) + r * call.bytes, track.inputs()[r], call.bytes);
   });
+  lengths.report();
 }
 
 void pipeline(Track& track, const Call& call) {
@@ -43,8 +45,9 @@ void pipeline(Track& track, const Call& call) {
   const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
+  const auto most = [&](std::size_t length) { return chunk_bytes(track, length); };
   rooted_by_chunks(
-      track, call, chunk_bytes(track, call.bytes),
+      track, call, most,
       [&](const Chunk& c) {
         stage_in(track, track.my_buffer(c.tick, c.bytes, Track::Passing::copied, call.root), in + c.at, c.bytes);
       },
@@ -53,7 +56,10 @@ void pipeline(Track& track, const Call& call) {
         std::uint64_t took = 0;
         for (int i = 1; i < p; ++i) {
           const int r = (call.root + i) % p;
-          took += read_chunk(track, r, c, 0, out + r * call.bytes + c.at, stores);
+          took += read_chunk(track, r, c, [&](const std::byte* from) {
+            const Chunk theirs = of_sender(track, call, r, c, most);
+            put_from(track, r, c.tick, out + r * call.bytes + theirs.at, from, theirs.bytes, stores);
+          });
         }
         return took;
       });
@@ -63,17 +69,18 @@ void pipeline(Track& track, const Call& call) {
 // own to make.
 void direct(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
-  const auto part = root_share(track, call);
   const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
   if (me == call.root) {
     auto* out = static_cast<std::byte*>(call.recv);
     put(out + me * call.bytes, call.send, call.bytes, store);
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
+      const auto part = root_share(track, call, r);
       put(out + r * call.bytes + part.first, track.send_of(r) + part.first, part.rest, store);
     }
   } else {
-    put(track.recv_of(call.root) + me * call.bytes, call.send, part.first, store);
+    put(track.recv_of(call.root) + me * exposed_length(track, call.root), call.send,
+        root_share(track, call, me).first, store);
   }
   finish_direct(track, call.root);
 }
@@ -81,7 +88,8 @@ void direct(Track& track, const Call& call) {
 void shares(Track& track, const Call& call, int first, int last) {
   const auto store = store_for(track, 2 * call.bytes * std::size_t(track.size()));
   for (int r = first; r < last; ++r)
-    put(track.recv_of(call.root) + r * call.bytes, track.send_of(r), call.bytes, store);
+    put(track.recv_of(call.root) + r * exposed_length(track, call.root), track.send_of(r),
+        exposed_block(track, call.root, r), store);
 }
 
 double up_cost(const Shape& s, const Call& call) { return tree_cost(s, 2 * in_bytes(call) * s.size, -1); }

@@ -28,9 +28,11 @@ void small(Track& track, const Call& call) {
 
 void tree(Track& track, const Call& call) {
   const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(track.shape(), call.bytes);
+  Lengths lengths(track, call.bytes);
   rooted_by_tree(track, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
-    reduce_up<Ring>(track, seq, call.root, call, call.count, call.recv);
+    reduce_up<Ring>(track, seq, call.root, call, call.count, call.recv, lengths);
   });
+  if (track.rank() == call.root) lengths.report();
 }
 
 void pipeline(Track& track, const Call& call) {
@@ -38,7 +40,7 @@ void pipeline(Track& track, const Call& call) {
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, chunk_bytes(track, call.bytes),
+      track, call, [&](std::size_t length) { return chunk_bytes(track, length); },
       [&](const Chunk& c) {
         std::byte* const buffer = track.my_buffer(c.tick, c.bytes, Track::Passing::folded_by_readers, call.root);
         stage_in(track, buffer, in + c.at, c.bytes);

@@ -80,10 +80,12 @@ void tree(Track& track, const Call& call) {
   constexpr int root = 0;
   const Parts parts(call, track);
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
+  Lengths lengths(track, parts.count() * parts.element);
   void* const all = track.rank() == root ? track.reserve_slot(down) : nullptr;
-  reduce_up<Slots>(track, up, root, call, parts.count(), all);
+  reduce_up<Slots>(track, up, root, call, parts.count(), all, lengths);
   scatter_parts_down<Slots>(track, down, root, all, call.recv, [&](int r) { return parts.at(r); });
   track.have_met_slots(up);
+  lengths.report();
 }
 
 // Every round carries a piece of each part; the piece for the rank that follows us by i lies at place i - 1. In place,
@@ -106,7 +108,7 @@ void rounds(Track& track, const Call& call) {
   const memory::Temporary aside(overlaps ? piece : 0);
   if (overlaps && !aside.data()) throw std::bad_alloc();
   all_by_rounds(
-      track, divide_up(longest, piece), Track::Passing::folded_by_readers, [&](std::size_t) { return (p - 1) * place; },
+      track, call.bytes, divide_up(longest, piece), Track::Passing::folded_by_readers, [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const Range theirs = piece_of((me + i) % p, k);

@@ -50,7 +50,7 @@ void rounds(Track& track, const Call& call) {
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
   all_by_rounds(
-      track, divide_up(call.bytes, most), Track::Passing::folded_by_readers, length,
+      track, call.bytes, divide_up(call.bytes, most), Track::Passing::folded_by_readers, length,
       [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * most, length(k)); }, [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
         const auto inputs = operands(track, in + k * most, [&](int r) { return track.buffer(r, tick); });

@@ -26,20 +26,26 @@ void small(Track& track, const Call& call) {
 }
 
 void tree(Track& track, const Call& call) {
+  Lengths lengths(track, call.bytes);
   rooted_by_tree(track, call.bytes * std::size_t(track.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
-    scatter_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes);
+    scatter_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
+  lengths.report();
 }
 
 void pipeline(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
-  const std::size_t piece = std::min(round_bytes(track, call.bytes, p - 1), chunk_bytes(track, call.bytes));
-  const std::size_t place = place_bytes(track, piece, p - 1);
+  std::size_t place = 0;
+  const auto most = [&](std::size_t length) {
+    const std::size_t piece = std::min(round_bytes(track, length, p - 1), chunk_bytes(track, length));
+    place = place_bytes(track, piece, p - 1);
+    return piece;
+  };
   const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, piece,
+      track, call, most,
       [&](const Chunk& c) {
         std::byte* const buffer = track.my_buffer(c.tick, (p - 1) * place, Track::Passing::copied);
         for (int i = 1; i < p; ++i)
@@ -55,17 +61,18 @@ void pipeline(Track& track, const Call& call) {
 // its own to make.
 void direct(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
-  const auto part = root_share(track, call);
   const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
   if (me == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
+      const auto part = root_share(track, call, r);
       put(track.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, track.send_of(call.root) + me * call.bytes, part.first, store);
+    put(call.recv, track.send_of(call.root) + me * exposed_length(track, call.root),
+        root_share(track, call, me).first, store);
   }
   finish_direct(track, call.root);
 }
@@ -73,7 +80,8 @@ void direct(Track& track, const Call& call) {
 void shares(Track& track, const Call& call, int first, int last) {
   const auto store = store_for(track, 2 * call.bytes * std::size_t(track.size()));
   for (int r = first; r < last; ++r)
-    put(track.recv_of(r), track.send_of(call.root) + r * call.bytes, call.bytes, store);
+    put(track.recv_of(r), track.send_of(call.root) + r * exposed_length(track, call.root),
+        exposed_block(track, call.root, r), store);
 }
 
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }

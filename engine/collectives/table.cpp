@@ -1,3 +1,6 @@
+#include <bit>
+
+#include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/gaps.hpp"
 
 namespace nearfield::collectives {
@@ -26,35 +29,50 @@ bool in_place_at_root(const team::Track& track, const Call& call) {
          (op.in_place == InPlace::own_block_of_send && recv == send + at);
 }
 
-// Parts worth the trouble of sharing them out, some to every CPU.
+// Parts worth the trouble of sharing them out, some to every CPU. As many for all members whose lengths are of a class,
+// since programs get lengths wrong.
 std::size_t parts_of(const team::Track& track, const Call& call) {
   constexpr std::size_t least = 64 << 10;  // bytes of one part
   const auto p = std::size_t(track.size());
   const Side& gets = operation(call.collective).gets;
   const std::size_t blocks = gets.who == Who::all ? gets.each(track.size()) : 1;
   const auto cpus = std::size_t(double(p) / track.shape().ranks_per_cpu + 0.5);
-  return std::clamp<std::size_t>(call.bytes * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
+  return std::clamp<std::size_t>(std::bit_ceil(call.bytes) * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
-// What a member tells of its buffers beside where they are: of bcast how long its own is, since a root may have more or
-// less than others expect, whom it must not write to then; else what only the root knows (in_place_at_root).
-std::uint64_t note(const team::Track& track, const Call& call) {
-  return call.collective == Collective::bcast ? call.bytes : in_place_at_root(track, call);
-}
-
-// The call as far as all members have memory for it.
+// The call as far as all members have memory for it: a vector that is not made of blocks, of which each has its place.
+// No bytes where some member has less than an element.
 Call shortest(const team::Track& track, const Call& call) {
   Call common = call;
-  if (call.collective == Collective::bcast)
-    for (int r = 0; r < track.size(); ++r) common.bytes = std::min<std::size_t>(common.bytes, track.note_of(r));
+  const Operation& op = operation(call.collective);
+  if (!op.reduces() && op.gets.amount == Amount::blocks) return common;
+  bool differ = false;
+  for (int r = 0; r < track.size(); ++r) {
+    const std::size_t theirs = exposed_length(track, r);
+    differ |= theirs != call.bytes;
+    common.bytes = std::min(common.bytes, theirs);
+  }
+  if (!differ || !op.reduces()) [[likely]]
+    return common;
+  constexpr std::size_t longest_element = 64;
+  const std::size_t element = call.bytes / call.count;
+  if (common.bytes < longest_element) common.bytes = 0;
+  common.count = common.bytes / element;
+  common.bytes = common.count * element;
   return common;
 }
 
-// At the end. `told`: the root's note.
-void report_length(const team::Track& track, const Call& call, std::uint64_t told) {
-  if (call.collective != Collective::bcast || told == call.bytes) [[likely]]
-    return;
-  if (told > call.bytes || track.team().exact_bcast) track.report_lengths(call.root, told, call.bytes);
+// At the end: whether somebody has more for us than we expect, or less where that leaves a part of ours without a
+// result, or is an error of the host's.
+void report_lengths(const team::Track& track, const Call& call) {
+  const Operation& op = operation(call.collective);
+  if (!op.gets.has(track.rank(), call.root)) return;
+  Lengths lengths(track, call.bytes);
+  const bool from_below = op.combines == Combines::up_to_own || op.combines == Combines::before_own;
+  if (op.gives.who == Who::root) lengths.look(call.root, exposed_length(track, call.root));
+  else
+    for (int r = 0; r < (from_below ? track.rank() : track.size()); ++r) lengths.look(r, exposed_length(track, r));
+  lengths.report(op.reduces() || (call.collective == Collective::bcast && track.team().exact_bcast));
 }
 
 }  // namespace
@@ -74,22 +92,24 @@ bool run(team::Track& track, const Algorithm& algorithm, const Call& call) {
     team::Track& track;
     ~Exposed() { track.end_exposure(); }
   } ends{track};
+  const std::uint64_t told = note_for_peers(call.bytes, in_place_at_root(track, call));
   if (algorithm.share) {
     const std::size_t parts = parts_of(track, call);
     const auto work = [&](std::size_t part) {
       const Range ranks = share(std::size_t(track.size()), parts, part);
-      algorithm.share(track, shortest(track, call), int(ranks.begin), int(ranks.end));
+      const Call common = shortest(track, call);
+      if (common.bytes) algorithm.share(track, common, int(ranks.begin), int(ranks.end));
     };
     // By reference: nothing is allocated, which could fail here alone.
-    if (!track.work_exposed(send, recv, note(track, call), parts, std::ref(work))) return false;
+    if (!track.work_exposed(send, recv, told, parts, std::ref(work))) return false;
     scatter_gaps(track, call);
-    report_length(track, call, track.note_of(call.root));
+    report_lengths(track, call);
     return true;
   }
-  if (!track.meet_exposed(send, recv, note(track, call))) return false;
-  const std::uint64_t told = track.note_of(call.root);
-  algorithm.run(track, shortest(track, call));
-  report_length(track, call, told);
+  if (!track.meet_exposed(send, recv, told)) return false;
+  const Call common = shortest(track, call);
+  if (common.bytes) algorithm.run(track, common);
+  report_lengths(track, call);
   return true;
 }
 

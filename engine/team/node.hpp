@@ -71,6 +71,7 @@ class Node {
 
   // What a word of TrackWords::doing tells, for reports; by whoever enters calls.
   std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };
+  std::uint64_t doing_length = 0;  // its bits that tell a length
 
   // The other processes, and how their memory is got at.
   reach::Peers& reach() { return *reach_; }

@@ -69,7 +69,8 @@ void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int)
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
     broken_off_.store(true, std::memory_order_relaxed);
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
-                 " could not go on (out of memory?); rank " + std::to_string(rank_) + " was waiting for it " + doing());
+                 " could not go on (out of memory, or another call than those of others?); rank " +
+                 std::to_string(rank_) + " was waiting for it " + doing());
   }
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;

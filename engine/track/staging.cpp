@@ -47,14 +47,16 @@ void Track::settle_staging() {
   throw Refused("a member has no room for copy buffers");
 }
 
-void Track::begin_rounds() {
+void Track::begin_rounds(std::size_t length) {
+  length_ = length;
   if (!staging_) settle_staging();
   // After rooted rounds nothing is known about the readers of our last buffers.
   if (last_rounds_rooted_) wait_all_consumed(tick_);
   last_rounds_rooted_ = false;
 }
 
-void Track::begin_rooted_rounds() {
+void Track::begin_rooted_rounds(std::size_t length) {
+  length_ = length;
   if (!staging_) settle_staging();
   last_rounds_rooted_ = true;
 }
@@ -139,7 +141,8 @@ std::byte* Track::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passi
 
 void Track::tell_place() {
   if (filling() == copying::Store::streaming) copying::fence();
-  mine_->place[filling_.tick % buffers] = filling_.place;
+  mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
+  mine_->lengths[filling_.tick % buffers] = length_;
   if (filling_.sample) {
     Filling& sampled = sampled_[std::size_t(filling_.passing)];
     sampled = filling_;
@@ -151,9 +154,9 @@ void Track::tell_place() {
 std::uint64_t Track::begin_reading(std::uint64_t tick, int member) const {
   bool wanted = false;
   if (member >= 0) {
-    wanted = told_place(member, tick) & place_sampled;
+    wanted = place_of(member, tick) & place_sampled;
   } else {
-    for (int r = 0; r < size_; ++r) wanted |= r != rank_ && (told_place(r, tick) & place_sampled);
+    for (int r = 0; r < size_; ++r) wanted |= r != rank_ && (place_of(r, tick) & place_sampled);
   }
   return wanted ? processor::ticks() : 0;
 }

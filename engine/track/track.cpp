@@ -356,12 +356,37 @@ std::string Track::doing() const { return node_.describe(mine_->doing.load(std::
 
 void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
   team_.inspect([this] { return doing(); }, lacking, context);
+  look_for_other_calls(elapsed, lacking, context);
   if (!node_.roll) return;
   roll::Awaited awaited;
   for (int r = 0; r < size_; ++r)
     if (r != rank_ && lacking(context, r)) awaited.add(node_.roll->member_of(peer_[r]));
   if (fiber_) node_.roll->body_waits(awaited);
   else node_.roll->waits(elapsed, awaited);
+}
+
+// Members count their calls, so it is certain: who has begun a later call has done all that it has to do for ours, and
+// between two looks we would have found that. Members whose lengths alone differ find out themselves if they go by one
+// row, and may only be late.
+void Track::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+  constexpr std::uint64_t late = 5'000'000'000;
+  const std::uint64_t ours = mine_->doing.load(std::memory_order_relaxed);
+  if (!ours || !calls_) return;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_ || !lacking(context, r)) continue;
+    const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);  // pairs with enter_collective
+    const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);
+    if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
+    if (words_[r]->calls.load(std::memory_order_relaxed) != begun) continue;
+    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~node_.doing_length);
+    if (same_but_length && elapsed < late) continue;
+    const Suspect seen{calls_, begun, theirs, r};
+    if (std::exchange(suspect_, seen) != seen) return;
+    team_.break_off();
+    throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " is " +
+                 node_.describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
+                 (begun > calls_ ? ", and has passed that" : ""));
+  }
 }
 
 void Track::report_lengths(int member, std::size_t theirs, std::size_t ours) const {

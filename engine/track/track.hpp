@@ -66,9 +66,16 @@ class Track {
   // ---- large operations: rounds of buffers (staging.cpp)
   std::uint64_t tick() const { return tick_; }
   void advance(std::uint64_t ticks) { tick_ += ticks; }
-  // Prepares for rounds first..; everybody-waits operations and rooted ones differ in what they know.
-  void begin_rounds();
-  void begin_rooted_rounds();
+  // Prepares for rounds first..; everybody-waits operations and rooted ones differ in what they know. `length`: of what
+  // this member has, its vector or block.
+  void begin_rounds(std::size_t length);
+  void begin_rooted_rounds(std::size_t length);
+  // What a member has told as its length, of the tick that it has posted.
+  std::size_t told_length(int member, std::uint64_t tick) const {
+    if (place_of(member, tick) >> sum_shift == sum_of(length_)) [[likely]]
+      return length_;
+    return words_[member]->lengths[tick % buffers];
+  }
   std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // at most, of one member in one round
   // What becomes of the bytes of a round; each kind of stores is tried for them apart.
   enum class Passing : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
@@ -77,12 +84,12 @@ class Track {
   std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader = -1);
   copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
   const std::byte* buffer(int member, std::uint64_t tick) const {
-    return base_[member] + (told_place(member, tick) & ~place_notes);
+    return base_[member] + (place_of(member, tick) & place_offset);
   }
   // By what stores it should be copied on.
   copying::Store emptying(int member, std::uint64_t tick) const {
     if (shape_.crowded()) return copying::Store::temporal;
-    return copying::handover_kinds[told_place(member, tick) & place_kind].drain;
+    return copying::handover_kinds[place_of(member, tick) & place_kind].drain;
   }
   // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
@@ -127,6 +134,13 @@ class Track {
 
   // ---- reports
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
+  // The same of a call that all members make.
+  void enter_collective(std::uint64_t packed_call) {
+    // Both pair with look_for_other_calls: who has seen one of them sees those before it.
+    mine_->doing.store(0, std::memory_order_relaxed);
+    mine_->calls.store(++calls_, std::memory_order_release);
+    mine_->doing.store(packed_call, std::memory_order_release);
+  }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
   // What we are in.
   std::string doing() const;
@@ -156,6 +170,8 @@ class Track {
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
 
  private:
+  // Throws where a member that is waited for is in another call than we are, or is through with ours.
+  void look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
   void settle_staging();
   struct Held {
     std::uint64_t tick = 0;
@@ -169,9 +185,12 @@ class Track {
     Passing passing = Passing::copied;
     int reader = 0;
   };
-  // Offset in the segment, a multiple of 64; the kind of stores that filled it, and whether its cost is a sample.
-  static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_notes = 63;
-  std::uint64_t told_place(int member, std::uint64_t tick) const { return words_[member]->place[tick % buffers]; }
+  // Offset in the segment, a multiple of 64; the kind of stores that filled it, whether its cost is a sample, and, above
+  // all that an offset needs, a sum of the length.
+  static constexpr unsigned sum_shift = 48;
+  static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
+  static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
+  std::uint64_t place_of(int member, std::uint64_t tick) const { return words_[member]->place[tick % buffers]; }
   void tell_place();
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
@@ -232,6 +251,7 @@ class Track {
   bool is_holder_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
+  std::size_t length_ = 0;                   // of the rounds that have begun
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
   Meeting meeting_ = Meeting::flags;  // the shape's
@@ -239,6 +259,13 @@ class Track {
   std::vector<int> children_;
   std::uint64_t meetings_ = 0;  // along the tree
   bool last_rounds_rooted_ = false;
+  std::uint64_t calls_ = 0;  // that we have begun
+  // What another member was seen in, in our call of that number; 0: nothing.
+  struct Suspect {
+    std::uint64_t ours = 0, theirs = 0, doing = 0;
+    int member = 0;
+    bool operator==(const Suspect&) const = default;
+  } suspect_;
 
   // What a fork must leave shared.
   reach::Noticeboard::Slot* noted_[2];

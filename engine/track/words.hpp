@@ -14,6 +14,8 @@
 // Large messages: rounds of copy buffers. Every round has a `tick`, equal on all members. A member fills a buffer, says
 // in place[tick % buffers] where it lies and stores `posted = tick` (release); a reader stores `consumed = tick` when
 // it has read all buffers of that tick (rooted operations: every tick, others: the last one). staging.cpp draws it.
+// Members must be in one call of one length, which programs get wrong: the place bears a sum of the length that its
+// member has, and what that is stands in lengths[tick % buffers], where nobody looks who finds the sum as expected.
 //
 // Buffers of the user. A member that exposes its buffers writes two places into exposure[n % 2] and posts; whoever has
 // met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
@@ -71,7 +73,7 @@ inline constexpr std::size_t line_payload = sizeof(Line::payload);
 struct TrackWords {
   alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with Track::wait_posted
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
-  std::uint64_t place[buffers];                   // owner, published by posted: Track::told_place
+  std::uint64_t place[buffers];                   // owner, published by posted: Track::place_of
   Exposure exposure[2];                           // owner, published by posted
   alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with Track::wait_consumed
   Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
@@ -81,9 +83,11 @@ struct TrackWords {
   alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Track::meet_along_tree at the children
   // Owner: the call it is in (collectives::pack), 0 outside; reports only.
   alignas(line) Atomic<std::uint64_t> doing;
+  Atomic<std::uint64_t> calls;  // owner: collective calls that it has begun; pairs with Track::look_for_other_calls
   // Owner, published by ProcessHeader::asleep_on: what the body of a further track awaits, as MemberWords::awaits.
   Atomic<std::uint32_t> awaits, awaits_what;
   Atomic<std::uint64_t> awaits_value;
+  std::uint64_t lengths[buffers];  // owner, published by posted: bytes of its vector or block in that tick's operation
   reach::Settlement::Words settling;
   Line small[lines];
   Slot slot[slots];

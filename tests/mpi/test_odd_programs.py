@@ -3,6 +3,7 @@
 import pytest
 
 from tests.mpi.jobs import EVERYTHING, UNKNOWN, hosts
+from tests.mpi.operations import ALGORITHMS
 from tests.mpi.scenario_jobs import good_scenarios
 
 LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error"]
@@ -53,3 +54,30 @@ def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str) -> None:
 def test_errors_that_mpich_alone_raises_are_raised() -> None:
     for nearfield in (True, False):
         good_scenarios("mpich", 2, "wrong_elements", nearfield=nearfield, served=UNKNOWN)
+
+
+def lengths(row: str) -> list[tuple[int, int]]:
+    """Two of which a row carries both, in a call of four ranks."""
+    if row == "line":
+        return [(32, 64)]
+    if row in ("slots", "tree", "met", "below"):
+        return [(640, 960)]
+    return [(16000, 16384)] if row == "oneshot" else [(180000, 200000), (65536, 1500000)]
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_no_row_writes_behind_what_a_rank_has(host: str, ranks: int) -> None:
+    calls = [
+        f"wrong_lengths {op} {row} {shorter} {longer}"
+        for op, rows in ALGORITHMS.items()
+        for row in rows
+        for shorter, longer in lengths(row)
+        if op != "barrier" and (row != "line" or ranks == 2 or "scatter" not in op)
+    ]
+    good_scenarios(host, ranks, *calls, served=UNKNOWN, timeout=300)
+
+
+@pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
+def test_ranks_in_other_calls_have_an_error(host: str) -> None:
+    good_scenarios(host, 3, "wrong_calls", served=UNKNOWN)

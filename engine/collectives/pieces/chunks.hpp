@@ -2,7 +2,12 @@
 //
 //   writers   wait until all readers consumed c - 4, fill, post(c)                 the root, or all others
 //   readers   for each writer: wait until it posted c, read; then consume(c)       all others, or the root
+//
+// Readers of the root take as many chunks as it tells, whatever they expect themselves. A root that reads goes by its
+// own length: where senders of others have as many chunks, it takes of each what there is room for; else nobody could
+// go on, and the team is given up.
 #pragma once
+#include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
@@ -10,19 +15,52 @@ namespace nearfield::collectives {
 struct Chunk {
   std::size_t at, bytes;  // of the vector or of each block
   std::uint64_t tick;
+  std::size_t index = 0;
 };
 
-// Chunks of `most` bytes. write(chunk) fills our buffer; keep(chunk) does what the root needs no one else for;
+// Of a member that has `length`, the part that lies in a chunk and for which there is room: `own` bytes.
+inline Chunk clipped(std::size_t length, std::size_t most, std::size_t index, std::size_t own, std::uint64_t tick) {
+  const std::size_t at = std::min(index * most, own), end = std::min({(index + 1) * most, length, own});
+  return {at, std::max(at, end) - at, tick, index};
+}
+
+// By a root that reads, in its first chunk.
+template <class Most>
+void look_at_senders(const Track& track, const Call& call, const Chunk& chunk, std::size_t chunks, Most most,
+                     Lengths& lengths) {
+  bool in_step = true;
+  for (int r = 0; r < track.size(); ++r) {
+    if (r == call.root) continue;
+    const std::size_t theirs = track.told_length(r, chunk.tick);
+    if (theirs == call.bytes) [[likely]]
+      continue;
+    lengths.look(r, theirs);
+    in_step &= divide_up(theirs, most(theirs)) == chunks;
+  }
+  if (in_step) [[likely]]
+    return;
+  track.team().break_off();
+  lengths.report(true);
+}
+
+// Chunks of most(length) bytes, which a member that reads another length than its own asks again. write(chunk) fills our buffer; keep(chunk) does what the root needs no one else for;
 // read(chunk) waits for who writes, reads, and returns how long reading took (read_chunk).
-template <class Write, class Keep, class Read>
-void rooted_by_chunks(Track& track, const Call& call, std::size_t most, Write write, Keep keep, Read read) {
+template <class Most, class Write, class Keep, class Read>
+void rooted_by_chunks(Track& track, const Call& call, Most most, Write write, Keep keep, Read read) {
   const bool root = track.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;
   const bool writes = root == root_writes;
-  const std::size_t chunks = divide_up(call.bytes, most);
-  track.begin_rooted_rounds();
+  track.begin_rooted_rounds(call.bytes);
   const std::uint64_t first = track.tick() + 1;
+  Lengths lengths(track, call.bytes);
+  std::size_t length = call.bytes;
+  if (root_writes && !writes) {
+    track.wait_posted(call.root, first);
+    length = track.told_length(call.root, first);
+    lengths.look(call.root, length);
+  }
+  const std::size_t most_bytes = most(length), chunks = divide_up(length, most_bytes);
   for (std::size_t c = 0; c < chunks; ++c) {
-    const Chunk chunk{c * most, std::min(most, call.bytes - c * most), first + c};
+    const Chunk chunk = clipped(length, most_bytes, c, call.bytes, first + c);
     if (writes) {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
       if (root_writes || c < team::buffers) track.wait_buffer_free(chunk.tick);
@@ -33,12 +71,14 @@ void rooted_by_chunks(Track& track, const Call& call, std::size_t most, Write wr
     if (root) keep(chunk);
     if (!writes) {
       track.tell_reading(chunk.tick, read(chunk));
+      if (!root_writes && c == 0) look_at_senders(track, call, chunk, chunks, most, lengths);
       track.consume(chunk.tick);
     }
   }
   copying::fence();
   track.advance(chunks);
   if (writes) track.consume(track.tick());
+  lengths.report(call.collective == Collective::bcast && track.team().exact_bcast);
 }
 
 // What read() makes, and how long it takes where the writer wants to know: of a member's buffer or of all (-1).
@@ -47,6 +87,15 @@ std::uint64_t timed_reading(const Track& track, std::uint64_t tick, int member, 
   const std::uint64_t begun = track.begin_reading(tick, member);
   read();
   return begun ? processor::ticks() - begun : 0;
+}
+
+// What of a chunk of ours the member has, out of which we read it.
+template <class Most>
+Chunk of_sender(const Track& track, const Call& call, int member, const Chunk& chunk, Most most) {
+  const std::size_t length = track.told_length(member, chunk.tick);
+  if (length == call.bytes) [[likely]]
+    return chunk;
+  return clipped(length, most(length), chunk.index, call.bytes, chunk.tick);
 }
 
 // Copies a chunk to `to` out of the buffer of `member`, where it lies at `place`.

@@ -66,10 +66,22 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
   return {bytes - rest, rest};
 }
 
-// Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place.
-inline Divided root_share(const Track& track, const Call& call) {
-  if (!track.note_of(call.root)) return {call.bytes, 0};
-  return divide(call.bytes, std::size_t(track.size()));
+// What members tell of themselves beside where their buffers are (run() in table.cpp): the length of their vector or
+// block, and whether this is a root whose own block needs no copy.
+inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) { return length << 1 | in_place_at_root; }
+inline std::size_t exposed_length(const Track& track, int member) { return track.note_of(member) >> 1; }
+
+// A block of one member that another one gets, where programs may have told them other lengths.
+inline std::size_t exposed_block(const Track& track, int from, int to) {
+  return std::min(exposed_length(track, from), exposed_length(track, to));
+}
+
+// Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place. Of the block of
+// the root and that member.
+inline Divided root_share(const Track& track, const Call& call, int member) {
+  const std::size_t bytes = exposed_block(track, call.root, member);
+  if (!(track.note_of(call.root) & 1)) return {bytes, 0};
+  return divide(bytes, std::size_t(track.size()));
 }
 
 }  // namespace nearfield::collectives

@@ -39,7 +39,7 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
     stage_in(track, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
     track.post(tick);
   };
-  track.begin_rounds();
+  track.begin_rounds(call.bytes);
   const std::uint64_t first = track.tick() + 1;
   const bool rooted = operation(call.collective).rooted(), alone = rooted && wants_result;
   stage_round(0, first);
@@ -48,6 +48,7 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
     const std::size_t at = k * round_count * element;
     const Range own = share(elements(k), p, me);
     track.meet(a);
+    if (k == 0) compare_lengths(track, a, call.bytes);
     if (own.size()) {
       // What others stage leaves their own share out.
       const auto inputs = operands(track, in + at + own.begin * element, [&](int r) {

@@ -10,11 +10,10 @@
 #include <cstring>
 
 #include "engine/collectives/costs.hpp"
+#include "engine/collectives/pieces/lengths.hpp"
 #include "engine/copying/copy.hpp"
 
 namespace nearfield::collectives {
-
-using team::Track;
 
 // A rank's own contribution may lie in place already.
 inline void put(void* to, const void* from, std::size_t bytes, copying::Store store = copying::Store::temporal) {
@@ -48,7 +47,7 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Stores s
 // Out of the copy buffer of `member` in `tick`.
 inline void put_from(const Track& track, int member, std::uint64_t tick, void* to, const void* from, std::size_t bytes,
                      copying::Stores stores) {
-  if (stores.temporal == 0) copying::copy_hybrid(to, from, bytes, stores);
+  if (stores.temporal == 0 && bytes) copying::copy_hybrid(to, from, bytes, stores);
   else put(to, from, bytes, track.emptying(member, tick));
 }
 
@@ -90,16 +89,16 @@ inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
 
 // The elements of a block that are a member's part.
 inline Range part_of(const Call& call, int size, int member) {
-  if (call.parts) return {call.parts[member], call.parts[member + 1]};
+  if (call.parts) return {std::min(call.parts[member], call.count), std::min(call.parts[member + 1], call.count)};
   return share(call.count, std::size_t(size), std::size_t(member));
 }
 
-// stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what needs no one else; read(k, tick)
-// may read everybody's buffers of that tick.
+// Of a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what
+// needs no one else; read(k, tick) may read everybody's buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void all_by_rounds(Track& track, std::size_t rounds, Track::Passing passing, Bytes bytes, Stage stage, Keep keep,
+void all_by_rounds(Track& track, std::size_t length, std::size_t rounds, Track::Passing passing, Bytes bytes, Stage stage, Keep keep,
                    Read read) {
-  track.begin_rounds();
+  track.begin_rounds(length);
   const std::uint64_t first = track.tick() + 1;
   auto tell = [&](std::size_t k) {
     stage(k, track.my_buffer(first + k, bytes(k), passing));
@@ -109,6 +108,7 @@ void all_by_rounds(Track& track, std::size_t rounds, Track::Passing passing, Byt
   tell(0);
   for (std::size_t k = 0; k < rounds; ++k) {
     track.meet(first + k);
+    if (k == 0) compare_lengths(track, first, length);
     if (k + 1 < rounds) tell(k + 1);
     const std::uint64_t begun = track.begin_reading(first + k);
     read(k, first + k);

@@ -3,6 +3,9 @@
 //   up     leaves publish; inner members wait for their children, put together, publish; the root has everything
 //   down   the root publishes; inner members wait for their parent, publish again, and take what is theirs
 //
+// Members that have other lengths than each other pass on what the longest among them has as their length, and of the
+// bytes what there is room for; who gets what it has none for has an error.
+//
 // Operands that could be combined in another order with other results travel side by side, and are combined by who
 // needs them from left to right in rank order: as by every other algorithm. Integers are combined on the way.
 #pragma once
@@ -11,67 +14,86 @@
 
 namespace nearfield::collectives {
 
+// What each of `members` has of what lies in a message of them all.
+inline std::size_t of_each(std::size_t bytes, int members) { return divide_up(bytes, std::size_t(members)); }
+
 // Puts together what lies below us, `bytes` of each member in rank order, and publishes it. At the root nothing is
 // copied: blocks[r] points to what member r has sent.
 template <class Ring>
 void gather_up(Track& track, std::uint64_t seq, int root, const void* own, std::size_t bytes,
-               std::span<const void*> blocks) {
+               std::span<const void*> blocks, Lengths& lengths) {
   const team::Tree& tree = track.tree();
   const int me = track.rank();
   if (me == root) {
     tree.each_part(me, root, [&](int part) {
       const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(track, part, seq);
       const int last = part == me ? me + 1 : tree.subtree(part, root).last;
+      const std::size_t each = part == me ? bytes : of_each(Ring::bytes(track, part, seq), last - part);
+      lengths.look(part, each);
       for (int r = part; r < last; ++r) blocks[r] = from + (r - part) * bytes;
     });
     return;
   }
   const auto all = tree.subtree(me, root);
   std::byte* const out = Ring::reserve(track, seq);
+  std::size_t longest = bytes;
   tree.each_part(me, root, [&](int part) {
     std::byte* const to = out + (part - all.first) * bytes;
-    if (part == me) stage(to, own, bytes);
-    else stage(to, Ring::wait(track, part, seq), bytes * tree.subtree(part, root).size());
+    if (part == me) return stage(to, own, bytes);
+    const int members = tree.subtree(part, root).size();
+    stage(to, Ring::wait(track, part, seq), bytes * members);
+    longest = std::max(longest, of_each(Ring::bytes(track, part, seq), members));
   });
-  Ring::publish(track, seq, bytes * all.size());
+  Ring::publish(track, seq, std::min(longest * all.size(), Ring::longest_told));
 }
 
 // Combines the vectors of `count` elements below us, in rank order, and publishes the result; the root stores it to
 // `out`. For operators and types to which parentheses do not matter.
 template <class Ring>
-void fold_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
+void fold_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
+             Lengths& lengths) {
   const int me = track.rank();
   const auto inputs = track.inputs();
   std::size_t n = 0;
   if (me != root) out = Ring::reserve(track, seq);
-  track.tree().each_part(me, root,
-                         [&](int part) { inputs[n++] = part == me ? call.send : Ring::wait(track, part, seq); });
+  std::size_t longest = call.bytes / call.count * count;
+  track.tree().each_part(me, root, [&](int part) {
+    inputs[n++] = part == me ? call.send : Ring::wait(track, part, seq);
+    if (part != me) longest = std::max(longest, Ring::bytes(track, part, seq));
+  });
+  lengths.look(me, longest);
   combine(call, out, inputs.first(n), count);
-  if (me != root) Ring::publish(track, seq, call.bytes / call.count * count);
+  if (me != root) Ring::publish(track, seq, std::min(longest, Ring::longest_told));
 }
 
 // The same of any operator and type.
 template <class Ring>
-void reduce_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out) {
-  if (reducing::associative(call.type)) return fold_up<Ring>(track, seq, root, call, count, out);
-  gather_up<Ring>(track, seq, root, call.send, call.bytes / call.count * count, track.inputs());
+void reduce_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
+               Lengths& lengths) {
+  if (reducing::associative(call.type)) return fold_up<Ring>(track, seq, root, call, count, out, lengths);
+  gather_up<Ring>(track, seq, root, call.send, call.bytes / call.count * count, track.inputs(), lengths);
   if (track.rank() == root) combine(call, out, track.inputs(), count);
 }
 
 // Everybody gets the root's `bytes`.
 template <class Ring>
-void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
+void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes,
+               Lengths& lengths) {
   const int me = track.rank();
   const bool inner = track.tree().subtree(me, root).size() > 1;
-  const void* const from = me == root ? payload : Ring::wait(track, track.tree().parent(me, root), seq);
+  const int parent = track.tree().parent(me, root);
+  const void* const from = me == root ? payload : Ring::wait(track, parent, seq);
+  const std::size_t come = me == root ? bytes : Ring::bytes(track, parent, seq);
   if (inner) {
-    stage(Ring::reserve(track, seq), from, bytes);
-    Ring::publish(track, seq, bytes);
+    stage(Ring::reserve(track, seq), from, come);
+    Ring::publish(track, seq, come);
   }
-  if (me != root) put(recv, from, bytes);
+  if (me != root) put(recv, from, std::min(come, bytes));
+  lengths.look(parent, come);
 }
 
-// Every member gets its part of the root's; at(r): bytes before that of member r.
+// Every member gets its part of the root's; at(r): bytes before that of member r. Parts of members that differ in that
+// lie elsewhere than these expect, within what the ring holds.
 template <class Ring, class At>
 void scatter_parts_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, At at) {
   const team::Tree& tree = track.tree();
@@ -87,10 +109,27 @@ void scatter_parts_down(Track& track, std::uint64_t seq, int root, const void* p
   put(recv, from + (at(me) - at(all.first)), at(me + 1) - at(me));
 }
 
-// The same of blocks.
+// The same of blocks, as long as the root's are.
 template <class Ring>
-void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes) {
-  scatter_parts_down<Ring>(track, seq, root, payload, recv, [=](int r) { return std::size_t(r) * bytes; });
+void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes,
+                  Lengths& lengths) {
+  const team::Tree& tree = track.tree();
+  const int me = track.rank(), parent = tree.parent(me, root);
+  const auto all = tree.subtree(me, root);
+  const auto* from = static_cast<const std::byte*>(payload);
+  std::size_t each = bytes;
+  if (me != root) {
+    const auto parents = tree.subtree(parent, root);
+    from = Ring::wait(track, parent, seq);
+    each = Ring::bytes(track, parent, seq) / std::size_t(parents.size());
+    from += each * std::size_t(all.first - parents.first);
+  }
+  if (all.size() > 1) {
+    stage(Ring::reserve(track, seq), from, each * all.size());
+    Ring::publish(track, seq, each * all.size());
+  }
+  put(recv, from + each * std::size_t(me - all.first), std::min(each, bytes));
+  lengths.look(parent, each);
 }
 
 // Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.

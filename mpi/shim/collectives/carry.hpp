@@ -147,7 +147,7 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     if (team.plan().check && !part_of) [[unlikely]]
       collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
-    team.track().enter(collectives::pack(told));
+    team.track().enter_collective(collectives::pack(told));
     const collectives::Algorithm* const algorithm = c.chooser->perform(team.track(), call);
     team.track().leave();
     if (!algorithm) [[unlikely]]

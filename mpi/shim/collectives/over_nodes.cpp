@@ -26,7 +26,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     if (call.bytes > c.spread->carrier().longest() / std::size_t(c.size) / std::size_t(c.spread->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
-    if (team) team->track().enter(collectives::pack(call));
+    if (team) team->track().enter_collective(collectives::pack(call));
     row = c.spread_chooser->perform(*c.spread, call,
                                     [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();

@@ -143,7 +143,7 @@ void use_ring(Track& track, int me, int root, unsigned rounds, Collective collec
     require(get(track.buffer(member, tick)) == tick, "a buffer of another round");
   };
   if (root < 0) {
-    track.begin_rounds();  // the first call takes a tick
+    track.begin_rounds(sizeof(std::uint64_t));  // the first call takes a tick
     const std::uint64_t first = track.tick() + 1;
     auto bytes = [](std::size_t) { return sizeof(std::uint64_t); };
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
@@ -151,7 +151,7 @@ void use_ring(Track& track, int me, int root, unsigned rounds, Collective collec
     auto read = [&](std::size_t, std::uint64_t tick) {
       for (int r = 0; r < track.size(); ++r) must_be(r, tick);
     };
-    return collectives::all_by_rounds(track, rounds, Track::Passing::copied, bytes, stage, keep, read);
+    return collectives::all_by_rounds(track, sizeof(std::uint64_t), rounds, Track::Passing::copied, bytes, stage, keep, read);
   }
   constexpr std::size_t length = sizeof(std::uint64_t);
   const int reader = collective == Collective::bcast ? -1 : root;
@@ -166,12 +166,12 @@ void use_ring(Track& track, int me, int root, unsigned rounds, Collective collec
     return std::uint64_t{0};
   };
   const collectives::Call call{.collective = collective, .bytes = rounds * length, .root = root};
-  collectives::rooted_by_chunks(track, call, length, write, keep, read);
+  collectives::rooted_by_chunks(track, call, [](std::size_t) { return length; }, write, keep, read);
 }
 
 // From a root that does not wait until its buffers have been read.
 void overrun_ring(Track& track, int me, int root, unsigned rounds) {
-  track.begin_rooted_rounds();
+  track.begin_rooted_rounds(sizeof(std::uint64_t));
   for (std::uint64_t tick = track.tick() + 1; tick <= track.tick() + rounds; ++tick) {
     if (root == me) {
       put(track.my_buffer(tick, sizeof tick, Track::Passing::copied), tick);

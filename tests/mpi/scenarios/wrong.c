@@ -94,3 +94,91 @@ SCENARIO(wrong_elements) {
   MPI_Type_free(&type);
   MPI_Comm_free(&comm);
 }
+
+/* Every rank but 1, or rank 1 alone, has less than it is sent, by a row that is forced: who has less gets an error,
+   nothing lies behind what it has, and nobody waits for good.
+
+     wrong_lengths <operation> <row> <shorter> <longer>      bytes of a vector or block, multiples of 32 */
+static MPI_Comm of_row(const char* operation, const char* row) {
+  MPI_Comm comm = of_returned_errors(0);
+  MPI_Info info;
+  char text[100];
+  snprintf(text, sizeof text, "%s:%s", operation, row);
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "nearfield_algorithm", text);
+  MPI_Comm_set_info(comm, info);
+  MPI_Info_free(&info);
+  return comm;
+}
+
+static int call_of_length(const char* operation, int root, double* send, double* recv, int bytes, MPI_Comm comm) {
+  const int n = bytes / 8;
+  int parts[64];
+  for (int r = 0; r < size; ++r) parts[r] = n / size;
+  if (!strcmp(operation, "bcast")) return MPI_Bcast(rank == root ? send : recv, n, MPI_DOUBLE, root, comm);
+  if (!strcmp(operation, "reduce")) return MPI_Reduce(send, recv, n, MPI_DOUBLE, MPI_SUM, root, comm);
+  if (!strcmp(operation, "allreduce")) return MPI_Allreduce(send, recv, n, MPI_DOUBLE, MPI_SUM, comm);
+  if (!strcmp(operation, "allgather")) return MPI_Allgather(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, comm);
+  if (!strcmp(operation, "alltoall")) return MPI_Alltoall(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, comm);
+  if (!strcmp(operation, "gather")) return MPI_Gather(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, root, comm);
+  if (!strcmp(operation, "scatter")) return MPI_Scatter(send, n, MPI_DOUBLE, recv, n, MPI_DOUBLE, root, comm);
+  if (!strcmp(operation, "reduce_scatter_block"))
+    return MPI_Reduce_scatter_block(send, recv, n, MPI_DOUBLE, MPI_SUM, comm);
+  if (!strcmp(operation, "reduce_scatter")) return MPI_Reduce_scatter(send, recv, parts, MPI_DOUBLE, MPI_SUM, comm);
+  if (!strcmp(operation, "scan")) return MPI_Scan(send, recv, n, MPI_DOUBLE, MPI_SUM, comm);
+  if (!strcmp(operation, "exscan")) return MPI_Exscan(send, recv, n, MPI_DOUBLE, MPI_SUM, comm);
+  return -1;
+}
+
+SCENARIO(wrong_lengths) {
+  const char* const operation = argv[1];
+  const int shorter = atoi(argv[3]), longer = atoi(argv[4]), odd = 1;
+  const int from_root = !strcmp(operation, "bcast") || !strcmp(operation, "scatter");
+  const int to_root = !strcmp(operation, "gather") || !strcmp(operation, "reduce");
+  const int from_below = !strcmp(operation, "scan") || !strcmp(operation, "exscan");
+  const int blocks_recv = !strcmp(operation, "allgather") || !strcmp(operation, "alltoall") ||
+                          (!strcmp(operation, "gather") && rank == odd);
+  const int part_recv = !strcmp(operation, "reduce_scatter");
+  const int blocks_sent = !strcmp(operation, "alltoall") || !strcmp(operation, "reduce_scatter_block") ||
+                          (!strcmp(operation, "scatter") && rank == odd);
+  const size_t room = ((size_t)longer + 4096) * (size_t)size;
+  for (int odd_is_longer = 0; odd_is_longer < 2; ++odd_is_longer) {
+    const int mine = (rank == odd) == odd_is_longer ? longer : shorter;
+    const size_t sent = (size_t)mine * (size_t)(blocks_sent ? size : 1);
+    const size_t got = blocks_recv ? (size_t)mine * (size_t)size : part_recv ? (size_t)mine / (size_t)size : (size_t)mine;
+    char *const send = malloc(room), *const recv = malloc(room);
+    memset(send, 0, room);
+    memset(recv, 77, room);
+    for (size_t i = 0; i < sent / 8; ++i) ((double*)send)[i] = rank + 1;
+    MPI_Comm comm = of_row(operation, argv[2]);
+    const int code = call_of_length(operation, odd, (double*)send, (double*)recv, mine, comm);
+    const int gets = from_root ? rank != odd : to_root ? rank == odd : from_below ? rank > 0 : 1;
+    /* Whether somebody who has something for us has more. */
+    const int less = mine == shorter && (from_below && odd_is_longer ? rank > odd : 1);
+    if (gets && less)
+      CHECK(class_of(code) == MPI_ERR_TRUNCATE, "%s:%s, %d: class %d", operation, argv[2], odd_is_longer, class_of(code));
+    if (!strcmp(operation, "bcast") && rank != odd)
+      CHECK(((double*)recv)[0] == odd + 1 && ((double*)recv)[shorter / 8 - 1] == odd + 1, "it has not come");
+    for (size_t i = got; i < room; ++i) REQUIRE(recv[i] == 77, "%s:%s: behind the end", operation, argv[2]);
+    for (size_t i = sent; i < room; ++i) REQUIRE(send[i] == 0, "%s:%s: behind what is sent", operation, argv[2]);
+    MPI_Comm_free(&comm);
+    free(send);
+    free(recv);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+/* Ranks that are in other calls than each other have an error, instead of waiting for good. */
+SCENARIO(wrong_calls) {
+  static double in[4096], out[16384];
+  static const char* const calls[][2] = {{"bcast", "allreduce"}, {"allgather", "allreduce"}, {"gather", "alltoall"},
+                                         {"reduce", "allgather"}, {"bcast", "scan"}};
+  for (int k = 0; k < 5; ++k) {
+    MPI_Comm comm = of_returned_errors(0);
+    int code = MPI_SUCCESS;
+    for (int i = 0; i < 3 && !code; ++i) code = call_of_length(calls[k][rank == 1], 0, in, out, k % 2 ? 4000 : 256, comm);
+    CHECK(code != MPI_SUCCESS, "%s and %s", calls[k][0], calls[k][1]);
+    MPI_Comm_free(&comm);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
