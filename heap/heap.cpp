@@ -157,6 +157,12 @@ __attribute__((visibility("default"))) int nearfield_heap_current(nearfield_heap
   return 0;
 }
 
+__attribute__((visibility("default"))) int nearfield_heap_serves() {
+  const Lock lock;
+  if (lock.held() && !heap.asked) nearfield::heap::read_settings();
+  return !heap.off;
+}
+
 __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t generation) {
   const Lock lock;
   if (!heap.blocks.exists() || !heap.shared.load(std::memory_order_relaxed) || heap.blocks.generation() != generation)

@@ -19,6 +19,9 @@ struct nearfield_heap_view {
 /* Fills `view`; 0, or -1 with errno set when there is no region. */
 int nearfield_heap_current(struct nearfield_heap_view* view);
 
+/* 1 when allocations of this process come from regions, now or from the first one on; 0: it is off, or stays out. */
+int nearfield_heap_serves(void);
+
 /* A descriptor of the region of that generation, which the caller closes; -1 when it is not the current one any more,
    since a fork in another thread may retire it at any time. */
 int nearfield_heap_descriptor(uint64_t generation);

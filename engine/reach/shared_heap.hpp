@@ -20,6 +20,8 @@ class SharedHeap {
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
+  // Whether this process's allocations come from it, now or from the first one on.
+  bool serves() const { return serves_() != 0; }
   nearfield_heap_statistics statistics() const;
   // A descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
@@ -53,6 +55,7 @@ class SharedHeap {
   static constexpr std::size_t worth_noting = 1 << 20;
   SharedHeap() = default;
   int (*current_)(void* view) = nullptr;
+  int (*serves_)() = nullptr;
   void (*stats_)(nearfield_heap_statistics*) = nullptr;
   int (*place_)(const nearfield_heap_placement*) = nullptr;
   void (*pause_)(int) = nullptr;

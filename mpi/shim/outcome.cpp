@@ -37,13 +37,9 @@ std::string describe_reach(const Near& near) {
   return text + "copy buffers";
 }
 
-// pre: there is a node.
 const char* describe_heap() {
-  for (const SettingRow& row : settings_table())
-    if (row.variable == std::string_view(early::heap.variable) &&
-        value_of(row, node_ever()->settings()) == SettingValue(early::heaps[0]))
-      return "shared";
-  return "the program's own";
+  const reach::SharedHeap* const heap = reach::SharedHeap::find();
+  return heap && heap->serves() ? "shared" : "the program's own";
 }
 
 // Why every call is the host's; "": it is not.

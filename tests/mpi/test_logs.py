@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearfield import __version__
-from tests.mpi.jobs import EVERYTHING, HOSTS, NOTHING, SANITIZED, compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, HOSTS, LIBRARY, NOTHING, SANITIZED, compile_c, hosts, launch
 from tests.selection import per_change
 
 HOST = re.escape(socket.gethostname()[:64])
@@ -50,6 +50,14 @@ def test_the_line_says_what_is_left_out(host: str) -> None:
     said = next(found for line in of_log(job.stderr) if (found := LINE.fullmatch(line)))
     assert (said["heap"], said["messages"]) == ("the program's own", "the host's")
     assert "cma" not in said["reach"]
+
+
+@pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
+def test_the_line_says_which_heap_there_is_not_which_is_wished_for(host: str) -> None:
+    env = {"NEARFIELD_LOG": "info", "NEARFIELD_HEAP": "shared", "LD_PRELOAD": str(LIBRARY)}
+    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=env)
+    said = next(found for line in of_log(job.stderr) if (found := LINE.fullmatch(line)))
+    assert said["heap"] == "the program's own", job.stderr
 
 
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))

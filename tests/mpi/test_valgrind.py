@@ -14,5 +14,6 @@ def test_programs_end_under_valgrind_and_are_served(host: str) -> None:
     if not valgrind:
         pytest.skip("valgrind is not installed")
     program = [valgrind, "-q", "--error-exitcode=0", compile_c(host, "several.c"), "plain"]
-    job = launch(host, 2, program, {"NEARFIELD_WAIT": "yield"}, timeout=200)
+    job = launch(host, 2, program, {"NEARFIELD_WAIT": "yield", "NEARFIELD_LOG": "info"}, timeout=200)
     assert job.returncode == 0 and "good" in job.stdout, job.text
+    assert "; heap: the program's own; " in job.stderr, job.text
