@@ -25,11 +25,12 @@ struct Statistics {
 
 // Of a region that a fork has retired (giving_back.cpp).
 struct Retired {
-  std::uint64_t since;  // the fork that did
-  bool shared;          // peers were using a part of it, which is still shared with them
-  bool inherited;       // from the parent: its memory is the parent's to give back
-  std::size_t cursor;   // bytes up to which it has been looked through
-  std::uint32_t run;    // page of the run that the cursor is in
+  std::uint64_t since;   // the fork that did
+  bool shared;           // peers were using a part of it, which is still shared with them
+  bool inherited;        // from the parent: its memory is the parent's to give back
+  std::size_t cursor;    // bytes up to which it has been looked through
+  std::size_t data_end;  // there is no hole before it, but where blocks were freed
+  std::uint32_t run;     // page of the run that the cursor is in
 };
 
 class Blocks {

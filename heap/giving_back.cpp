@@ -82,14 +82,18 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
   const int fd = blocks.file().get();
   bool asked = false, any = false;
   while (fd >= 0) {
-    const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
-    if (data < 0 || std::size_t(data) >= blocks.top_bytes()) break;
+    if (retired.cursor >= retired.data_end) {
+      const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
+      if (data < 0 || std::size_t(data) >= blocks.top_bytes()) break;
+      retired.cursor = std::size_t(data);
+      retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // walks all pages up to there
+    }
     heap.pieces.cut(asked ? heap.pieces.size() : 0);
     if (!asked && !pieces_of(blocks.base(), blocks.base() + blocks.top_bytes(), heap.pieces)) break;
     asked = true;
-    const auto begin = std::size_t(data);
+    const std::size_t begin = retired.cursor;
     const Blocks::Run run = blocks.run_at(begin, retired.run);
-    std::size_t end = std::min(std::size_t(lseek(fd, data, SEEK_HOLE)), run.end);
+    std::size_t end = std::min(retired.data_end, run.end);
     const Piece* const piece = run.used ? piece_at(blocks.base() + begin) : nullptr;
     bool nobodys = true;  // free, or the program has mapped something else there
     if (piece && blocks.file().is(piece->device, piece->inode)) {
@@ -107,7 +111,7 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
     if (nobodys) any |= blocks.punch(begin, end - begin);
     retired.cursor = end;
   }
-  retired.cursor = 0;
+  retired.cursor = retired.data_end = 0;
   retired.run = 0;
   return any;
 }

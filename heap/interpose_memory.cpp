@@ -80,7 +80,7 @@ constinit Next next_functions = {};
   find(next_functions.waitid, "waitid");
 }
 
-constexpr std::size_t copied_at_an_end = 256 << 20;  // bytes
+constexpr std::size_t copied_at_an_end = 32 << 20;  // bytes: the program may never write them again
 
 template <class Result>
 Result after_wait(Result result) {
