@@ -2,7 +2,8 @@
 
     {"format": 1, "worlds": [{"program", "mpi", "size", "seconds", "missing": [rank],
       "communicators": [{"id", "name", "size", "inter", "members": [rank], "remote": [rank]}],
-      "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "rows_lost", "events_lost"}],
+      "ranks": [{"rank", "host", "pid", "ending", "seconds", "cpu", "company", "company_seconds",
+        "rows_lost", "events_lost"}],
       "rows": [{"function", "kind", "site", "communicator", "bytes_from", "by", "ranks": {rank: {...}}}],
       "waited_for": [{"rank", "for", "seconds", "calls"}] or null}]}
 
@@ -161,8 +162,15 @@ def _world(ranks: list[Record], resolved: dict[tuple[str, int], str]) -> Record:
         "seconds": max(rank["ns"] for rank in ranks) / 1e9,
         "missing": [rank for rank in range(size) if rank not in present],
         "ranks": [
-            {key: rank[key] for key in ("rank", "host", "pid", "ending", "rows_lost", "events_lost")}
-            | {"seconds": rank["ns"] / 1e9, "cpu": rank["cpu_ns"] / 1e9}
+            {
+                key: rank[key]
+                for key in ("rank", "host", "pid", "ending", "company", "rows_lost", "events_lost")
+            }
+            | {
+                "seconds": rank["ns"] / 1e9,
+                "cpu": rank["cpu_ns"] / 1e9,
+                "company_seconds": rank["company_ns"] / 1e9,
+            }
             for rank in ranks
         ],
         "communicators": list(communicators.values()),

@@ -52,6 +52,7 @@ struct Told {
   std::uint64_t lost_context = 0;
   std::uint16_t awaited = 0;  // members that it waits for, of which most_awaited at most are told
   std::int16_t awaited_member[most_awaited] = {};
+  std::uint8_t company = 0;  // others have wanted its CPUs since the wait began
   Item item[most_items];
   char object[304] = {};  // that the call lies in, "": not asked for yet
   std::uint64_t offset = 0;

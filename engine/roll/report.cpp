@@ -137,7 +137,7 @@ class Reporter {
       return "is outside of MPI, last in " + function(function_of(f->call)) +
              (a.unseen > 0 ? ", and has threads that are not seen" : "");
     if (f->what.in_host && f->told) return "is in the host's part of " + call(*f);
-    if (f->told) return "waits in " + call(*f) + others(a);
+    if (f->told) return "waits in " + call(*f) + (f->what.company ? ", its CPUs wanted by others" : "") + others(a);
     return "is in " + call(*f);
   }
 

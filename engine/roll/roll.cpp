@@ -47,6 +47,7 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (!told.call) return;
   told.since = begun;
   told.in_host = 0;
+  told.company = waiting::company.any_since(begun);
   {
     const std::lock_guard lock(mutex_);
     const Awaited& whom = !awaited.count && bodies_told_ + fresh > now ? of_bodies_ : awaited;

@@ -30,14 +30,20 @@ class Company {
 
   // How often the calling thread lost its CPU against its will (getrusage).
   using Preemptions = std::uint64_t (*)();
-  constexpr explicit Company(Preemptions ask) : ask_(ask) {}
+  // It has begun as `kind`, or has ended (none).
+  using Tell = void (*)(Kind kind, const Company& company, std::uint64_t now);
+  constexpr explicit Company(Preemptions ask, Tell tell = nullptr) : ask_(ask), tell_(tell) {}
 
   Kind kind(std::uint64_t now) {
     const Kind kind = kind_.load(relaxed);
     if (kind == Kind::none || now < until_.load(relaxed)) [[likely]]
       return kind;
-    left_.store(until_.load(relaxed), relaxed);
-    kind_.store(Kind::none, relaxed);
+    if (kind_.exchange(Kind::none, relaxed) == Kind::none) return Kind::none;  // another thread's
+    const std::uint64_t until = until_.load(relaxed), since = since_.load(relaxed);
+    left_.store(until, relaxed);
+    // Another thread may just have begun.
+    if (until > since) lasted_.store(lasted_.load(relaxed) + (until - since), relaxed);
+    if (tell_) tell_(Kind::none, *this, now);
     return Kind::none;
   }
   // A spin was interrupted for `took`.
@@ -55,21 +61,32 @@ class Company {
     next_question_.store(now + between_questions, relaxed);
     if (preempted()) until_.store(std::max(until_.load(relaxed), now + hold_.load(relaxed)), relaxed);
   }
-  // How often it began.
+  // How often it began, and how long it lasted altogether.
   std::uint64_t begun() const { return begun_.load(relaxed); }
+  std::uint64_t lasted(std::uint64_t now) const {
+    const std::uint64_t before = lasted_.load(relaxed), since = since_.load(relaxed);
+    const std::uint64_t until = std::min(now, until_.load(relaxed));
+    return kind_.load(relaxed) == Kind::none || until < since ? before : before + (until - since);
+  }
+  // Whether there was any from `then` on.
+  bool any_since(std::uint64_t then) const {
+    return kind_.load(relaxed) != Kind::none || (begun() && left_.load(relaxed) >= then);
+  }
 
  private:
   static constexpr auto relaxed = std::memory_order_relaxed;
 
   Kind enter(std::uint64_t now, Kind kind) {
-    if (kind_.load(relaxed) == Kind::none) {
+    const bool begins = kind_.exchange(kind, relaxed) == Kind::none;
+    if (begins) {
       const std::uint64_t alone = now - left_.load(relaxed), hold = hold_.load(relaxed);
       if (alone > forgotten) hold_.store(first_hold, relaxed);
       else if (alone < 8 * hold) hold_.store(std::min(2 * hold, longest_hold), relaxed);
       begun_.store(begun_.load(relaxed) + 1, relaxed);
+      since_.store(now, relaxed);
     }
-    kind_.store(kind, relaxed);
     until_.store(now + hold_.load(relaxed), relaxed);
+    if (begins && tell_) tell_(kind, *this, now);
     return kind;
   }
   // Whether this thread lost its CPU since it last asked. Threads that take turns get no answer at first.
@@ -81,13 +98,16 @@ class Company {
   }
 
   const Preemptions ask_;
+  const Tell tell_;
   std::atomic<Kind> kind_{Kind::none};
   std::atomic<std::uint64_t> until_{0}, left_{0}, hold_{first_hold}, next_question_{0}, begun_{0};
+  std::atomic<std::uint64_t> since_{0}, lasted_{0};  // of the one that goes on; of those that have ended
   std::atomic<std::uint64_t> seen_{0};
   std::atomic<pthread_t> asked_by_{};
 };
 
 std::uint64_t preemptions_of_this_thread() noexcept;
-inline constinit Company company{preemptions_of_this_thread};
+void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept;
+inline constinit Company company{preemptions_of_this_thread, log_company};
 
 }  // namespace nearfield::waiting

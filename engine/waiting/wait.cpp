@@ -8,6 +8,8 @@
 
 #include <climits>
 
+#include "engine/base/log.hpp"
+
 namespace nearfield::waiting {
 
 void futex_wait(Atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_t nanoseconds) noexcept {
@@ -22,6 +24,27 @@ void futex_wake(Atomic<std::uint32_t>& word) noexcept {
 std::uint64_t preemptions_of_this_thread() noexcept {
   rusage usage;
   return getrusage(RUSAGE_THREAD, &usage) ? 0 : std::uint64_t(usage.ru_nivcsw);
+}
+
+// A beginning and its end, and then no more for a while: company comes and goes some hundred times a second where a
+// neighbour works now and then.
+void log_company(Company::Kind kind, const Company& company, std::uint64_t now) noexcept {
+  constexpr std::uint64_t quiet = 10'000'000'000;
+  static std::atomic<std::uint64_t> next{0};
+  static std::atomic<bool> end_wanted{false};
+  const auto times = (unsigned long long)company.begun();
+  const double seconds = double(company.lasted(now)) * 1e-9;
+  if (kind == Company::Kind::none) {
+    if (end_wanted.exchange(false, std::memory_order_relaxed))
+      log_line(LogLevel::info, "this process has its CPUs to itself again (company so far: %llu times, %.3f s)", times,
+               seconds);
+    return;
+  }
+  std::uint64_t due = next.load(std::memory_order_relaxed);
+  if (now < due || !next.compare_exchange_strong(due, now + quiet, std::memory_order_relaxed)) return;
+  end_wanted.store(true, std::memory_order_relaxed);
+  log_line(LogLevel::info, "others want the CPUs of this process: its waits %s (company so far: %llu times, %.3f s)",
+           kind == Company::Kind::busy ? "sleep" : "yield", times, seconds);
 }
 
 std::uint32_t pauses_in(std::uint64_t wanted) noexcept {

@@ -110,6 +110,16 @@ std::string window_rows() {
 }
 
 namespace {
+std::string company_row() {
+  const waiting::Company& company = waiting::company;
+  if (!company.begun()) return {};
+  char line[160];
+  std::snprintf(line, sizeof line,
+                "  company                %12llu times, %.6f seconds in all, others wanted the CPUs of this process\n",
+                (unsigned long long)company.begun(), double(company.lasted(waiting::nanoseconds())) * 1e-9);
+  return line;
+}
+
 // Where memory lies for which places were asked, a row for each component.
 std::string memory_rows() {
   team::Node* const n = node_ever();
@@ -208,6 +218,7 @@ void print_stats(int rank, int size) {
     text += line;
   }
   text += window_rows();
+  text += company_row();
   text += memory_rows();
   text += usage_rows();
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;

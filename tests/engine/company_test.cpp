@@ -61,6 +61,30 @@ TEST_F(CompanyTest, LastsAsLongAsSomebodyDoes) {
   }
 }
 
+TEST_F(CompanyTest, TellsWhenItBeginsAndEndsAndCountsBoth) {
+  static int begun, ended;
+  begun = ended = 0;
+  Company heard{ask, [](Kind kind, const Company&, std::uint64_t) { ++(kind == Kind::none ? ended : begun); }};
+  EXPECT_FALSE(heard.any_since(0));
+  std::uint64_t lasted = 0;
+  for (int i = 1; i <= 3; ++i) {
+    const std::uint64_t begin = now += 2 * second;  // forgotten
+    EXPECT_EQ(heard.after_yield(now, 3 * ms), Kind::busy);
+    EXPECT_EQ(heard.after_yield(now, 300 * us), Kind::busy);
+    EXPECT_TRUE(heard.any_since(now + second)) << "it goes on";
+    EXPECT_EQ(heard.lasted(now + ms), lasted + ms);
+    EXPECT_EQ(heard.kind(now += Company::first_hold), Kind::none);
+    EXPECT_EQ(heard.kind(now), Kind::none);
+    lasted += Company::first_hold;
+    EXPECT_EQ(heard.lasted(now + second), lasted);
+    EXPECT_TRUE(heard.any_since(begin));
+    EXPECT_FALSE(heard.any_since(now + ms));
+    EXPECT_EQ(heard.begun(), std::uint64_t(i));
+    EXPECT_EQ(begun, i);
+    EXPECT_EQ(ended, i);
+  }
+}
+
 // A neighbour that wants the CPU for ever, and is never seen but when this rank spins or yields: it costs 3 ms each
 // time that company is left.
 TEST_F(CompanyTest, IsTriedLessAndLessOften) {

@@ -54,6 +54,13 @@ TEST(Report, GroupsWhoWaitsForTheSame) {
   has(lines, "=> ranks 0-4 wait in MPI_Barrier on communicator 0007 of 4 ranks; rank 5 is outside of MPI");
 }
 
+TEST(Report, SaysWhoseCpusOthersWant) {
+  std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1})), process(1, {})};
+  all[0].threads[0].what.company = 1;
+  has(text(all),
+      "rank 0 (process 100) waits in MPI_Barrier on communicator 0007 of 4 ranks, its CPUs wanted by others");
+}
+
 TEST(Report, NamesTheDeadAndThoseWhoHaveLeft) {
   std::vector<Attendance> all = {process(0, waiting(barrier, collective(7), {1, 2})), process(1, {}), process(2, {})};
   all[1].state = Attendance::State::dead;

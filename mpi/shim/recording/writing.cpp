@@ -155,8 +155,10 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     return std::uint64_t(t.tv_sec) * 1'000'000'000u + std::uint64_t(t.tv_usec) * 1000u;
   };
   text += ",\"cpu_ns\":" + number(nanoseconds(used.ru_utime) + nanoseconds(used.ru_stime)) +
-          ",\"rows_lost\":" + number(rows_lost) + ",\"events_lost\":" + number(events_lost) +
-          ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) + ",\n\"sites\":[";
+          ",\"company\":" + number(waiting::company.begun()) +
+          ",\"company_ns\":" + number(waiting::company.lasted(clock.now())) + ",\"rows_lost\":" + number(rows_lost) +
+          ",\"events_lost\":" + number(events_lost) + ",\"trace\":" + (trace.empty() ? "null" : quoted(trace)) +
+          ",\n\"sites\":[";
   for (std::size_t i = 0; i < sites.all.size(); ++i) text += std::string(i ? ",\n" : "\n") + site_text(sites.all[i]);
   text += "],\n\"communicators\":[";
   for (std::size_t i = 0; i < communicators.all.size(); ++i) {

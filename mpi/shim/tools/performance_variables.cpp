@@ -91,6 +91,10 @@ constexpr Single singles[] = {
      [] { return amount(one_sided_counts.accumulates); }},
     {"one_sided_bytes", "bytes of one-sided operations on windows of Nearfield's", aggregate, true,
      [] { return amount(one_sided_counts.bytes); }},
+    {"company", "how often others began to want the CPUs of this process, so that its waits yield or sleep", counter,
+     false, [] { return Amount(waiting::company.begun()); }},
+    {"company_seconds", "time in which they did", timer, false,
+     [] { return Amount(waiting::company.lasted(waiting::nanoseconds())); }},
     {"memory_pages", "bytes of pages of this process's segment", level, false,
      [] {
        team::Node* const n = node_ever();
