@@ -1,7 +1,7 @@
 """`nearfield bench --app NAME`: an application out of examples, plain and under Nearfield, in turn.
 
 A row has app, form (of its communication, empty where there is one only), ranks, nodes, host, version, mode (one of
-MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank) and figures of a loop: seconds (wall time),
+MODES), points (a side), loops, heap, runs, pinned (a CPU of its own for each rank), beside (so many neighbours of a kind, "": none) and figures of a loop: seconds (wall time),
 cpu (CPU time of all ranks), mpi and mpi_most (time in MPI, waiting included, the ranks' mean and the largest), share (mpi by seconds).
 Each is the median over runs; NAME_lower and NAME_upper are the quartiles. calls and bytes are what the program counts of its own
 calls: those to MPI, and what these send, of all ranks.
@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.progress import track
 
 from nearfield.bench import host_version, stop
+from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import DEFAULT_HEAP, NAMES, ROOT, library_directory, program
 from nearfield.node_jobs import even_blocks, run_job
@@ -107,11 +108,12 @@ def compare(
     nodes: int = 1,
     heap: str = DEFAULT_HEAP,
     modes: Sequence[str] = (PLAIN, BOTH),
+    beside: Beside = ALONE,
 ) -> list[Row]:
     """All cells, `runs` times in each of `modes` in the order A B B A; what is empty or 0 is as APPS has it.
 
     `options` are the program's own; on more than one of `nodes` ranks are placed in blocks, and each node has its part of
-    the CPUs. On one node each rank is bound to a CPU where there are enough. Raises ValueError where results differ (by a bit, or
+    the CPUs. On one node each rank is bound to a CPU where there are enough. `beside`: who runs meanwhile. Raises ValueError where results differ (by a bit, or
     by more than rounding), where a job fails, and for what there is not; NotBuilt.
     """
     if name not in APPS:
@@ -146,10 +148,11 @@ def compare(
             about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
             about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
             pinned = not bed and cell.ranks <= len(os.sched_getaffinity(0))
-            about |= {"loops": loops, "heap": heap, "runs": runs, "pinned": pinned}
+            about |= {"loops": loops, "heap": heap, "runs": runs, "pinned": pinned, "beside": str(beside)}
             if pinned:
                 command = bound(command)
-            printed = _all(app, cell, command, runs, heap, bed, not console.is_terminal, modes)
+            with beside.running():
+                printed = _all(app, cell, command, runs, heap, bed, not console.is_terminal, modes)
             if app.same_bits:
                 one = printed[modes[0]][0]
                 other, whose = first.setdefault(cell.points, (one, cell))
@@ -289,4 +292,6 @@ def show(rows: list[Row]) -> None:
         titles += [figure, "with Nearfield", "ratio"]
     titles += [*(name for name, _ in parts), *["to best host"] * several]
     titles += ["share of MPI", "with Nearfield", "calls", "KiB sent"]
+    if rows[0].get("beside"):
+        print(f"{rows[0]['beside']} beside:")
     print_table(titles, words)

@@ -2,7 +2,7 @@
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
-after how many calls everything began afresh), median, lower, upper (microseconds) and iterations; over nodes also nodes,
+after how many calls everything began afresh), beside (so many neighbours of a kind, "": none), median, lower, upper (microseconds) and iterations; over nodes also nodes,
 and what nearfield/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
@@ -32,6 +32,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
@@ -119,6 +120,7 @@ def run_bench(
     windows: Sequence[str] = ("allocate",),
     targets: Sequence[str] = ("own",),
     failures: list[str] | None = None,
+    beside: Beside = ALONE,
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host, of one-sided operations also window and target; jobs of
     different hosts alternate. Returns all rows.
@@ -126,7 +128,7 @@ def run_bench(
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
     `loop`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
     the long run. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
-    what is to be said about a job that fails is added there, its rows so far count, and the others run.
+    what is to be said about a job that fails is added there, its rows so far count, and the others run. `beside`: who runs while a job does.
 
     Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
     one-sided operations, and jobs that fail.
@@ -179,7 +181,12 @@ def run_bench(
             again = JOBS_OF_LOOPS if loop and job.op not in COLLECTIVES else 1
             of_jobs: list[list[Row]] = [[] for _ in range(again)]
             for found_rows in of_jobs:
-                why = _run_job(job, sizes, buffers, seconds, algorithm, heap, words, found_rows, arrived, bed)
+                with beside.running():
+                    why = _run_job(
+                        *(job, sizes, buffers, seconds, algorithm, heap, words, found_rows, arrived, bed)
+                    )
+                for row in found_rows:
+                    row["beside"] = str(beside)
                 if why and failures is None:
                     raise ValueError(why)
                 if why:

@@ -168,6 +168,12 @@ def bench(
     shared_cpus: Annotated[
         bool, typer.Option(help="Collectives over nodes: each has all CPUs, not its part of them.")
     ] = False,
+    beside: Annotated[
+        str,
+        typer.Option(
+            help="Beside so many busy processes, N or N,kind: cpu (computes), memory (streams), waking (often)."
+        ),
+    ] = "0",
     json: Annotated[Path | None, typer.Option(help="Write the rows as JSON.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write an HTML report with plots.")] = None,
     svg: Annotated[Path | None, typer.Option(help="Write one plot of all rows.")] = None,
@@ -175,6 +181,7 @@ def bench(
     """Compare host and Nearfield, interleaved in one run of the same processes on the same buffers."""
     from nearfield import crossing
     from nearfield.bench import parse_ranks, parse_sizes, run_bench, save
+    from nearfield.beside import Beside
     from nearfield.model import add_predictions
     from nearfield.nodes import several_nodes
     from nearfield.outputs import check_outputs
@@ -182,6 +189,7 @@ def bench(
 
     def work() -> None:
         check_outputs((json, report, svg))
+        neighbours = Beside.parse(beside)
         if application:
             from nearfield import apps
 
@@ -193,6 +201,7 @@ def bench(
                 nodes=nodes,
                 heap=heap,
                 modes=apps.MODES if parts else (apps.PLAIN, apps.BOTH),
+                beside=neighbours,
             )
             apps.show(results)
             save(results, json, None, None)
@@ -212,6 +221,7 @@ def bench(
                     windows=window.split(","),
                     targets=target.split(","),
                     failures=failures,
+                    beside=neighbours,
                 )
             if bed:
                 crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)

@@ -28,21 +28,21 @@ def figures_of(rows: list[dict[str, Any]]) -> str:
     """Plots and tables of all cells, as HTML."""
     body = []
     cells = pairs(rows)
-    for ranks in sorted({row["ranks"] for row in rows}):
-        for host in sorted({row["host"] for row in rows}):
-            for buffers in sorted({row["buffers"] for row in rows}):
-                chosen = [
-                    c
-                    for c in cells
-                    if (c[0]["ranks"], c[0]["host"], c[0]["buffers"]) == (ranks, host, buffers)
-                ]
-                if chosen:
-                    version = html.escape(chosen[0][0]["version"])
-                    body.append(
-                        f"<h2>{host}, {ranks} ranks, {buffers} buffers</h2><p>{version}</p>"
-                        f"<figure>{plot(chosen)}</figure>{_table(chosen)}"
-                    )
+    for group in sorted({_group(row) for row in rows}):
+        chosen = [cell for cell in cells if _group(cell[0]) == group]
+        if chosen:
+            ranks, host, buffers, beside = group
+            company = f", {beside} beside" if beside else ""
+            version = html.escape(chosen[0][0]["version"])
+            body.append(
+                f"<h2>{host}, {ranks} ranks, {buffers} buffers{company}</h2><p>{version}</p>"
+                f"<figure>{plot(chosen)}</figure>{_table(chosen)}"
+            )
     return "\n".join(body)
+
+
+def _group(row: dict[str, Any]) -> tuple[int, str, str, str]:
+    return row["ranks"], row["host"], row["buffers"], row.get("beside", "")
 
 
 def plot(cells: list) -> str:

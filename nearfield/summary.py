@@ -12,7 +12,7 @@ from rich.console import Console
 from nearfield.tables import print_columns
 
 Row = dict[str, Any]
-GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state", "window", "target")
+GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state", "window", "target", "beside")
 
 
 def show_summary(rows: list[Row]) -> None:
@@ -110,6 +110,7 @@ def _heading(about: Row, rows: list[Row]) -> str:
     words += [f"heap {about['heap']}"] * (about["heap"] == "off")
     words += [f"protocol {about['protocol']}"] * (about["protocol"] not in (None, "auto"))
     words += [f"loops of {about['loop']} calls"] * bool(about["loop"])
+    words += [f"{about['beside']} beside"] * bool(about["beside"])
     lines = [row["line_ns"] for row in rows if row.get("line_ns")]
     line = f" (a line one way: {statistics.median(lines):.0f} ns)" if lines else ""
     return f"{', '.join(words)}, {_state(about['state'])}{line}"
@@ -152,7 +153,7 @@ def _us(time: float | None) -> str:
 
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Rows of the same cell, plain and Nearfield."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol", "window", "target")
+    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol", "window", "target", "beside")
     plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
     cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]

@@ -1,9 +1,12 @@
 """`nearfield bench`: what it measures, of operations, windows and applications, and what it says."""
 
+import contextlib
 import itertools
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,6 +16,7 @@ import pytest
 from nearfield import apps
 from nearfield import bench as benchmarks
 from nearfield.bench import _merged, parse_sizes, run_bench
+from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
 from nearfield.nodes import Nodes
@@ -20,7 +24,7 @@ from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITH
 from nearfield.plots import plot, write_report
 from nearfield.summary import cells_of, pairs, show_summary
 from tests.command.calling import nearfield
-from tests.mpi.jobs import HOSTS, hosts, launch
+from tests.mpi.jobs import HOSTS, ROOT, descendants, hosts, launch
 from tests.nodes.beds import made_or_skip
 from tests.selection import FULL, per_change
 
@@ -136,6 +140,7 @@ KEYS = [
     "state",
     "line_ns",
     "loop",
+    "beside",
     "heap",
     "protocol",
     "median",
@@ -165,6 +170,82 @@ def test_the_command_writes_rows_a_report_and_a_plot(tmp_path: Path) -> None:
     assert rows[0]["machine"] in shown.splitlines()[0]
 
 
+def running(word: str) -> list[int]:
+    """Processes with that word in their command line, in a session of neighbours."""
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if word in _text(path).split("\0")
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_run_beside_and_end(kind: str) -> None:
+    with Beside.parse(f"2,{kind}").running() as neighbours:
+        assert len(neighbours) == 2 and set(neighbours) <= set(running(kind))
+        before = [Path(f"/proc/{pid}/schedstat").read_text() for pid in neighbours]
+        until = time.monotonic() + 30  # they do something
+        while time.monotonic() < until:
+            if all(
+                Path(f"/proc/{pid}/schedstat").read_text() != old
+                for pid, old in zip(neighbours, before, strict=True)
+            ):
+                break
+        else:
+            pytest.fail("a neighbour does nothing")
+    assert not set(neighbours) & set(running(kind))
+    with pytest.raises(ValueError, match="has ended before"), Beside(1, kind).running() as (pid,):
+        os.kill(pid, signal.SIGKILL)
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_neighbours_end_with_a_command_that_is_interrupted(by: signal.Signals) -> None:
+    mine = "12352"  # bytes: a job by which it is known
+    arguments = ["--op", "allreduce", "--sizes", mine, "--seconds", "60", "--beside", "2,waking"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    command = subprocess.Popen([sys.executable, "-m", "nearfield", "bench", *arguments], cwd=ROOT, **quiet)
+    own: list[int] = []
+    try:
+        until = time.monotonic() + 60
+        while len(own) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+            own = [pid for pid in running("waking") if pid in descendants(command.pid)]
+        assert len(own) == 2
+        command.send_signal(by)
+        command.wait(30)
+    finally:
+        for pid in descendants(command.pid):
+            if command.poll() is None:
+                os.kill(pid, signal.SIGKILL)
+        command.wait()
+        jobs = [pid for pid in running(mine) if pid != os.getpid()]
+        for pid in jobs:  # nobody ends the job of a command that is killed
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + 10
+    while set(own) & set(running("waking")) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not set(own) & set(running("waking"))
+
+
+def test_rows_say_who_ran_beside(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    arguments = ["--op", "allreduce", "--sizes", "8", "--beside", "1,waking", "--report", str(page)]
+    rows, shown = bench(tmp_path, *arguments)
+    assert {row["beside"] for row in rows} == {"1 waking"} and {row["mode"] for row in rows} == {
+        "plain",
+        "nearfield",
+    }
+    assert "1 waking beside" in shown and "1 waking beside" in page.read_text()
+    other = [row | {"beside": ""} for row in rows]
+    assert len(pairs(rows + other)) == 2 * len(pairs(rows))
+    rows, shown = bench(
+        tmp_path, "--app", "mesh", "--points", "4", "--loops", "1", "--runs", "1", "--beside", "1"
+    )
+    assert {row["beside"] for row in rows} == {"1 cpu"} and "1 cpu beside" in shown
+
+
 def test_cells_without_data_are_measured_once() -> None:
     assert cells_of_job("fence", [8, 20000], ["used", "warm"]) == 5
     assert cells_of_job("fetch-and-op", [8, 20000], ["used", "warm"]) == 1
@@ -176,6 +257,8 @@ def test_bench_says_what_it_does_not_measure_of_windows() -> None:
         (("--target", "all"), "there are no all targets"),
         (("--buffers", "cold"), "not cold"),
         (("--buffers", "hot"), "there are no hot buffers"),
+        (("--beside", "1,gpu"), "there are no gpu neighbours; there are cpu, memory, waking"),
+        (("--beside", "cpu"), "N or N,kind"),
         (("--short", "20"), "in the long run"),
     ):
         done = nearfield("bench", "--op", "put", *arguments)
