@@ -107,7 +107,8 @@ def _remarks(world: Record) -> str:
     beset = [rank for rank in world["ranks"] if rank.get("company_seconds", 0) > 0.05 * rank["seconds"]]
     if beset:
         names = ", ".join(str(rank["rank"]) for rank in beset[:20]) + ", ..." * (len(beset) > 20)
-        most = max(rank["company_seconds"] / rank["seconds"] for rank in beset)
+        # It is believed to last for a while after it was last seen, and may have begun before the first call.
+        most = min(1, max(rank["company_seconds"] / rank["seconds"] for rank in beset))
         lines.append(f"Others wanted the CPUs of rank {names}, for up to {most:.0%} of the time.")
     lost = sum(rank["events_lost"] for rank in world["ranks"])
     if lost:
