@@ -266,6 +266,17 @@ Chooser::Row Chooser::run_trial(Track& track, const Call& call, Cell& cell) {
   return ran;
 }
 
+bool Chooser::event_ready(Track& track, const Call& call, const Cell& cell) const {
+  if (!cell.algorithm) {
+    const Row row = rows_for(call).row;
+    return !row || row_ready(track, call, row);  // none: all turn elsewhere at once
+  }
+  const Tried& tried = *cell.trials;
+  if (tried.trials.decided()) return row_ready(track, call, cell.algorithm);
+  // The end of a block is agreed on.
+  return !tried.trials.ends_block() && row_ready(track, call, tried.row(tried.trials.current()));
+}
+
 Chooser::Row Chooser::perform_slowly(Track& track, const Call& call, Cell& cell) {
   if (!cell.algorithm) {
     Cell* first = &cell;

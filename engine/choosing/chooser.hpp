@@ -51,6 +51,17 @@ class Chooser {
     return run_chosen(track, call, *cell);
   }
 
+  // Of a member that only gives: whether perform() would do its part without waiting for members that come later.
+  // Looks for some time. Throws what waits throw.
+  bool ready(team::Track& track, const collectives::Call& call) const {
+    const Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
+    while (call.bytes > cell->upto) [[unlikely]]
+      cell = cell->longer.get();
+    if (cell->calls + 1 == cell->event) [[unlikely]]
+      return event_ready(track, call, *cell);
+    return row_ready(track, call, cell->staged && cell->skip > 0 ? cell->staged : cell->algorithm);
+  }
+
   // What such a call would be run by now, and by what where its buffers are out of reach; nullptr where nothing
   // applies. Equal on all members that have made the same calls.
   struct Rows {
@@ -105,6 +116,10 @@ class Chooser {
     else cell.skip = 1u << (cell.failures = std::uint8_t(std::min(cell.failures + 1, 6)));
     return ran;
   }
+  static bool row_ready(team::Track& track, const collectives::Call& call, Row row) {
+    return row->ready && row->ready(track, call);
+  }
+  bool event_ready(team::Track& track, const collectives::Call& call, const Cell& cell) const;
   // Calls that are not run as those before: the first, and those of trials.
   Row perform_slowly(team::Track& track, const collectives::Call& call, Cell& cell);
   Row run_trial(team::Track& track, const collectives::Call& call, Cell& cell);

@@ -11,10 +11,7 @@ using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 
-namespace {
-
-// Without copy buffers, on all members alike: by pieces of each block that slots hold. The host cannot help, since each
-// member has come here at another moment of its own calls.
+// Pieces of each block that slots hold.
 void run_by_pieces(team::Track& track, const Call& call) {
   const collectives::Operation& operation = collectives::operation(call.collective);
   const int p = track.size(), me = track.rank();
@@ -59,8 +56,6 @@ void run_by_pieces(team::Track& track, const Call& call) {
     for (std::size_t b = 0; b < got; ++b) std::memcpy(to + b * call.bytes + at, recv + b * piece.bytes, piece.bytes);
   }
 }
-
-}  // namespace
 
 void Issued::keep_parts(int members) {
   if (!call_.parts) return;

@@ -5,6 +5,10 @@
 
 namespace nearfield::choosing {
 
+// Without copy buffers, on all members alike (team::Refused). The host cannot help, since each member has come here at
+// another moment of its own calls.
+void run_by_pieces(team::Track& track, const collectives::Call& call);
+
 class Issued : public team::Pending {
  public:
   explicit Issued(const collectives::Call& call) : call_(call) {}

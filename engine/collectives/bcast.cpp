@@ -125,14 +125,20 @@ double direct_pull_cost(const Shape& s, const Call& call) {
 }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::bcast, fits_line, line_cost, dense<small<Lines>>,
-     "payload in a line of the root's deep ring, up to 120 bytes"},
-    {"slots", Collective::bcast, fits_slot, slots_cost, dense<small<Slots>>, "payload in the root's slot, up to 4 KiB"},
-    {"tree", Collective::bcast, down_fits, down_cost, dense<tree>, "payload along the team's tree, up to 4 KiB", staged,
-     nullptr, worth_climbing},
+    with_ready({"line", Collective::bcast, fits_line, line_cost, dense<small<Lines>>,
+                "payload in a line of the root's deep ring, up to 120 bytes"},
+               Lines::ready),
+    with_ready({"slots", Collective::bcast, fits_slot, slots_cost, dense<small<Slots>>,
+                "payload in the root's slot, up to 4 KiB"},
+               Slots::ready),
+    with_ready({"tree", Collective::bcast, down_fits, down_cost, dense<tree>,
+                "payload along the team's tree, up to 4 KiB", staged, nullptr, worth_climbing},
+               rings_ready),
     {"met", Collective::bcast, fits_slot, met_cost, dense<met>,
      "payload in the root's slot, and all meet; up to 4 KiB"},
-    {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
+    with_ready(
+        {"pipeline", Collective::bcast, always, pipeline_cost, pipeline, "chunks through the root's copy buffers"},
+        chunks_ready),
     {"direct", Collective::bcast, always, direct_cost, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"direct-pull", Collective::bcast, always, direct_pull_cost, direct_pull, "receivers copy out of the root's buffer",

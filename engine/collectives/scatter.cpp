@@ -33,11 +33,18 @@ void tree(Track& track, const Call& call) {
   lengths.report();
 }
 
+std::size_t length_of_pieces(const Track& track, std::size_t bytes) {
+  return std::min(round_bytes(track, bytes, track.size() - 1), chunk_bytes(track, bytes));
+}
+bool pieces_ready(Track& track, const Call& call) {
+  return track.buffers_ready(divide_up(call.bytes, length_of_pieces(track, call.bytes)));
+}
+
 void pipeline(Track& track, const Call& call) {
   const int p = track.size(), me = track.rank();
   std::size_t place = 0;
   const auto most = [&](std::size_t length) {
-    const std::size_t piece = std::min(round_bytes(track, length, p - 1), chunk_bytes(track, length));
+    const std::size_t piece = length_of_pieces(track, length);
     place = place_bytes(track, piece, p - 1);
     return piece;
   };
@@ -71,8 +78,8 @@ void direct(Track& track, const Call& call) {
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, track.send_of(call.root) + me * exposed_length(track, call.root),
-        root_share(track, call, me).first, store);
+    put(call.recv, track.send_of(call.root) + me * exposed_length(track, call.root), root_share(track, call, me).first,
+        store);
   }
   finish_direct(track, call.root);
 }
@@ -87,14 +94,18 @@ void shares(Track& track, const Call& call, int first, int last) {
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }
 
 constexpr Algorithm rows[] = {
-    {"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
-     "all blocks in a line of the root's deep ring, up to 120 bytes together"},
-    {"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
-     "all blocks in the root's slot, up to 4 KiB together"},
-    {"tree", Collective::scatter, all_down_fit, down_cost, tree,
-     "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
-    {"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, pipeline,
-     "a piece of every block through the root's copy buffers"},
+    with_ready({"line", Collective::scatter, all_fit_line, blocks::line, small<Lines>,
+                "all blocks in a line of the root's deep ring, up to 120 bytes together"},
+               Lines::ready),
+    with_ready({"slots", Collective::scatter, all_fit_slot, blocks::slots, small<Slots>,
+                "all blocks in the root's slot, up to 4 KiB together"},
+               Slots::ready),
+    with_ready({"tree", Collective::scatter, all_down_fit, down_cost, tree,
+                "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
+               rings_ready),
+    with_ready({"pipeline", Collective::scatter, buffer_has_places, blocks::pipeline, pipeline,
+                "a piece of every block through the root's copy buffers"},
+               pieces_ready),
     {"direct", Collective::scatter, always, blocks::direct, direct,
      "between user buffers: root and receivers share the copies", all_buffers},
     {"together", Collective::scatter, always, together, nullptr,

@@ -28,7 +28,14 @@ struct Algorithm {
   // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind); less
   // where they are results that a peer has stored, and that are only read later.
   double taken = 1;
+  // Of a member that only gives: whether it could do its part now without those who come later (choosing/leaving.hpp).
+  // nullptr: never.
+  bool (*ready)(team::Track&, const Call&) = nullptr;
 };
+constexpr Algorithm with_ready(Algorithm row, bool (*ready)(team::Track&, const Call&)) {
+  row.ready = ready;
+  return row;
+}
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.
 bool run(team::Track& track, const Algorithm& algorithm, const Call& call);

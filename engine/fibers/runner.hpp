@@ -41,6 +41,12 @@ class Runner final : public waiting::Source {
   // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
 
+  // A stack for a body that the caller runs, and back. Throws std::bad_alloc.
+  Fiber& take_stack();
+  void put_back(Fiber& fiber);
+  // Goes on with what the caller has begun on such a stack, and puts that back when the body has ended.
+  void take_over(Lane& lane, Fiber& fiber);
+
   // ---- Source
   bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }

@@ -50,8 +50,9 @@ inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
 template <class Flag, class Lacking>
 [[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
   auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
-  if (fiber_)
-    return suspend([](void* context) { return (*static_cast<Flag*>(context))(); }, &flag, lacks, &lacking, awaited);
+  auto there = [](void* context) { return (*static_cast<Flag*>(context))(); };
+  if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
+  if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
   WaitHost host(*this, awaited, lacks, &lacking);
   waiting::wait_slowly(node_.policy(), flag, host);
 }
@@ -80,6 +81,58 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
     inspect(now - start, lacking, context);
   }
   node_.runner.note_progress();
+}
+
+// A body, and what it waits for.
+struct Track::Attended {
+  fibers::Fiber& fiber;
+  bool (*flag)(void*) = nullptr;
+  void* flag_context = nullptr;
+  bool (*lacking)(void*, int) = nullptr;
+  void* context = nullptr;
+  Awaited awaited{};
+  std::exception_ptr vain{};  // why there is no use in waiting
+};
+
+// Who may have to be left is not left at once: what others do with us would have to wait for our next call.
+std::uint64_t Track::patience() const { return node_.policy().crowded ? 5'000'000 : 200'000; }
+
+// On the stack of the thread that has called, since waits call the host.
+bool Track::attend(fibers::Fiber& fiber, void (*body)(void*), void* context) {
+  Attended attended{fiber};
+  attended_ = &attended;
+  fiber.start(body, context);
+  const std::uint64_t limit = fiber.ended() ? 0 : waiting::nanoseconds() + patience();
+  while (!fiber.ended()) {
+    bool there = false;
+    try {
+      WaitHost host(*this, attended.awaited, attended.lacking, attended.context);
+      const auto over = [&] {
+        return (there = attended.flag(attended.flag_context)) || waiting::nanoseconds() > limit;
+      };
+      waiting::wait_slowly(node_.policy(), over, host);
+    } catch (...) {
+      attended.vain = std::current_exception();
+    }
+    if (!there && !attended.vain) break;
+    fiber.resume();
+  }
+  attended_ = nullptr;
+  if (fiber.ended()) return true;
+  fiber_ = &fiber;
+  return false;
+}
+
+void Track::wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
+                          Awaited awaited) {
+  attended_->flag = flag;
+  attended_->flag_context = flag_context;
+  attended_->lacking = lacking;
+  attended_->context = context;
+  attended_->awaited = awaited;
+  attended_->fiber.suspend();
+  if (!attended_) return suspend(flag, flag_context, lacking, context, awaited);
+  if (attended_->vain) std::rethrow_exception(attended_->vain);
 }
 
 // Published by Runner::asleep_on.
@@ -122,8 +175,10 @@ Track::~Track() {
 // ---------------------------------------------------------------- waking
 
 inline void Track::ring_bells(What what, std::uint64_t value) {
-  if (fiber_) [[unlikely]]
-    return ring_suspended(std::uint32_t(rank_ + 1), what, value);
+  if (fiber_) [[unlikely]] {
+    ring_suspended(std::uint32_t(rank_ + 1), what, value);
+    if (number_) return;  // nobody else waits in further tracks
+  }
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
     MemberWords& other = team_.words(r);
@@ -138,8 +193,10 @@ inline void Track::ring_bells(What what, std::uint64_t value) {
 }
 
 inline void Track::ring_everybody() {
-  if (fiber_) [[unlikely]]
-    return ring_suspended(everybody, What::gate, 0);
+  if (fiber_) [[unlikely]] {
+    ring_suspended(everybody, What::gate, 0);
+    if (number_) return;
+  }
   if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
   gate_->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
   waiting::futex_wake(gate_->bell);
@@ -223,6 +280,27 @@ std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What wha
     least = std::min(least, seen);
   }
   return least;
+}
+
+// As above, where nobody has to wait. `wanted`: what saves the next looks.
+bool Track::room_ready(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
+                       std::uint64_t& safe) {
+  std::uint64_t least = ~std::uint64_t{0}, limit = 0;
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    std::uint64_t seen = 0;
+    const auto over = [&] {
+      seen = (words_[r]->*done).load(std::memory_order_acquire);  // pairs with who stores it
+      if (seen >= wanted) return true;
+      const std::uint64_t now = waiting::nanoseconds();
+      if (limit == 0) limit = now + patience();
+      return now > limit;
+    };
+    wait(over, [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, wanted});
+    least = std::min(least, seen);
+  }
+  safe = std::max(safe, least);
+  return least >= needed;
 }
 
 std::byte* Track::reserve_slot(std::uint64_t seq) {

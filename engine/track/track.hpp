@@ -132,6 +132,25 @@ class Track {
   bool work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
                     const std::function<void(std::size_t part)>& work);
 
+  // ---- without waiting for who may come late
+  // Whether we could tell the next one, or so many ticks, before those who read it have come to that call. What is not
+  // free yet is waited for as long as there is patience. Throw what waits throw.
+  bool slot_ready() {
+    return seq_ + 1 <= slots + slots_safe_ ||
+           room_ready(&TrackWords::slot_done, What::slot_done, seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
+  }
+  bool line_ready() {
+    return line_seq_ + 1 <= lines + lines_safe_ ||
+           room_ready(&TrackWords::line_done, What::line_done, line_seq_ + 1 - lines / 2, line_seq_ + 1 - lines,
+                      lines_safe_);
+  }
+  bool buffers_ready(std::uint64_t ticks) {
+    if (!staging_ || ticks > buffers) return false;
+    const std::uint64_t last = tick_ + ticks;
+    return last <= buffers + ticks_safe_ ||
+           room_ready(&TrackWords::consumed, What::consumed, last - buffers, last - buffers, ticks_safe_);
+  }
+
   // ---- reports
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   // The same of a call that all members make.
@@ -161,6 +180,10 @@ class Track {
   void place_gate(TrackGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
   void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
+  // Runs body(context) on that stack, while this thread waits for what it waits for, as for a call of its own, but no
+  // longer than it has patience. False: the body has not ended, and whoever resumes it from now on suspends it at
+  // waits.
+  bool attend(fibers::Fiber& fiber, void (*body)(void*), void* context);
   void tell_awaited();  // by the suspended body, to whoever may ring
   void join_tree();     // once the team's shape is known
 
@@ -185,8 +208,8 @@ class Track {
     Passing passing = Passing::copied;
     int reader = 0;
   };
-  // Offset in the segment, a multiple of 64; the kind of stores that filled it, whether its cost is a sample, and, above
-  // all that an offset needs, a sum of the length.
+  // Offset in the segment, a multiple of 64; the kind of stores that filled it, whether its cost is a sample, and,
+  // above all that an offset needs, a sum of the length.
   static constexpr unsigned sum_shift = 48;
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
   static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
@@ -211,6 +234,9 @@ class Track {
   template <class Lacking>
   void meet_along_tree(Lacking lacking);
   std::uint64_t wait_done(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t needed);
+  bool room_ready(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
+                  std::uint64_t& safe);
+  std::uint64_t patience() const;  // ns
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
   template <class Flag, class Lacking>
@@ -222,13 +248,18 @@ class Track {
   void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context, Awaited awaited);
 
+  struct Attended;
+  void wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
+                     Awaited awaited);
+
   Team& team_;
   Node& node_;
   const Shape& shape_;
   const int rank_, size_;
   const unsigned number_;
   fibers::Fiber* fiber_ = nullptr;
-  Awaited awaited_{};  // by the body that is suspended
+  Attended* attended_ = nullptr;  // the body that attend() runs
+  Awaited awaited_{};             // by the body that is suspended
   TrackWords* mine_ = nullptr;
   TrackGate* gate_ = nullptr;
   MemberWords* const own_;

@@ -69,6 +69,7 @@ class Trials {
     std::uint64_t entered, left;
   };
   bool note(Moment moment);
+  bool ends_block() const { return in_block_ + 1 == block_calls(); }  // whether the next one fills it
   std::span<const Moment> block() const { return moments_; }
   std::span<const Moment> moments() const { return block().subspan(moments_.empty() ? 0 : 1); }  // that count
   // The block is over: times of its calls, of all members alike. Goes on to the next candidate.

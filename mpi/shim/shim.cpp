@@ -191,6 +191,8 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
 // The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
 int Finalize() {
   free_founded();
+  if (choosing::Leaving::any())  // bodies look for dead members themselves
+    wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
@@ -226,6 +228,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
     team->tracks().finish();  // what has been issued was chosen before
+    if (state->team) settle_left(*state);
     (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
       if (chooser) chooser->override_with(algorithm);

@@ -56,7 +56,20 @@ def test_what_is_outstanding_needs_no_call_and_costs_none(host: str) -> None:
     )
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+AHEAD = [
+    *("ahead", "ahead_mixed", "ahead_by_chance", "ahead_in_place", "ahead_derived", "ahead_in_several", "ahead_freed"),
+    *("ahead_operators", "ahead_too_far", "ahead_at_the_end"),
+]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", hosts())
-def test_who_only_sends_may_be_ahead(host: str, ranks: int) -> None:
-    good_scenarios(host, ranks, "ahead")
+def test_who_only_gives_may_be_ahead(host: str, ranks: int) -> None:
+    good_scenarios(host, ranks, *AHEAD)
+
+
+@pytest.mark.parametrize("algorithm", ["slots", "tree", "pipeline", "direct", "together"])
+def test_so_it_may_by_whatever_algorithm(algorithm: str) -> None:
+    kinds = ("gather", "scatter", "reduce", "bcast")
+    env = {"NEARFIELD_ALGORITHM": ";".join(f"{kind}:{algorithm}" for kind in kinds)}
+    good_scenarios("mpich", 5, "ahead_mixed", "ahead_by_chance", "ahead_freed", env=env)

@@ -81,6 +81,11 @@ void rooted_by_chunks(Track& track, const Call& call, Most most, Write write, Ke
   lengths.report(call.collective == Collective::bcast && track.team().exact_bcast);
 }
 
+// Whether who writes could do so before the readers come.
+inline bool chunks_ready(Track& track, const Call& call) {
+  return track.buffers_ready(divide_up(call.bytes, chunk_bytes(track, call.bytes)));
+}
+
 // What read() makes, and how long it takes where the writer wants to know: of a member's buffer or of all (-1).
 template <class Read>
 std::uint64_t timed_reading(const Track& track, std::uint64_t tick, int member, Read read) {

@@ -13,6 +13,7 @@ struct Slots {
   static const std::byte* wait(Track& track, int member, std::uint64_t seq) { return track.wait_slot(member, seq); }
   static std::size_t bytes(const Track& track, int member, std::uint64_t seq) { return track.slot_bytes(member, seq); }
   static void finish(Track& track, std::uint64_t seq) { track.finish_rooted_slot(seq); }
+  static bool ready(Track& track, const Call&) { return track.slot_ready(); }
 };
 
 struct Lines {
@@ -23,6 +24,12 @@ struct Lines {
   static const std::byte* wait(Track& track, int member, std::uint64_t seq) { return track.wait_line(member, seq); }
   static std::size_t bytes(const Track& track, int member, std::uint64_t seq) { return track.line_bytes(member, seq); }
   static void finish(Track& track, std::uint64_t seq) { track.finish_line(seq); }
+  static bool ready(Track& track, const Call&) { return track.line_ready(); }
 };
+
+// Along a tree, in which inner members wait for those below them, as in hosts. Which ring it is depends on the call.
+inline bool rings_ready(Track& track, const Call& call) {
+  return Lines::ready(track, call) && Slots::ready(track, call);
+}
 
 }  // namespace nearfield::collectives

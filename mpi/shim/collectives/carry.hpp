@@ -147,8 +147,8 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     if (team.plan().check && !part_of) [[unlikely]]
       collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
-    team.track().enter_collective(collectives::pack(told));
-    const collectives::Algorithm* const algorithm = c.chooser->perform(team.track(), call);
+    const collectives::Algorithm* const algorithm =
+        c.leaving.perform(*c.chooser, team.track(), call, collectives::pack(told));
     team.track().leave();
     if (!algorithm) [[unlikely]]
       return to_host(told.collective, Reason::algorithm, host_call);

@@ -227,6 +227,7 @@ std::optional<int> plan(Communicator& c, MPI_Comm comm, const Call& call, const 
   const int code = guarded(comm, function, [&]() -> int {
     refuse_broken(c, function);
     return with_memory(c, comm, function, [&]() -> int {
+      c.leaving.settle(c.team->track());
       const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
       const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
       const auto track = rows.row || !moves ? c.team->tracks().reserve() : std::nullopt;

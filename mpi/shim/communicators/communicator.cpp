@@ -112,6 +112,8 @@ int forget(MPI_Comm, int, void* value, void*) {
   if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
   team.orphan();
   team.abandoned_context = kept;
+  team.users.fetch_add(1, std::memory_order_relaxed);
+  if (!kept->leaving.outlive(team.track(), let_go)) team.users.fetch_sub(1, std::memory_order_relaxed);
   let_go(team);
   return MPI_SUCCESS;
 }
@@ -228,6 +230,7 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
   chooser->serve(*state.team);
   state.chooser = std::move(chooser);
   state.team->exact_bcast = host_compares_lengths;
+  state.leaving.may_leave = the_stand_in && !state.team->plan().check;
   watch(state);
 }
 
@@ -325,6 +328,7 @@ void start_messages(bool threaded) {
   if (state->team) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
+    state->leaving.may_leave = the_stand_in && !state->team->plan().check;
   } else if (state->size > 1) {
     state->team_tried = false;  // with its first collective call
     MPI_Comm comm = split_by_node(state->size);

@@ -20,7 +20,7 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/choosing/chooser.hpp"
+#include "engine/choosing/leaving.hpp"
 #include "engine/messages/messenger.hpp"
 #include "engine/roll/roll.hpp"
 #include "engine/spread/chooser.hpp"
@@ -48,6 +48,7 @@ class Founding;
 struct Communicator {
   std::unique_ptr<team::Team> team;                 // of all ranks, where they share a node
   std::unique_ptr<choosing::Chooser> chooser;       // of its calls; there with the team
+  choosing::Leaving leaving;                        // those of its calls that we have left
   std::unique_ptr<spread::Spread> spread;           // where they live on several nodes
   std::unique_ptr<spread::Chooser> spread_chooser;  // there with the spread
   // Neither: the host serves this communicator's collectives. Whom we share memory with; nullptr: nobody.
@@ -98,6 +99,10 @@ inline bool is_young(const Communicator& c) { return c.young && !c.team && !c.sp
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
+// Before its team is used for anything but a collective call that carry() carries: calls that we have left come first.
+inline void settle_left(Communicator& state) {
+  if (state.leaving.left()) state.leaving.settle(state.team->track());
+}
 // The communicator of `team` has gone, or one of its operations (Team::users): the last one takes the team with it, and
 // the communicator's state, which operations need.
 void let_go(team::Team& team);

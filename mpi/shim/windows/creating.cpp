@@ -82,6 +82,7 @@ template <class Body>
 int making(Communicator& c, const char* function, Body body) {
   return with_memory(c, c.comm, function, [&]() -> int {
     try {
+      settle_left(c);
       return body();
     } catch (const team::Broken& broken) {
       return raise(c.comm, function, broken);

@@ -1,0 +1,88 @@
+// Short rooted calls that a member leaves before the others have come, as hosts let it that buffer what it gives: who
+// does not get anything in a Gather or Reduce, the root of a Scatter or Bcast. Programs rely on that, knowingly or not.
+//
+//   the call      its part can be done now (Chooser::ready)   done, as any other: it returns
+//                 else: what is given is copied aside, and the body runs on a stack of its own, which this thread waits
+//                 with for some time (Track::attend)           it has ended: returns
+//                 else                                          it is left to the runner (fibers/runner.hpp): returns
+//   the next ones, as long as something is left
+//                 of the same kind                              queued behind, up to `most` bytes: return
+//                 others, and what there is no room for         wait for those before them
+//
+// The others do not notice: the track's operations are the same, in the same order. Whether a call may be left depends
+// on its length, which is equal on all members; whether it is, each decides for itself.
+//
+// Threads: the queue is the caller's until it is left to the runner, from then on under the runner's lock.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <exception>
+
+#include "engine/choosing/chooser.hpp"
+#include "engine/fibers/runner.hpp"
+
+namespace nearfield::choosing {
+
+class Leaving final : fibers::Lane {
+ public:
+  // Of a block or vector; hosts that are in use begin to wait for the receiver there.
+  static constexpr std::size_t longest = 4096;
+  // What may be left, of one peer's share; each call counts as its bytes and some for what it takes beside.
+  static constexpr std::size_t most = 512 << 10, beside = 64;
+
+  Leaving() = default;
+  Leaving(const Leaving&) = delete;
+  ~Leaving();
+
+  // Enters the call, which others are told as `told`, and does as Chooser::perform; what it returns tells by its name
+  // that the call was left. Where members have no room for copy buffers short rooted calls go by slots, since some may
+  // have been left.
+  const collectives::Algorithm* perform(Chooser& chooser, team::Track& track, const collectives::Call& call,
+                                        std::uint64_t told) {
+    if (!left() && !(may_leave && is_short(call))) [[likely]] {
+      track.enter_collective(told);
+      return chooser.perform(track, call);
+    }
+    return perform_short(chooser, track, call, told);
+  }
+  bool left() const { return left_.load(std::memory_order_acquire); }  // pairs with run
+  // Before anything else of the track: until nothing is left. Throws what has kept it from ending.
+  void settle(team::Track& track);
+  // The communicator goes: `then` is called with the team once nothing is left, by whoever sees to that. False: nothing
+  // is.
+  bool outlive(team::Track& track, void (*then)(team::Team&));
+  // Whether anything of any communicator is left.
+  static bool any() { return all_left_.load(std::memory_order_acquire) != 0; }  // pairs with run, afterwards
+
+  bool may_leave = false;  // equal on all members: what is left goes on while they are in calls of others
+
+ private:
+  using Row = const collectives::Algorithm*;
+  struct Left;
+  static bool is_short(const collectives::Call& call) {
+    return call.bytes <= longest && collectives::rooted(call.collective);
+  }
+  static bool only_gives(const team::Track& track, const collectives::Call& call);
+  Row perform_short(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
+  Row perform_here(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
+  Row perform_aside(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
+  bool queue(team::Track& track, const collectives::Call& call, std::uint64_t told);
+  bool has_room(const collectives::Call& call) const;
+  void wait_for_room(team::Track& track, const collectives::Call* call);
+  void forget_first();
+  void run() override;
+  void tell_awaited() override;
+  void afterwards() override;
+
+  static inline std::atomic<int> all_left_{0};
+  std::atomic<bool> left_{false};
+  std::atomic<std::size_t> bytes_{0};
+  Left *first_ = nullptr, *last_ = nullptr;
+  std::exception_ptr error_;
+  Row row_ = nullptr;  // of the last one
+  Chooser* chooser_ = nullptr;
+  team::Track* track_ = nullptr;
+  void (*then_)(team::Team&) = nullptr;
+};
+
+}  // namespace nearfield::choosing
