@@ -123,7 +123,7 @@ std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, M
     bool moved = false;
     std::erase_if(to_send, [&](int r) {
       const MemberWords* const words = words_of(r);
-      if (words && words->segments_complete.load(std::memory_order_acquire))
+      if (words && words->segments_complete.load(std::memory_order_acquire))  // SYNC: segments-complete
         reach.note_sent(hellos[std::size_t(r)].card.address);
       return reach.has_segment(hellos[std::size_t(r)].card.address);
     });
@@ -150,7 +150,7 @@ std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, M
       next_fetch = now + patience;
     }
     std::erase_if(to_receive, [&](int r) { return met(r) != nullptr; });
-    if (to_receive.empty()) mine.segments_complete.store(1, std::memory_order_release);  // pairs with the load above
+    if (to_receive.empty()) mine.segments_complete.store(1, std::memory_order_release);  // SYNC: segments-complete
     if (!moved) {
       if (now - start > 30'000'000'000u)
         return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s" +

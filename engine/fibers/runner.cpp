@@ -92,7 +92,7 @@ void Runner::asleep_on(Atomic<std::uint32_t>* word) {
       offset = std::uint64_t(reinterpret_cast<std::byte*>(word) - segment_.base());
     }
   }
-  told_.store(offset, std::memory_order_release);  // pairs with Track::ring_suspended
+  told_.store(offset, std::memory_order_release);  // SYNC: asleep-on
 }
 
 }  // namespace nearfield::fibers

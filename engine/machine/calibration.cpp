@@ -36,7 +36,7 @@ void write(std::byte* to, int value) {
 }  // namespace
 
 bool Calibration::wait(int whom, std::uint64_t value) {
-  for (unsigned looks = 1; words.turn[whom][0].load(std::memory_order_acquire) < value; ++looks) {
+  for (unsigned looks = 1; words.turn[whom][0].load(std::memory_order_acquire) < value; ++looks) {  // SYNC: turn
     processor::pause();
     if (looks % 64 == 0 && nanoseconds() > until_) return false;
   }
@@ -45,7 +45,7 @@ bool Calibration::wait(int whom, std::uint64_t value) {
 
 bool Calibration::step(int me) {
   if (me == 1 && steps_ == 0) return wait(0, ++steps_);
-  words.turn[me][0].store(me == 0 ? ++steps_ : steps_++, std::memory_order_release);  // pairs with wait
+  words.turn[me][0].store(me == 0 ? ++steps_ : steps_++, std::memory_order_release);  // SYNC: turn
   return wait(1 - me, steps_);
 }
 
@@ -131,7 +131,7 @@ bool Calibration::second() {
 
 // The first's last wait; it hands nothing over any more.
 bool Calibration::end() {
-  words.turn[1][0].store(steps_, std::memory_order_release);  // pairs with wait
+  words.turn[1][0].store(steps_, std::memory_order_release);  // SYNC: turn
   return true;
 }
 

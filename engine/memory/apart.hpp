@@ -16,7 +16,8 @@ class Apart {
  public:
   // From here on meets() waits for the end. False: it cannot be had.
   bool begin_fork() {
-    any_.store(true, std::memory_order_seq_cst);  // pairs with meets: who has noted a buffer before is seen by the fork
+    // SYNC: fork-begins; who has noted a buffer before is seen by the fork
+    any_.store(true, std::memory_order_seq_cst);
     return lock_for_fork(mutex_);
   }
   // pre: between the two.
@@ -29,7 +30,7 @@ class Apart {
   }
 
   bool meets(std::size_t begin, std::size_t end) {
-    if (!any_.load(std::memory_order_seq_cst)) [[likely]]  // pairs with begin_fork
+    if (!any_.load(std::memory_order_seq_cst)) [[likely]]  // SYNC: fork-begins
       return false;
     const std::lock_guard lock(mutex_);
     const auto behind = ranges_.lower_bound(end);

@@ -24,10 +24,10 @@ constexpr std::uint64_t mask(std::size_t first, std::size_t count) {
 // Held for some tens of nanoseconds.
 struct CopyBuffers::Lock {
   explicit Lock(CopyBuffers& buffers) noexcept : locked(buffers.locked_) {
-    for (int i = 0; locked.test_and_set(std::memory_order_acquire);)  // pairs with the destructor
+    for (int i = 0; locked.test_and_set(std::memory_order_acquire);)  // SYNC: copy-buffers-lock
       if (++i % 64 == 0) yield();
   }
-  ~Lock() { locked.clear(std::memory_order_release); }  // pairs with the constructor
+  ~Lock() { locked.clear(std::memory_order_release); }  // SYNC: copy-buffers-lock
   Lock(const Lock&) = delete;
   std::atomic_flag& locked;
 };

@@ -102,8 +102,8 @@ void separate(memory::Segment& segment, Range block) {
 }
 
 void prepare() {
-  memory::Arena* const arena = watched.load(std::memory_order_acquire);  // pairs with watch_forks
-  const Peers* const peers = its_peers.load(std::memory_order_acquire);  // the same
+  memory::Arena* const arena = watched.load(std::memory_order_acquire);  // SYNC: watched-arena
+  const Peers* const peers = its_peers.load(std::memory_order_acquire);  // SYNC: watched-peers
   Fork& now = fork_under_way;
   now.arena = nullptr;
   if (!arena || !peers || !arena->begin_fork()) return;
@@ -145,16 +145,16 @@ void child() {
 }  // namespace
 
 void watch_forks(memory::Arena& arena, Peers& peers) {
-  its_peers.store(&peers, std::memory_order_release);  // pairs with prepare
-  watched.store(&arena, std::memory_order_release);    // the same
+  its_peers.store(&peers, std::memory_order_release);  // SYNC: watched-peers
+  watched.store(&arena, std::memory_order_release);    // SYNC: watched-arena
   static const bool watches = pthread_atfork(prepare, parent, child) == 0;
   static_cast<void>(watches);
 }
 
 void forget_forks(const Peers& peers) {
   if (its_peers.load(std::memory_order_relaxed) != &peers) return;
-  watched.store(nullptr, std::memory_order_release);
-  its_peers.store(nullptr, std::memory_order_release);
+  watched.store(nullptr, std::memory_order_release);    // SYNC: watched-arena
+  its_peers.store(nullptr, std::memory_order_release);  // SYNC: watched-peers
 }
 
 }  // namespace nearfield::reach

@@ -24,9 +24,9 @@ Result<std::uint64_t> open(Peers& self) {
   auto own = std::make_unique<Own>();
   own->heap = SharedHeap::find();
   if (own->heap) {
-    forking.store(&self, std::memory_order_release);  // pairs with the load in the handler
+    forking.store(&self, std::memory_order_release);  // SYNC: forking
     own->heap->on_fork([](SharedHeap::Keep keep, void* context) {
-      const Peers* const mine = forking.load(std::memory_order_acquire);
+      const Peers* const mine = forking.load(std::memory_order_acquire);  // SYNC: forking
       if (!mine) return;
       mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
     });

@@ -16,9 +16,9 @@ class Noticeboard {
     void store(const void* at, std::size_t length) {
       bytes_.store(0, std::memory_order_relaxed);
       address_.store(at, std::memory_order_relaxed);
-      bytes_.store(length, std::memory_order_seq_cst);  // pairs with visit, and the fence in front of it
+      bytes_.store(length, std::memory_order_seq_cst);  // SYNC: noted; and with the fence in front of visit
     }
-    void clear() { bytes_.store(0, std::memory_order_release); }
+    void clear() { bytes_.store(0, std::memory_order_release); }  // SYNC: noted
 
    private:
     friend class Noticeboard;
@@ -49,9 +49,9 @@ class Noticeboard {
   }
   template <class Visit>
   void visit(Visit visit) const {
-    for (const Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk; chunk = chunk->next)
+    for (const Chunk* chunk = chunks_.load(std::memory_order_acquire); chunk; chunk = chunk->next)  // SYNC: chunks
       for (const Slot& slot : chunk->slots)
-        if (const std::size_t bytes = slot.bytes_.load(std::memory_order_acquire))  // pairs with store
+        if (const std::size_t bytes = slot.bytes_.load(std::memory_order_acquire))  // SYNC: noted
           visit(slot.address_.load(std::memory_order_relaxed), bytes);
   }
   ~Noticeboard() {
@@ -74,7 +74,7 @@ class Noticeboard {
       free_ = &slot;
     }
     chunk->next = chunks_.load(std::memory_order_relaxed);
-    chunks_.store(chunk, std::memory_order_release);  // pairs with visit
+    chunks_.store(chunk, std::memory_order_release);  // SYNC: chunks
   }
   std::mutex mutex_;  // of the free slots; never a visitor's
   Slot* free_ = nullptr;

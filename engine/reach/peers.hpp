@@ -50,7 +50,7 @@ struct Peer {
   KeptByWays kept;
   bool gone() const;  // the process has ended
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
-  bool left() const { return header().left.load(std::memory_order_acquire); }
+  bool left() const { return header().left.load(std::memory_order_acquire); }  // SYNC: left
 };
 
 class Peers {

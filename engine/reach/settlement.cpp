@@ -71,11 +71,11 @@ void Settlement::fetch(const News& news) {
   Peer& peer = *peer_[std::size_t(news.member)];
   const Way& way = *ways()[news.region.way()];
   const auto& offered = words_[std::size_t(news.member)]->offered;
-  const std::uint64_t offer = offered.load(std::memory_order_acquire);
+  const std::uint64_t offer = offered.load(std::memory_order_acquire);  // SYNC: offered
   if (!way.take || peer.pid <= 0 || offer >> 32 != news.region.generation()) return;
   auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
   // Still offered: what we have opened was that memory, not something that had got its number.
-  if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;
+  if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;  // SYNC: offered
   way.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
 }
 
@@ -120,11 +120,13 @@ bool Settlement::pass_news() {
       const std::uint64_t generation = news.region.generation();
       offered_ = way.descriptor(peers_, generation);
       if (offered_ >= 0)
+        // SYNC: offered
         words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
       else fail(w, "a fork came in between");  // in another thread: it has begun the next generation
     }
     for (std::size_t m = 0; m < peer_.size(); ++m) {
-      if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;  // it has fetched ours
+      // SYNC: news-complete; it has fetched ours
+      if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;
       auto passed = way.offer(peers_, *peer_[m], news.region);
       if (!passed) fail(w, passed.error().text);
       else all &= *passed;
@@ -141,13 +143,13 @@ bool Settlement::step() {
     const std::lock_guard lock(peers_.mutex);
     // Who is through has passed all that it will pass; what came since is looked at once more.
     for (std::size_t m = 0; m < words_.size(); ++m)
-      was_through_[m] = words_[m]->through.load(std::memory_order_acquire) >= number_;
+      was_through_[m] = words_[m]->through.load(std::memory_order_acquire) >= number_;  // SYNC: through
     if (auto came = peers_.collect(); !came) {
       fail_all(came.error().text);
       receives_ = false;  // but passes on: the others wait for ours
     }
     has_all = attach_news();
-    if (has_all) mine.complete.store(number_, std::memory_order_release);  // pairs with pass_news
+    if (has_all) mine.complete.store(number_, std::memory_order_release);  // SYNC: news-complete
     passed_all = pass_news();
   } catch (const std::bad_alloc&) {
     fail_all("out of memory");
@@ -160,7 +162,7 @@ bool Settlement::step() {
   mine.out = by_ & ~peers_.open();
   if (failed_ & ~mine.out)  // what is out has been told
     log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
-  mine.through.store(number_, std::memory_order_release);  // pairs with step
+  mine.through.store(number_, std::memory_order_release);  // SYNC: through
   return true;
 }
 
@@ -184,7 +186,8 @@ void Settlement::end() {
 
 void Settlement::abandon() {
   if (offered_ < 0) return;
-  words_[std::size_t(me_)]->offered.store(0, std::memory_order_seq_cst);  // before the descriptor is closed
+  // SYNC: offered; before the descriptor is closed
+  words_[std::size_t(me_)]->offered.store(0, std::memory_order_seq_cst);
   close(offered_);
   offered_ = -1;
 }

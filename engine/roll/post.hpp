@@ -74,15 +74,15 @@ struct alignas(128) Post {
     const std::uint32_t now = version.load(std::memory_order_relaxed);
     version.store(now + 1, std::memory_order_relaxed);
     // Each pairs with the load of the same word in read, which sees the odd version afterwards.
-    for (std::size_t i = 0; i < told_words; ++i) words[i].store(raw[i], std::memory_order_release);
-    version.store(now + 2, std::memory_order_release);  // pairs with the first load in read
+    for (std::size_t i = 0; i < told_words; ++i) words[i].store(raw[i], std::memory_order_release);  // SYNC: told-words
+    version.store(now + 2, std::memory_order_release);  // SYNC: told-version
   }
 
   // False: it is being written, or is about another call than `about`.
   bool read(Told& told, std::uint64_t about) const {
     std::uint64_t raw[told_words];
-    const std::uint32_t before = version.load(std::memory_order_acquire);                            // pairs with tell
-    for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_acquire);  // pairs with tell
+    const std::uint32_t before = version.load(std::memory_order_acquire);  // SYNC: told-version
+    for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_acquire);  // SYNC: told-words
     if (before % 2 || version.load(std::memory_order_relaxed) != before) return false;
     std::memcpy(static_cast<void*>(&told), raw, sizeof told);
     return before && told.call == about;

@@ -89,7 +89,7 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
     a.process = peer ? peer->pid : getpid();
     a.unseen = board.unseen.load(std::memory_order_relaxed);
     if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
-    else if (header->left.load(std::memory_order_acquire)) a.state = Attendance::State::left;
+    else if (header->left.load(std::memory_order_acquire)) a.state = Attendance::State::left;  // SYNC: left
     for (unsigned p = 0; p < posts; ++p) {
       Found f;
       f.call = board.post[p].call.load(std::memory_order_relaxed);
@@ -127,7 +127,7 @@ namespace {
 Atomic<std::uint32_t> asked_for;  // a futex word, which glibc 2.28 has as well: how often the signal came
 void ask(int) {
   const int before = errno;
-  asked_for.fetch_add(1, std::memory_order_release);  // pairs with the acquire in the thread of listen()
+  asked_for.fetch_add(1, std::memory_order_release);  // SYNC: asked
   waiting::futex_wake(asked_for);
   errno = before;
 }
@@ -160,7 +160,7 @@ Result<void> Roll::listen(const std::string& signal) {
     std::thread([this] {
       for (std::uint32_t answered = 0;;) {
         std::uint32_t asked;
-        while ((asked = asked_for.load(std::memory_order_acquire)) == answered)
+        while ((asked = asked_for.load(std::memory_order_acquire)) == answered)  // SYNC: asked
           waiting::futex_wait(asked_for, answered, 3600 * second);
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();

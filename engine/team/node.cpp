@@ -132,7 +132,7 @@ void Node::count_heap() {
 
 void Node::leave() {
   reach_->close();
-  header().left.store(1, std::memory_order_release);  // pairs with Peer::left
+  header().left.store(1, std::memory_order_release);  // SYNC: left
 }
 
 void Node::tune(int sharing_ranks, bool one_group) {

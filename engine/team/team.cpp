@@ -28,13 +28,13 @@ void Team::close(std::unique_ptr<Team> team) {
   static Team* closing;  // chained by a member: that the host frees a communicator must not need memory
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)
-    if (r != team->rank_)
-      team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // pairs with the load below
+    if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // SYNC: closed
   team->next_closing_ = closing;
   closing = team.release();
   // Freeing needs no peer's block: only our own count of members that are through with us.
   for (Team** each = &closing; *each;) {
     Team* const one = *each;
+    // SYNC: closed
     if (one->words(one->rank_).closed.load(std::memory_order_acquire) == std::uint32_t(one->size_ - 1)) {
       *each = one->next_closing_;
       delete one;
@@ -50,12 +50,13 @@ void Team::orphan() {
 }
 
 bool Team::revoked() const {
+  // SYNC: revoked
   return std::ranges::any_of(member_, [](const MemberWords* m) { return m->revoked.load(std::memory_order_acquire); });
 }
 
 void Team::break_off() noexcept {
   broken_off_.store(true, std::memory_order_relaxed);
-  words(rank_).broken_off.store(1, std::memory_order_release);  // pairs with inspect
+  words(rank_).broken_off.store(1, std::memory_order_release);  // SYNC: broken-off
 }
 
 void Team::break_off(const char* why, const std::string& doing) {
@@ -66,7 +67,7 @@ void Team::break_off(const char* why, const std::string& doing) {
 void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
   if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
-    if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // pairs with break_off
+    if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // SYNC: broken-off
     broken_off_.store(true, std::memory_order_relaxed);
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) +
                  " could not go on (out of memory, or another call than those of others?); rank " +

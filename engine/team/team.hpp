@@ -104,7 +104,7 @@ class Team {
   [[noreturn]] void break_off(const char* why, const std::string& doing);
   void break_off() noexcept;  // the same where nobody of ours is to be told
   // Ends all waits in this team, of every member, by Revoked. Local; others notice within some 50 ms.
-  void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // pairs with revoked()
+  void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // SYNC: revoked
   bool revoked() const;
   // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;

@@ -75,7 +75,7 @@ void Track::put_back_read(std::uint64_t read) {
 std::uint64_t Track::read_by_all() const {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r)
-    if (r != rank_) least = std::min(least, words_[r]->consumed.load(std::memory_order_acquire));  // with consume
+    if (r != rank_) least = std::min(least, words_[r]->consumed.load(std::memory_order_acquire));  // SYNC: consumed
   return least;
 }
 

@@ -24,8 +24,8 @@ struct Track::WaitHost : waiting::Waiter {
   void before_sleep() {
     own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
     own().awaits_value.store(awaited.value, std::memory_order_relaxed);
-    own().awaits.store(awaited.whom, std::memory_order_release);  // pairs with ring_bells
-    watchers().fetch_add(1, std::memory_order_seq_cst);
+    own().awaits.store(awaited.whom, std::memory_order_release);  // SYNC: awaits
+    watchers().fetch_add(1, std::memory_order_seq_cst);           // SYNC: watchers
   }
   void after_sleep() {
     watchers().fetch_sub(1, std::memory_order_relaxed);
@@ -182,12 +182,13 @@ inline void Track::ring_bells(What what, std::uint64_t value) {
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
     MemberWords& other = team_.words(r);
+    // SYNC: awaits
     if (r == rank_ || other.awaits.load(std::memory_order_acquire) != std::uint32_t(rank_ + 1)) continue;
     // A sleeper that needs more than this would only wake to sleep again.
     if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
         other.awaits_value.load(std::memory_order_relaxed) > value)
       continue;
-    other.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    other.bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
     waiting::futex_wake(other.bell);
   }
 }
@@ -198,7 +199,7 @@ inline void Track::ring_everybody() {
     if (number_) return;
   }
   if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
-  gate_->bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  gate_->bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
   waiting::futex_wake(gate_->bell);
 }
 
@@ -208,14 +209,14 @@ void Track::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     const auto& header = *reinterpret_cast<const ProcessHeader*>(base_[r]);
-    const std::uint64_t where = header.asleep_on.load(std::memory_order_acquire);  // pairs with Runner::asleep_on
+    const std::uint64_t where = header.asleep_on.load(std::memory_order_acquire);  // SYNC: asleep-on
     const TrackWords& other = *words_[r];
     if (!where || other.awaits.load(std::memory_order_relaxed) != awaited) continue;
     if (awaited != everybody && (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
                                  other.awaits_value.load(std::memory_order_relaxed) > value))
       continue;
     auto& word = *reinterpret_cast<Atomic<std::uint32_t>*>(base_[r] + where);
-    word.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+    word.fetch_add(1, std::memory_order_release);  // SYNC: bell
     waiting::futex_wake(word);
   }
 }
@@ -231,12 +232,14 @@ inline void Track::meet_by(Word word, What what, std::uint64_t value) {
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
     // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
-    if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return ring_everybody();
+    if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return ring_everybody();  // SYNC: gate
+    // SYNC: gate
     return wait([&] { return gate_->gate.load(std::memory_order_acquire) >= target; }, lacking, {everybody});
   }
   for (int i = 1; i < size_; ++i) {
     const int other = rank_ + i < size_ ? rank_ + i : rank_ + i - size_;
     const auto& theirs = word(*words_[other]);
+    // SYNC: slot, posted
     wait([&] { return theirs.load(std::memory_order_acquire) >= value; }, [&](int m) { return m == other; },
          {std::uint32_t(other + 1), what, value});
   }
@@ -246,16 +249,17 @@ template <class Lacking>
 inline void Track::meet_along_tree(Lacking lacking) {
   const std::uint64_t meeting = ++meetings_;
   for (const int child : children_)
-    wait([&] { return words_[child]->gathered.load(std::memory_order_acquire) >= meeting; }, lacking,
+    wait([&] { return words_[child]->gathered.load(std::memory_order_acquire) >= meeting; }, lacking,  // SYNC: gathered
          {std::uint32_t(child + 1), What::gathered, meeting});
   if (parent_ >= 0) {
-    mine_->gathered.store(meeting, std::memory_order_release);  // pairs with the parent's wait above
+    mine_->gathered.store(meeting, std::memory_order_release);  // SYNC: gathered
     ring_bells(What::gathered, meeting);
+    // SYNC: released
     wait([&] { return words_[parent_]->released.load(std::memory_order_acquire) >= meeting; }, lacking,
          {std::uint32_t(parent_ + 1), What::released, meeting});
   }
   if (children_.empty()) return;
-  mine_->released.store(meeting, std::memory_order_release);  // pairs with the children's wait above
+  mine_->released.store(meeting, std::memory_order_release);  // SYNC: released
   ring_bells(What::released, meeting);
 }
 
@@ -275,6 +279,7 @@ std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What wha
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     std::uint64_t seen = 0;
+    // SYNC: slot-done, line-done
     wait([&] { return (seen = (words_[r]->*done).load(std::memory_order_acquire)) >= needed; },
          [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, needed});
     least = std::min(least, seen);
@@ -312,12 +317,13 @@ std::byte* Track::reserve_slot(std::uint64_t seq) {
 void Track::publish_slot(std::uint64_t seq, std::size_t bytes) {
   Slot& slot = mine_->slot[seq % slots];
   slot.bytes = bytes;
-  slot.seq.store(seq, std::memory_order_release);  // pairs with wait_slot and meet_slots
+  slot.seq.store(seq, std::memory_order_release);  // SYNC: slot
   ring_bells(What::slot, seq);
 }
 
 const std::byte* Track::wait_slot(int member, std::uint64_t seq) {
   Slot& slot = words_[member]->slot[seq % slots];
+  // SYNC: slot
   wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::slot, seq});
   return slot.payload;
@@ -329,7 +335,7 @@ void Track::meet_slots(std::uint64_t seq) {
 }
 
 void Track::finish_rooted_slot(std::uint64_t seq) {
-  mine_->slot_done.store(seq, std::memory_order_release);  // pairs with reserve_slot
+  mine_->slot_done.store(seq, std::memory_order_release);  // SYNC: slot-done
   ring_bells(What::slot_done, seq);
 }
 
@@ -340,26 +346,27 @@ std::byte* Track::reserve_line(std::uint64_t seq) {
 }
 
 void Track::publish_line(std::uint64_t seq, std::size_t bytes) {
-  mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // pairs with wait_line
+  mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // SYNC: line
   ring_bells(What::line, seq << 8 | bytes);
 }
 
 const std::byte* Track::wait_line(int member, std::uint64_t seq) {
   Line& line = words_[member]->small[seq % lines];
+  // SYNC: line
   wait([&] { return line.seq.load(std::memory_order_acquire) >= seq << 8; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::line, seq << 8});
   return line.payload;
 }
 
 void Track::finish_line(std::uint64_t seq) {
-  mine_->line_done.store(seq, std::memory_order_release);  // pairs with reserve_line
+  mine_->line_done.store(seq, std::memory_order_release);  // SYNC: line-done
   ring_bells(What::line_done, seq);
 }
 
 // ---------------------------------------------------------------- large operations
 
 void Track::post_word(std::uint64_t tick) {
-  mine_->posted.store(tick, std::memory_order_release);  // pairs with wait_posted and meet
+  mine_->posted.store(tick, std::memory_order_release);  // SYNC: posted
   ring_bells(What::posted, tick);
 }
 
@@ -370,24 +377,25 @@ void Track::work_together(std::size_t parts, const std::function<void(std::size_
   const std::uint64_t target = gate_target_, done_target = done_target_;
   auto& open = gate_->parts;
   auto& done = gate_->done;
-  if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {
-    open.store(round << 32, std::memory_order_release);  // pairs with the loads below: everybody has arrived
+  if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {  // SYNC: gate
+    open.store(round << 32, std::memory_order_release);                     // SYNC: parts; everybody has arrived
     if (parts > 1) ring_everybody();
   }
   for (;;) {
-    std::uint64_t next = open.load(std::memory_order_acquire);
+    std::uint64_t next = open.load(std::memory_order_acquire);  // SYNC: parts
     while (next >> 32 == round && (next & 0xffffffff) < parts) {
+      // SYNC: parts
       if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       work(next & 0xffffffff);
       // Pairs with the wait below: what a part has stored is there for whoever sees all parts done.
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) ring_everybody();
-      next = open.load(std::memory_order_acquire);
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) ring_everybody();  // SYNC: parts-done
+      next = open.load(std::memory_order_acquire);                                            // SYNC: parts
     }
-    if (done.load(std::memory_order_acquire) >= done_target) return;
+    if (done.load(std::memory_order_acquire) >= done_target) return;  // SYNC: parts-done
     wait(
         [&] {
-          if (done.load(std::memory_order_acquire) >= done_target) return true;
-          const std::uint64_t now = open.load(std::memory_order_acquire);
+          if (done.load(std::memory_order_acquire) >= done_target) return true;  // SYNC: parts-done
+          const std::uint64_t now = open.load(std::memory_order_acquire);        // SYNC: parts
           return now >> 32 == round && (now & 0xffffffff) < parts;
         },
         [&](int m) { return words_[m]->posted.load(std::memory_order_relaxed) < tick_; }, {everybody});
@@ -396,12 +404,13 @@ void Track::work_together(std::size_t parts, const std::function<void(std::size_
 
 // Whoever posts it between calls, or in one that has no buffers, has read all there were.
 void Track::post_empty() {
-  mine_->consumed.store(++tick_, std::memory_order_release);  // pairs with wait_consumed
+  mine_->consumed.store(++tick_, std::memory_order_release);  // SYNC: consumed
   post(tick_);
 }
 
 void Track::wait_posted(int member, std::uint64_t tick) {
   const auto& posted = words_[member]->posted;
+  // SYNC: posted
   wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::posted, tick});
 }
@@ -412,12 +421,13 @@ void Track::meet(std::uint64_t tick) {
 }
 
 void Track::consume(std::uint64_t tick) {
-  mine_->consumed.store(tick, std::memory_order_release);  // pairs with wait_consumed
+  mine_->consumed.store(tick, std::memory_order_release);  // SYNC: consumed
   ring_bells(What::consumed, tick);
 }
 
 void Track::wait_consumed(int member, std::uint64_t tick) {
   const auto& consumed = words_[member]->consumed;
+  // SYNC: consumed
   wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::consumed, tick});
 }

@@ -56,7 +56,7 @@ void Tracks::make() {
   if (words_) return;
   words_ = make_words<FurtherWords>(team_);
   if (!words_) throw std::bad_alloc();
-  team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // pairs with join
+  team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // SYNC: further-words
 }
 
 void Tracks::issue(Pending& pending) {
@@ -185,6 +185,7 @@ void Tracks::join(Further& lane) {
                          &words_at<FurtherWords>(team, team.rank(), words_).track[lane.track.number() - 1]);
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
+    // SYNC: further-words
     auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
     lane.track.wait_until(told, [r](int m) { return m == r; });
     auto& theirs = words_at<FurtherWords>(team, r, offset);
@@ -209,7 +210,7 @@ void Tracks::Further::run() {
     }
     track.leave();
     first = pending.next_;
-    pending.completed_.store(true, std::memory_order_release);  // pairs with complete(); it may be gone from here on
+    pending.completed_.store(true, std::memory_order_release);  // SYNC: completed; it may be gone from here on
   }
   last = nullptr;
 }

@@ -35,7 +35,7 @@ inline constexpr unsigned further = 2;  // tracks beside the first
 // One call. It has to stay until it is complete, and may then be issued again.
 class Pending {
  public:
-  bool complete() const { return completed_.load(std::memory_order_acquire); }  // pairs with Tracks' lanes
+  bool complete() const { return completed_.load(std::memory_order_acquire); }  // SYNC: completed
   // Once it is complete: why it failed, nullptr where it did not.
   const std::exception_ptr& error() const { return error_; }
 

@@ -87,24 +87,25 @@ class Progress {
 
   // ---- the assistant; nullptr: there is none
   void set_assistant(Assistant* assistant) {
-    assistant_.store(assistant, std::memory_order_release);
-  }  // pairs with the loads
+    assistant_.store(assistant, std::memory_order_release);  // SYNC: assistant
+  }
   void wake_assistant() {
-    if (Assistant* const assistant = assistant_.load(std::memory_order_acquire)) [[unlikely]]
+    if (Assistant* const assistant = assistant_.load(std::memory_order_acquire)) [[unlikely]]  // SYNC: assistant
       assistant->wake();
   }
-  bool attended() const { return attending_.load(std::memory_order_seq_cst) > 0; }
+  bool attended() const { return attending_.load(std::memory_order_seq_cst) > 0; }  // SYNC: attending
   // While it is alive this thread keeps everything going, and the assistant need not.
   class Attending {
    public:
     explicit Attending(Progress& progress)
-        : progress_(progress), assistant_(progress.assistant_.load(std::memory_order_acquire)) {
+        : progress_(progress), assistant_(progress.assistant_.load(std::memory_order_acquire)) {  // SYNC: assistant
       if (assistant_) [[unlikely]]
         progress_.attending_.fetch_add(1, std::memory_order_relaxed);
     }
     ~Attending() {
       if (!assistant_) [[likely]]
         return;
+      // SYNC: attending
       if (progress_.attending_.fetch_sub(1, std::memory_order_seq_cst) == 1) assistant_->wait_ends();
     }
     Attending(const Attending&) = delete;

@@ -157,7 +157,7 @@ template <class Flag, class AnyWaiter>
   const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
   std::uint64_t nap = first_nap, moved_last = nanoseconds();
   for (;;) {
-    const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);
+    const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);  // SYNC: bell
     waiter.before_sleep();
     waiter.others.asleep_on(&waiter.bell());
     bool moved = waiter.others.poll();  // the last look before the sleep

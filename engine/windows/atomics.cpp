@@ -37,6 +37,7 @@ Word exchange_by_fold(AtomicRef<Word> target, Word operand, reducing::FoldFn fol
     const void* const ins[] = {&seen, &operand};
     void* const outs[] = {&next};
     fold(outs, 1, ins, 2, 1);
+    // SYNC: accumulate
   } while (!target.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   return seen;
 }
@@ -45,6 +46,7 @@ template <class Float, class Word>
 Word add_float(AtomicRef<Word> target, Word operand) {
   Word seen = target.load(std::memory_order_relaxed), next;
   do next = std::bit_cast<Word>(std::bit_cast<Float>(seen) + std::bit_cast<Float>(operand));
+  // SYNC: accumulate
   while (!target.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   return seen;
 }
@@ -55,17 +57,17 @@ Word combine(std::byte* at, const std::byte* from, const Window::Operation& oper
   using reducing::Type;
   AtomicRef<Word> target(*reinterpret_cast<Word*>(at));
   if (!operation.fold) {
-    if (operation.replaces) return target.exchange(load<Word>(from), std::memory_order_acq_rel);
-    return target.load(std::memory_order_acquire);
+    if (operation.replaces) return target.exchange(load<Word>(from), std::memory_order_acq_rel);  // SYNC: accumulate
+    return target.load(std::memory_order_acquire);                                                // SYNC: accumulate
   }
   const auto operand = load<Word>(from);
   const bool integer = operation.type >= Type::i8 && operation.type <= Type::u64;
   if (integer || operation.type == Type::byte) {
     switch (operation.op) {
-      case Op::sum: return target.fetch_add(operand, std::memory_order_acq_rel);
-      case Op::band: return target.fetch_and(operand, std::memory_order_acq_rel);
-      case Op::bor: return target.fetch_or(operand, std::memory_order_acq_rel);
-      case Op::bxor: return target.fetch_xor(operand, std::memory_order_acq_rel);
+      case Op::sum: return target.fetch_add(operand, std::memory_order_acq_rel);   // SYNC: accumulate
+      case Op::band: return target.fetch_and(operand, std::memory_order_acq_rel);  // SYNC: accumulate
+      case Op::bor: return target.fetch_or(operand, std::memory_order_acq_rel);    // SYNC: accumulate
+      case Op::bxor: return target.fetch_xor(operand, std::memory_order_acq_rel);  // SYNC: accumulate
       default: break;
     }
   }
@@ -106,13 +108,13 @@ bool is_single(const std::byte* at, std::uint32_t bytes) {
 class Window::Busy {
  public:
   explicit Busy(Window& window) : busy_(window.words(window.rank_).busy), several_(window.several_threads) {
-    if (several_) busy_.fetch_add(1, std::memory_order_acq_rel);
+    if (several_) busy_.fetch_add(1, std::memory_order_acq_rel);  // SYNC: single-busy
     else busy_.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~Busy() {
-    if (several_) busy_.fetch_sub(1, std::memory_order_release);
-    else busy_.store(0, std::memory_order_release);  // pairs with use_locks
+    if (several_) busy_.fetch_sub(1, std::memory_order_release);  // SYNC: single-busy
+    else busy_.store(0, std::memory_order_release);               // SYNC: single-busy
   }
 
  private:
@@ -125,7 +127,7 @@ template <class Body>
 bool Window::as_single(Body body) {
   if (always_locked_) return false;
   const Busy busy(*this);
-  if (words(0).mode.load(std::memory_order_acquire) != singles) return false;
+  if (words(0).mode.load(std::memory_order_acquire) != singles) return false;  // SYNC: accumulate-mode
   body();
   return true;
 }
@@ -134,21 +136,23 @@ bool Window::as_single(Body body) {
 void Window::use_locks() {
   if (always_locked_) return;
   auto& mode = words(0).mode;
-  std::uint32_t seen = mode.load(std::memory_order_acquire);
+  std::uint32_t seen = mode.load(std::memory_order_acquire);  // SYNC: accumulate-mode
   if (seen == locked) return;
   if (seen == singles &&
+      // SYNC: accumulate-mode
       mode.compare_exchange_strong(seen, switching + std::uint32_t(rank_), std::memory_order_acq_rel)) {
     barrier_on_all_processors();
     for (int m = 0; m < size_; ++m) {
       const auto& busy = words(m).busy;
       wait_for(
+          // SYNC: single-busy
           for_notice, 0, [&] { return busy.load(std::memory_order_acquire) == 0; }, [&](int who) { return who == m; });
     }
-    mode.store(locked, std::memory_order_release);  // pairs with the loads above and below
+    mode.store(locked, std::memory_order_release);  // SYNC: accumulate-mode
     return;
   }
   wait_for(
-      for_notice, 0, [&] { return (seen = mode.load(std::memory_order_acquire)) == locked; },
+      for_notice, 0, [&] { return (seen = mode.load(std::memory_order_acquire)) == locked; },  // SYNC: accumulate-mode
       [&](int who) { return std::uint32_t(who) + switching == seen; });
 }
 
@@ -158,7 +162,7 @@ class Window::Striped {
   Striped(Window& window, int target) : window_(window), stripe_(window.words(target).stripe) {}
   ~Striped() {
     for (; held_; held_ &= held_ - 1)
-      stripe_[std::countr_zero(held_)].holder.store(0, std::memory_order_release);  // pairs with `take`
+      stripe_[std::countr_zero(held_)].holder.store(0, std::memory_order_release);  // SYNC: stripe
   }
   Striped(const Striped&) = delete;
   void take(std::uint64_t begin, std::uint64_t end) {
@@ -178,6 +182,7 @@ class Window::Striped {
     const auto taken = [&] {
       std::uint32_t nobody = 0;
       return holder.load(std::memory_order_relaxed) == 0 &&
+             // SYNC: stripe
              holder.compare_exchange_strong(nobody, self, std::memory_order_acquire, std::memory_order_relaxed);
     };
     if (!taken())
@@ -293,6 +298,7 @@ void Window::compare_and_swap(int target, std::byte* at, const std::byte* expect
   const auto swap = [&]<class Word>(Word) {
     AtomicRef<Word> word(*reinterpret_cast<Word*>(at));
     auto seen = load<Word>(expected);
+    // SYNC: accumulate
     word.compare_exchange_strong(seen, load<Word>(value), std::memory_order_acq_rel, std::memory_order_acquire);
     std::memcpy(fetched, &seen, sizeof seen);
   };

@@ -7,7 +7,7 @@ namespace nearfield::windows {
 namespace {
 
 bool reached(const Atomic<std::uint32_t>& counter, std::uint32_t number) {
-  return std::int32_t(counter.load(std::memory_order_acquire) - number) >= 0;
+  return std::int32_t(counter.load(std::memory_order_acquire) - number) >= 0;  // SYNC: window-posted, window-completed
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ bool Window::post(std::span<const int> origins, bool told) {
     ++waits_[std::size_t(origin)];
     if (!told) continue;
     auto& posted = towards(origin, rank_).posted;
-    posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with start
+    posted.store(posted.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // SYNC: window-posted
     notify(origin);
   }
   return true;
@@ -64,7 +64,8 @@ bool Window::complete() {
   for (const int target : targets_) {
     access_[std::size_t(target)] = Access::none;
     auto& completed = towards(target, rank_).completed;
-    completed.store(completed.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // pairs with wait
+    // SYNC: window-completed
+    completed.store(completed.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     notify(target);
   }
   started_ = false;
@@ -101,6 +102,7 @@ void Window::acquire(int target, bool exclusive) {
   const auto our_turn = [&] { return lock.admits(ticket, exclusive); };
   if (!our_turn()) [[unlikely]]
     wait_for(for_lock + std::uint32_t(target), ticket, our_turn,
+             // SYNC: engaged
              [&](int m) { return m != rank_ && towards(m, target).engaged.load(std::memory_order_acquire) != 0; });
   if (!exclusive) ring_next(target, lock.enter());
   count_lock(1);
@@ -116,6 +118,7 @@ void Window::acquire_urgently(int target) {
     const auto overtakes = [&](std::uint32_t so_far) { return patience.ends(so_far, waiting::nanoseconds()); };
     const auto come_in = [&] { return (entered = lock.come_in(phase, overtakes)).has_value(); };
     wait_for((for_lock + std::uint32_t(target)) | urgent, 0, come_in,
+             // SYNC: engaged
              [&](int m) { return m != rank_ && towards(m, target).engaged.load(std::memory_order_acquire) != 0; });
   }
   ring_next(target, *entered);
@@ -125,7 +128,7 @@ void Window::acquire_urgently(int target) {
 void Window::release(int target, bool exclusive) {
   count_lock(-1);
   const Turn next = words(target).lock.leave(exclusive, team_->node().policy().crowded);
-  towards(rank_, target).engaged.store(0, std::memory_order_release);
+  towards(rank_, target).engaged.store(0, std::memory_order_release);  // SYNC: engaged
   ring_next(target, next, exclusive && next.has_readers());
 }
 

@@ -46,9 +46,9 @@ struct Turn {
 class Lock {
  public:
   // Publishes what the caller has stored before to whoever asks later.
-  std::uint32_t ask() { return tickets_.fetch_add(1, std::memory_order_acq_rel); }
+  std::uint32_t ask() { return tickets_.fetch_add(1, std::memory_order_acq_rel); }  // SYNC: lock-ticket
   bool admits(std::uint32_t ticket, bool exclusive) const {
-    const Turn turn = of(turn_.load(std::memory_order_acquire));  // pairs with enter and leave
+    const Turn turn = of(turn_.load(std::memory_order_acquire));  // SYNC: lock-turn
     return (exclusive ? turn.write : turn.read) == ticket;
   }
   // pre: a reader is admitted. From now on the next one is as well. Whose turn it is then.
@@ -65,27 +65,27 @@ class Lock {
     if (urgent_.load(std::memory_order_relaxed) % one_phase != 0) [[unlikely]] {
       next.write -= begin_phase();
     }
-    if (fences) turn_.exchange(word_of(next), std::memory_order_seq_cst);
-    else turn_.store(word_of(next), std::memory_order_release);  // pairs with admits, enter_free and come_in
+    if (fences) turn_.exchange(word_of(next), std::memory_order_seq_cst);  // SYNC: lock-turn
+    else turn_.store(word_of(next), std::memory_order_release);            // SYNC: lock-turn
     return next;
   }
 
   // ---- urgent readers, which leave like others
   // Comes in where nobody waits by ticket, and no writer is inside: whose turn it is then. Publishes like ask().
   std::optional<Turn> enter_free() {
-    return enter_free(of(turn_.load(std::memory_order_acquire)).read);  // pairs with leave
+    return enter_free(of(turn_.load(std::memory_order_acquire)).read);  // SYNC: lock-turn
   }
   // Whether enter_free() may do so.
   bool is_free(Turn turn) const { return tickets_.load(std::memory_order_relaxed) == turn.read; }
   // From now on the caller waits; the phase, for come_in. Publishes like ask().
-  std::uint32_t call() { return urgent_.fetch_add(1, std::memory_order_acq_rel) / one_phase; }
+  std::uint32_t call() { return urgent_.fetch_add(1, std::memory_order_acq_rel) / one_phase; }  // SYNC: lock-urgent
   // Comes in by any of the three ways, and waits no more: whose turn it is then. `overtakes(so far)`: whether it may
   // overtake, after so many overtakings since a writer has left.
   template <class Overtakes>
   std::optional<Turn> come_in(std::uint32_t phase, Overtakes overtakes) {
     for (;;) {
-      const std::uint32_t urgent = urgent_.load(std::memory_order_acquire);  // pairs with begin_phase
-      std::uint64_t seen = turn_.load(std::memory_order_acquire);            // pairs with leave
+      const std::uint32_t urgent = urgent_.load(std::memory_order_acquire);  // SYNC: lock-urgent
+      std::uint64_t seen = turn_.load(std::memory_order_acquire);            // SYNC: lock-turn
       Turn turn = of(seen);
       if (urgent / one_phase != phase && turn.has_readers()) return turn;
       if (is_free(turn)) {
@@ -93,6 +93,7 @@ class Lock {
       } else {
         if (!turn.has_readers() || !overtakes(urgent % one_phase / one_overtaking)) return std::nullopt;
         --turn.write;
+        // SYNC: lock-turn
         if (turn_.compare_exchange_strong(seen, word_of(turn), std::memory_order_acq_rel, std::memory_order_relaxed))
           return cease(phase, true), turn;
       }
@@ -110,11 +111,13 @@ class Lock {
     std::uint64_t seen = turn_.load(std::memory_order_relaxed);
     Turn next;
     do next = becomes(of(seen));
+    // SYNC: lock-turn
     while (!turn_.compare_exchange_weak(seen, word_of(next), std::memory_order_acq_rel, std::memory_order_relaxed));
     return next;
   }
   std::optional<Turn> enter_free(std::uint32_t ticket) {
     if (tickets_.load(std::memory_order_relaxed) != ticket ||
+        // SYNC: lock-ticket
         !tickets_.compare_exchange_strong(ticket, ticket + 1, std::memory_order_acq_rel, std::memory_order_relaxed))
       return std::nullopt;
     return enter();
@@ -128,6 +131,7 @@ class Lock {
       next = seen - 1;
       // Beyond what counts it goes on changing, which others look for.
       if (overtook) next += ((times == 255 ? 128 : times + 1) - times) * one_overtaking;
+      // SYNC: lock-urgent
     } while (!urgent_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
   // By a writer inside: meanwhile nobody ceases to wait. How many did.
@@ -135,7 +139,7 @@ class Lock {
     std::uint32_t seen = urgent_.load(std::memory_order_relaxed), waiting;
     do waiting = seen % one_overtaking;
     while (!urgent_.compare_exchange_weak(seen, (seen / one_phase + (waiting != 0)) * one_phase,
-                                          std::memory_order_acq_rel, std::memory_order_relaxed));  // pairs with come_in
+                                          std::memory_order_acq_rel, std::memory_order_relaxed));  // SYNC: lock-urgent
     return waiting;
   }
   Atomic<std::uint32_t> tickets_;  // any member

@@ -9,11 +9,11 @@ namespace {
 template <class Trials, std::size_t Kinds>
 void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<copying::Store, Kinds>& stores, void* to,
                     const void* from, std::size_t bytes) {
-  if (busy.test_and_set(std::memory_order_acquire))
+  if (busy.test_and_set(std::memory_order_acquire))  // SYNC: landing-busy
     return copying::copy(to, from, bytes, stores[Trials::best_elsewhere(bytes)]);
   const auto choice = trials.next(bytes);
   if (!choice.sample) {
-    busy.clear(std::memory_order_release);  // pairs with the acquire above, of the next one that looks
+    busy.clear(std::memory_order_release);  // SYNC: landing-busy
     return copying::copy(to, from, bytes, stores[choice.kind]);
   }
   const std::uint64_t begin = processor::ticks();
@@ -22,7 +22,7 @@ void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<cop
   full_fence();
   processor::await_loads();
   trials.note(choice.kind, bytes, processor::ticks() - begin);
-  busy.clear(std::memory_order_release);  // as above
+  busy.clear(std::memory_order_release);  // SYNC: landing-busy
 }
 
 }  // namespace

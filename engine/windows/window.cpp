@@ -117,7 +117,8 @@ struct Window::WaitHost : waiting::Waiter {
   Atomic<std::uint32_t>& bell() { return own().bell; }
   void before_sleep() {
     own().ticket.store(ticket, std::memory_order_relaxed);
-    own().asleep.store(what, std::memory_order_seq_cst);  // pairs with notify and ring_next
+    own().asleep.store(what, std::memory_order_seq_cst);  // SYNC: window-asleep
+    // SYNC: lock-sleepers
     if (what >= for_lock) window.words(target_of(what)).lock.sleepers.fetch_add(1, std::memory_order_seq_cst);
   }
   void after_sleep() {
@@ -157,7 +158,7 @@ std::string describe(std::uint64_t doing) {
 }
 
 void Window::ring(WindowWords& sleeper) {
-  sleeper.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  sleeper.bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
   waiting::futex_wake(sleeper.bell);
 }
 
@@ -176,7 +177,7 @@ void Window::ring_next(int target, Turn turn, bool lets_in) {
   const bool urgent_ones = lets_in || lock.is_free(turn);
   for (int m = 0; m < size_; ++m) {
     WindowWords& theirs = words(m);
-    const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);
+    const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);  // SYNC: window-asleep
     if (m == rank_ || what < for_lock || target_of(what) != target) continue;
     if (what & urgent ? urgent_ones : turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);
   }
