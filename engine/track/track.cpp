@@ -295,7 +295,7 @@ bool Track::room_ready(Atomic<std::uint64_t> TrackWords::*done, What what, std::
     if (r == rank_) continue;
     std::uint64_t seen = 0;
     const auto over = [&] {
-      seen = (words_[r]->*done).load(std::memory_order_acquire);  // pairs with who stores it
+      seen = (words_[r]->*done).load(std::memory_order_acquire);  // SYNC: slot-done, line-done, consumed
       if (seen >= wanted) return true;
       const std::uint64_t now = waiting::nanoseconds();
       if (limit == 0) limit = now + patience();
@@ -462,8 +462,8 @@ void Track::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, i
   if (!ours || !calls_) return;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !lacking(context, r)) continue;
-    const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);  // pairs with enter_collective
-    const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);
+    const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);   // SYNC: calls
+    const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);  // SYNC: doing
     if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
     if (words_[r]->calls.load(std::memory_order_relaxed) != begun) continue;
     const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~node_.doing_length);

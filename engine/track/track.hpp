@@ -155,10 +155,9 @@ class Track {
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
   // The same of a call that all members make.
   void enter_collective(std::uint64_t packed_call) {
-    // Both pair with look_for_other_calls: who has seen one of them sees those before it.
     mine_->doing.store(0, std::memory_order_relaxed);
-    mine_->calls.store(++calls_, std::memory_order_release);
-    mine_->doing.store(packed_call, std::memory_order_release);
+    mine_->calls.store(++calls_, std::memory_order_release);     // SYNC: calls
+    mine_->doing.store(packed_call, std::memory_order_release);  // SYNC: doing
   }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
   // What we are in.
