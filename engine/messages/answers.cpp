@@ -116,7 +116,8 @@ void Messenger::enlist(int member, std::uint64_t transfer) {
   std::uint64_t& before = transfer_of(member, transfer).answered_before;
   before = answered.load(std::memory_order_relaxed);
   // pairs with take_answers, for all that are in the list
-  while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed)) continue;
+  while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed))
+    continue;
 }
 
 }  // namespace nearfield::messages

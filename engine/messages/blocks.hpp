@@ -11,7 +11,8 @@
 //   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
 //             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender
 //             writes.
-//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of a sender
+//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of a
+//   sender
 //             are not matched yet, their receivers say which are (answers.cpp).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
@@ -131,7 +132,7 @@ struct Request;
 struct Transfer {
   // Sender, before the record.
   alignas(line) std::uint64_t bytes;
-  Request* own;        // what it is to its sender; nullptr: it has given it up
+  Request* own;  // what it is to its sender; nullptr: it has given it up
   Whereabouts from;
   Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
   // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.

@@ -125,9 +125,9 @@ bool Messenger::cancel_locked(Request& request) {
 }
 
 void Messenger::withdraw(int member, std::uint64_t transfer) {
-  UnexpectedEntry* const entry = unexpected_.find_named(
-      name_of(member, transfer),
-      [](const UnexpectedEntry& e) { return static_cast<const Early&>(e).kind != Kind::eager; });
+  UnexpectedEntry* const entry = unexpected_.find_named(name_of(member, transfer), [](const UnexpectedEntry& e) {
+    return static_cast<const Early&>(e).kind != Kind::eager;
+  });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
   auto& early = static_cast<Early&>(*entry);

@@ -142,8 +142,8 @@ class Messenger final : public waiting::Source {
  private:
   explicit Messenger(team::Team& base);
   bool busy_locked() const {
-    return !sending_.empty() || !offered_.empty() || !listed_.empty() || !receiving_.empty() || waiting_for_room_ || posted_.size() || due_ ||
-           !stalled_.empty() || watchers_.load(std::memory_order_relaxed) > 0;
+    return !sending_.empty() || !offered_.empty() || !listed_.empty() || !receiving_.empty() || waiting_for_room_ ||
+           posted_.size() || due_ || !stalled_.empty() || watchers_.load(std::memory_order_relaxed) > 0;
   }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
@@ -337,7 +337,7 @@ class Messenger final : public waiting::Source {
   InTurn sending_, receiving_;
   List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)
   unsigned offered_count_ = 0;
-  unsigned chains_that_wait_ = 0;  // sends whose copy buffers wait for a match, or did
+  unsigned chains_that_wait_ = 0;       // sends whose copy buffers wait for a match, or did
   std::vector<std::uint64_t> retired_;  // Transfers of sends that are complete while the receiver still looks
   std::size_t retired_at_ = 0;          // where reclaim looks next
   std::vector<std::uint64_t> free_transfers_;

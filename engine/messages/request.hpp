@@ -108,9 +108,9 @@ struct Request : Entry {
   Mode mode = Mode::standard;
   Trouble trouble = Trouble::none;
   bool cancelled = false;
-  bool posted = false;  // in the list of posted receives
-  bool busy = false;    // a thread copies for it, outside of the lock
-  bool waits = false;   // a send for whose record there was no room
+  bool posted = false;     // in the list of posted receives
+  bool busy = false;       // a thread copies for it, outside of the lock
+  bool waits = false;      // a send for whose record there was no room
   bool looked_at = false;  // a send whose answer is looked for in every poll (answers.cpp)
   // Its caller stays in its call until it is complete: a send may need its sender for its bytes to move, a receive need
   // not be posted for what is there.

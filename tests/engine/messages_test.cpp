@@ -498,7 +498,8 @@ TEST(Messages, ManyOfOneEnvelopeAreTakenBackInAnyOrder) {
                   good &= requests[std::size_t(i)].cancelled;
                 }
                 std::uint64_t word = 0;
-                while (!m.send_at_once(1, {5, 0, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}})) m.poll();
+                while (!m.send_at_once(1, {5, 0, told}, {reinterpret_cast<std::byte*>(&word), sizeof word, {}}))
+                  m.poll();
                 for (Request& r : requests) m.wait(r);
               } else {
                 receive_word(m, told);

@@ -29,7 +29,7 @@ struct alignas(64) UserRequest {
   bool persistent = false;
   bool active = false;
   bool in_use = false;
-  bool common = false;  // stands for all sends that were complete at once; is never freed
+  bool common = false;        // stands for all sends that were complete at once; is never freed
   std::uint32_t made_at = 0;  // when so many communicators had gone
   MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
