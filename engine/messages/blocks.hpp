@@ -11,9 +11,8 @@
 //   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
 //             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender
 //             writes.
-//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of a
-//   sender
-//             are not matched yet, their receivers say which are (answers.cpp).
+//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of one
+//             sender are not matched yet, their receivers say which are (answers.cpp).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
 #pragma once
