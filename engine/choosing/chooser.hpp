@@ -51,15 +51,22 @@ class Chooser {
     return run_chosen(track, call, *cell);
   }
 
-  // Of a member that only gives: whether perform() would do its part without waiting for members that come later.
-  // Looks for some time. Throws what waits throw.
-  bool ready(team::Track& track, const collectives::Call& call) const {
-    const Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
+  // Of a member that only gives: the same, if it can do its part without waiting for members that come later; for some
+  // time it looks whether it can. False: nothing has been done.
+  bool perform_if_ready(team::Track& track, const collectives::Call& call, const collectives::Algorithm*& ran) {
+    Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
     while (call.bytes > cell->upto) [[unlikely]]
       cell = cell->longer.get();
-    if (cell->calls + 1 == cell->event) [[unlikely]]
-      return event_ready(track, call, *cell);
-    return row_ready(track, call, cell->staged && cell->skip > 0 ? cell->staged : cell->algorithm);
+    if (cell->calls + 1 == cell->event) [[unlikely]] {
+      if (!event_ready(track, call, *cell)) return false;
+      ++cell->calls;
+      ran = perform_slowly(track, call, *cell);
+      return true;
+    }
+    if (!row_ready(track, call, cell->staged && cell->skip > 0 ? cell->staged : cell->algorithm)) return false;
+    ++cell->calls;
+    ran = run_chosen(track, call, *cell);
+    return true;
   }
 
   // What such a call would be run by now, and by what where its buffers are out of reach; nullptr where nothing

@@ -21,7 +21,7 @@ constexpr collectives::Algorithm by_slots{"slots", {}, nullptr, nullptr, nullptr
 // A call and what it gives, which lies in our segment, where peers can reach it.
 struct Leaving::Left {
   Call call;
-  std::uint64_t told;
+  std::uint64_t told;  // as which it is entered; 0: it has been
   team::Node& node;
   std::size_t at;
   Left* next = nullptr;
@@ -57,53 +57,43 @@ Leaving::~Leaving() {
   while (first_) forget_first();
 }
 
-bool Leaving::only_gives(const Track& track, const Call& call) {
-  const bool root = track.rank() == call.root;
-  return operation(call.collective).gives.who == collectives::Who::root ? root : !root;
-}
-
 bool Leaving::has_room(const Call& call) const {
   return bytes_.load(std::memory_order_relaxed) + call.bytes + beside <= most;
 }
 
-Leaving::Row Leaving::perform_short(Chooser& chooser, Track& track, const Call& call, std::uint64_t told) {
-  const bool may_be_left = may_leave && is_short(call) && only_gives(track, call);
-  if (left()) [[unlikely]] {
-    track.node().runner.poll();
-    if (may_be_left && queue(track, call, told)) return &was_left;
-    settle(track);
-  }
-  if (may_be_left && !chooser.ready(track, call)) return perform_aside(chooser, track, call, told);
-  return perform_here(chooser, track, call, told);
+Leaving::Row Leaving::perform_behind(Chooser& chooser, Track& track, const Call& call, std::uint64_t told) {
+  track.node().runner.poll();
+  if (may_be_left(track, call) && queue(track, call, told)) return &was_left;
+  settle(track);
+  return perform(chooser, track, call, told);
 }
 
-Leaving::Row Leaving::perform_here(Chooser& chooser, Track& track, const Call& call, std::uint64_t told) {
-  track.enter_collective(told);
-  bool refused = false;
-  try {
-    if (const Row row = chooser.perform(track, call)) return row;
-  } catch (const team::Refused&) {
-    if (!is_short(call)) throw;
-    refused = true;
-  }
-  if (!refused) return nullptr;
+Leaving::Row Leaving::perform_without_room(Track& track, const Call& call) {
   collectives::gather_gaps(track, call);
   run_by_pieces(track, call);
   collectives::scatter_gaps(track, call);
   return &by_slots;
 }
 
+Leaving::Row Leaving::perform_here(Chooser& chooser, Track& track, const Call& call) {
+  try {
+    return chooser.perform(track, call);
+  } catch (const team::Refused&) {
+  }
+  return perform_without_room(track, call);
+}
+
 // Without memory for it we stay, as those do that get something.
-Leaving::Row Leaving::perform_aside(Chooser& chooser, Track& track, const Call& call, std::uint64_t told) {
+Leaving::Row Leaving::perform_aside(Chooser& chooser, Track& track, const Call& call) {
   fibers::Runner& runner = track.node().runner;
   fibers::Fiber* stack = nullptr;
-  Left* const only = Left::make(track, call, told);
+  Left* const only = Left::make(track, call, 0);
   try {
     if (only) stack = &runner.take_stack();
   } catch (const std::bad_alloc&) {
     delete only;
   }
-  if (!stack) return perform_here(chooser, track, call, told);
+  if (!stack) return chooser.perform(track, call);
   chooser_ = &chooser;
   track_ = &track;
   row_ = nullptr;
@@ -166,7 +156,8 @@ void Leaving::run() {
   for (; first_; forget_first()) {
     if (error_) continue;
     try {
-      row_ = perform_here(*chooser_, track, first_->call, first_->told);
+      if (first_->told) track.enter_collective(first_->told);
+      row_ = perform_here(*chooser_, track, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
     } catch (const std::bad_alloc&) {
       track.team().break_off();  // the others are in it

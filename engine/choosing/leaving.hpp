@@ -35,16 +35,22 @@ class Leaving final : fibers::Lane {
   ~Leaving();
 
   // Enters the call, which others are told as `told`, and does as Chooser::perform; what it returns tells by its name
-  // that the call was left. Where members have no room for copy buffers short rooted calls go by slots, since some may
-  // have been left.
+  // that the call was left.
   const collectives::Algorithm* perform(Chooser& chooser, team::Track& track, const collectives::Call& call,
                                         std::uint64_t told) {
-    if (!left() && !(may_leave && is_short(call))) [[likely]] {
-      track.enter_collective(told);
-      return chooser.perform(track, call);
-    }
-    return perform_short(chooser, track, call, told);
+    if (left()) [[unlikely]]
+      return perform_behind(chooser, track, call, told);
+    track.enter_collective(told);
+    if (!may_be_left(track, call)) return chooser.perform(track, call);
+    collectives::Algorithm const* ran = nullptr;
+    if (chooser.perform_if_ready(track, call, ran)) [[likely]]
+      return ran;
+    return perform_aside(chooser, track, call);
   }
+  // Where members have no room for copy buffers (team::Refused): some of them may have left such a call, so that the
+  // host cannot serve it. Then it goes by slots.
+  bool needs_no_room(const collectives::Call& call) const { return may_leave && is_short(call); }
+  static const collectives::Algorithm* perform_without_room(team::Track& track, const collectives::Call& call);
   bool left() const { return left_.load(std::memory_order_acquire); }  // pairs with run
   // Before anything else of the track: until nothing is left. Throws what has kept it from ending.
   void settle(team::Track& track);
@@ -59,13 +65,30 @@ class Leaving final : fibers::Lane {
  private:
   using Row = const collectives::Algorithm*;
   struct Left;
-  static bool is_short(const collectives::Call& call) {
-    return call.bytes <= longest && collectives::rooted(call.collective);
+  // A bit for each collective.
+  template <class Has>
+  static constexpr std::uint32_t those_that(Has has) {
+    std::uint32_t bits = 0;
+    for (std::size_t c = 0; c < collectives::collective_count; ++c)
+      bits |= std::uint32_t{has(collectives::operation(collectives::Collective(c)))} << c;
+    return bits;
   }
-  static bool only_gives(const team::Track& track, const collectives::Call& call);
-  Row perform_short(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
-  Row perform_here(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
-  Row perform_aside(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
+  static bool is_one(std::uint32_t bits, const collectives::Call& call) {
+    return bits >> unsigned(call.collective) & 1;
+  }
+  static bool is_short(const collectives::Call& call) {
+    constexpr auto rooted = those_that([](const collectives::Operation& o) { return o.rooted(); });
+    return call.bytes <= longest && is_one(rooted, call);
+  }
+  // We only give in it.
+  bool may_be_left(const team::Track& track, const collectives::Call& call) const {
+    constexpr auto given_by_root =
+        those_that([](const collectives::Operation& o) { return o.gives.who == collectives::Who::root; });
+    return needs_no_room(call) && (track.rank() == call.root) == is_one(given_by_root, call);
+  }
+  Row perform_behind(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
+  Row perform_here(Chooser& chooser, team::Track& track, const collectives::Call& call);
+  Row perform_aside(Chooser& chooser, team::Track& track, const collectives::Call& call);
   bool queue(team::Track& track, const collectives::Call& call, std::uint64_t told);
   bool has_room(const collectives::Call& call) const;
   void wait_for_room(team::Track& track, const collectives::Call* call);

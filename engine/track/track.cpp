@@ -1,61 +1,10 @@
-#include "engine/track/track.hpp"
+#include "engine/track/waits.hpp"
 
 #include <algorithm>
 
 #include "engine/roll/roll.hpp"
 
 namespace nearfield::team {
-
-// Adapts a wait to waiting::wait_slowly.
-struct Track::WaitHost : waiting::Waiter {
-  WaitHost(Track& track, Awaited awaited, bool (*lacking)(void*, int), void* context)
-      : Waiter{track.node_.progress}, track(track), awaited(awaited), lacking(lacking), context(context) {}
-  Track& track;
-  Awaited awaited;
-  bool (*lacking)(void*, int);
-  void* context;
-  MemberWords& own() { return track.team_.words(track.rank_); }
-  Atomic<std::uint32_t>& watchers() {
-    return awaited.whom == everybody ? track.gate_->sleepers : track.team_.words(int(awaited.whom) - 1).watched;
-  }
-  bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
-  std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
-  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? track.gate_->bell : own().bell; }
-  void before_sleep() {
-    own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
-    own().awaits_value.store(awaited.value, std::memory_order_relaxed);
-    own().awaits.store(awaited.whom, std::memory_order_release);  // SYNC: awaits
-    watchers().fetch_add(1, std::memory_order_seq_cst);           // SYNC: watchers
-  }
-  void after_sleep() {
-    watchers().fetch_sub(1, std::memory_order_relaxed);
-    own().awaits.store(0, std::memory_order_relaxed);
-  }
-  void inspect(std::uint64_t elapsed) { track.inspect(elapsed, lacking, context); }
-};
-
-// `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
-template <class Flag, class Lacking>
-inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
-  if (flag()) return;
-  if (!fiber_ && !node_.policy().crowded) {
-    for (int i = 0; i < 64; ++i) {
-      processor::pause();
-      if (flag()) return;
-    }
-  }
-  wait_on(flag, lacking, awaited);
-}
-
-template <class Flag, class Lacking>
-[[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
-  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
-  auto there = [](void* context) { return (*static_cast<Flag*>(context))(); };
-  if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
-  if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
-  WaitHost host(*this, awaited, lacks, &lacking);
-  waiting::wait_slowly(node_.policy(), flag, host);
-}
 
 // Others go on with this thread until it is our turn again. What keeps them busy also looks after us; should they
 // sleep, whoever has done what we await rings.
@@ -81,58 +30,6 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
     inspect(now - start, lacking, context);
   }
   node_.runner.note_progress();
-}
-
-// A body, and what it waits for.
-struct Track::Attended {
-  fibers::Fiber& fiber;
-  bool (*flag)(void*) = nullptr;
-  void* flag_context = nullptr;
-  bool (*lacking)(void*, int) = nullptr;
-  void* context = nullptr;
-  Awaited awaited{};
-  std::exception_ptr vain{};  // why there is no use in waiting
-};
-
-// Who may have to be left is not left at once: what others do with us would have to wait for our next call.
-std::uint64_t Track::patience() const { return node_.policy().crowded ? 5'000'000 : 200'000; }
-
-// On the stack of the thread that has called, since waits call the host.
-bool Track::attend(fibers::Fiber& fiber, void (*body)(void*), void* context) {
-  Attended attended{fiber};
-  attended_ = &attended;
-  fiber.start(body, context);
-  const std::uint64_t limit = fiber.ended() ? 0 : waiting::nanoseconds() + patience();
-  while (!fiber.ended()) {
-    bool there = false;
-    try {
-      WaitHost host(*this, attended.awaited, attended.lacking, attended.context);
-      const auto over = [&] {
-        return (there = attended.flag(attended.flag_context)) || waiting::nanoseconds() > limit;
-      };
-      waiting::wait_slowly(node_.policy(), over, host);
-    } catch (...) {
-      attended.vain = std::current_exception();
-    }
-    if (!there && !attended.vain) break;
-    fiber.resume();
-  }
-  attended_ = nullptr;
-  if (fiber.ended()) return true;
-  fiber_ = &fiber;
-  return false;
-}
-
-void Track::wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
-                          Awaited awaited) {
-  attended_->flag = flag;
-  attended_->flag_context = flag_context;
-  attended_->lacking = lacking;
-  attended_->context = context;
-  attended_->awaited = awaited;
-  attended_->fiber.suspend();
-  if (!attended_) return suspend(flag, flag_context, lacking, context, awaited);
-  if (attended_->vain) std::rethrow_exception(attended_->vain);
 }
 
 // Published by Runner::asleep_on.
@@ -285,27 +182,6 @@ std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What wha
     least = std::min(least, seen);
   }
   return least;
-}
-
-// As above, where nobody has to wait. `wanted`: what saves the next looks.
-bool Track::room_ready(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
-                       std::uint64_t& safe) {
-  std::uint64_t least = ~std::uint64_t{0}, limit = 0;
-  for (int r = 0; r < size_; ++r) {
-    if (r == rank_) continue;
-    std::uint64_t seen = 0;
-    const auto over = [&] {
-      seen = (words_[r]->*done).load(std::memory_order_acquire);  // SYNC: slot-done, line-done, consumed
-      if (seen >= wanted) return true;
-      const std::uint64_t now = waiting::nanoseconds();
-      if (limit == 0) limit = now + patience();
-      return now > limit;
-    };
-    wait(over, [&](int m) { return m == r; }, {std::uint32_t(r + 1), what, wanted});
-    least = std::min(least, seen);
-  }
-  safe = std::max(safe, least);
-  return least >= needed;
 }
 
 std::byte* Track::reserve_slot(std::uint64_t seq) {

@@ -53,6 +53,12 @@ def test_survivors_report_a_killed_rank() -> None:
 
 
 @pytest.mark.alone
+def test_so_they_do_with_calls_that_they_have_left() -> None:
+    report = report_after_kill(3, [compile_c("mpich", "killed.c"), "ahead"])
+    assert re.search(r"rank 1 \(process \d+\).*died", report), report
+
+
+@pytest.mark.alone
 def test_killing_everything_leaves_nothing() -> None:
     compile_c("mpich", "killed.c")
     before = left_behind()

@@ -147,8 +147,16 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     if (team.plan().check && !part_of) [[unlikely]]
       collectives::compare_calls(team.track(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
-    const collectives::Algorithm* const algorithm =
-        c.leaving.perform(*c.chooser, team.track(), call, collectives::pack(told));
+    const collectives::Algorithm* algorithm = nullptr;
+    bool without_room = false;
+    try {
+      algorithm = c.leaving.perform(*c.chooser, team.track(), call, collectives::pack(told));
+    } catch (const team::Refused&) {
+      if (!c.leaving.needs_no_room(call)) throw;
+      without_room = true;
+    }
+    if (without_room) [[unlikely]]
+      algorithm = choosing::Leaving::perform_without_room(team.track(), call);
     team.track().leave();
     if (!algorithm) [[unlikely]]
       return to_host(told.collective, Reason::algorithm, host_call);

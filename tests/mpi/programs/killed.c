@@ -1,6 +1,6 @@
 /* What goes on until somebody is killed. Each rank prints "rank N process PID" first.
 
-     killed collectives|messages|partitioned|lock [FILE]
+     killed collectives|messages|partitioned|lock|ahead [FILE]
 
    Launchers stop to forward what is printed when a rank dies: the file is in place of standard error. */
 #include <mpi.h>
@@ -68,6 +68,14 @@ static void lock(void) {
         fprintf(stderr, "rank %d got the lock\n", rank);
 }
 
+/* Rank 1 never comes to what the others have left behind. */
+static void ahead(void) {
+  static char own[4000], all[64 * 4000];
+  if (rank == 1) sleep(60);
+  for (int i = 0; i < 40; ++i) MPI_Gather(own, 4000, MPI_CHAR, all, 4000, MPI_CHAR, 1, MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   if (argc > 2 && !freopen(argv[2], "a", stderr)) return 1;
@@ -78,6 +86,7 @@ int main(int argc, char** argv) {
   if (!strcmp(what, "messages")) messages();
   if (!strcmp(what, "partitioned")) partitioned();
   if (!strcmp(what, "lock")) lock();
+  if (!strcmp(what, "ahead")) ahead();
   MPI_Finalize();
   return 0;
 }

@@ -1,0 +1,58 @@
+// The waits of tracks, for the files that are made of them.
+#pragma once
+#include "engine/track/track.hpp"
+
+namespace nearfield::team {
+
+// Adapts a wait to waiting::wait_slowly.
+struct Track::WaitHost : waiting::Waiter {
+  WaitHost(Track& track, Awaited awaited, bool (*lacking)(void*, int), void* context)
+      : Waiter{track.node_.progress}, track(track), awaited(awaited), lacking(lacking), context(context) {}
+  Track& track;
+  Awaited awaited;
+  bool (*lacking)(void*, int);
+  void* context;
+  MemberWords& own() { return track.team_.words(track.rank_); }
+  Atomic<std::uint32_t>& watchers() {
+    return awaited.whom == everybody ? track.gate_->sleepers : track.team_.words(int(awaited.whom) - 1).watched;
+  }
+  bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
+  std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
+  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? track.gate_->bell : own().bell; }
+  void before_sleep() {
+    own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
+    own().awaits_value.store(awaited.value, std::memory_order_relaxed);
+    own().awaits.store(awaited.whom, std::memory_order_release);  // SYNC: awaits
+    watchers().fetch_add(1, std::memory_order_seq_cst);           // SYNC: watchers
+  }
+  void after_sleep() {
+    watchers().fetch_sub(1, std::memory_order_relaxed);
+    own().awaits.store(0, std::memory_order_relaxed);
+  }
+  void inspect(std::uint64_t elapsed) { track.inspect(elapsed, lacking, context); }
+};
+
+// `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
+template <class Flag, class Lacking>
+inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
+  if (flag()) return;
+  if (!fiber_ && !node_.policy().crowded) {
+    for (int i = 0; i < 64; ++i) {
+      processor::pause();
+      if (flag()) return;
+    }
+  }
+  wait_on(flag, lacking, awaited);
+}
+
+template <class Flag, class Lacking>
+[[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
+  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
+  auto there = [](void* context) { return (*static_cast<Flag*>(context))(); };
+  if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
+  if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
+  WaitHost host(*this, awaited, lacks, &lacking);
+  waiting::wait_slowly(node_.policy(), flag, host);
+}
+
+}  // namespace nearfield::team
