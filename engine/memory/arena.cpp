@@ -201,23 +201,30 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
   {
     const std::lock_guard lock(mutex_);
     if (inherited_) return Error{"the segment is that of the process that has forked this one"};
+    const bool may_be_used = !zero || z == kept_small;
+    Pieces::node_type piece;
+    if (may_be_used) piece = take_recent(bytes, align, z);
     std::optional<std::size_t> again;
-    if (!zero || z == kept_small) again = take_free(zones_[z], bytes, align);
     auto hole = holes_.end();
-    if (again) {
-      at = *again;
-      kept_ -= bytes;
-      cleared = false;
-    } else if (hole = find_place(bytes, align, at); at + bytes > segment_.size()) {
-      return full();
+    if (piece) {
+      again = at = piece.key();
+      piece.mapped().component = component;
+      used_.insert(std::move(piece));
+    } else {
+      settle_recent();
+      if (may_be_used) again = take_free(zones_[z], bytes, align);
+      if (again) at = *again;
+      else if (hole = find_place(bytes, align, at); at + bytes > segment_.size()) return full();
+      try {
+        used_[at] = {bytes, z, component, false, false};
+      } catch (const std::bad_alloc&) {
+        if (again) add_free(zones_[z], at, bytes);
+        return Error{"out of memory"};
+      }
     }
-    try {
-      used_[at] = {bytes, z, component, false, false};
-    } catch (const std::bad_alloc&) {
-      if (again) add_free(zones_[z], at, bytes), kept_ += bytes;
-      return Error{"out of memory"};
-    }
-    if (!again) occupy(hole, at, at + bytes);
+    cleared = !again;
+    if (again) kept_ -= bytes;
+    else occupy(hole, at, at + bytes);
     note(component, bytes);
   }
   if (zero && !cleared) std::memset(segment_.base() + at, 0, bytes);
@@ -225,12 +232,33 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
 }
 
 // Windows are to be zero: theirs go back to the kernel where clearing would take longer.
-void Arena::free_untouched(std::size_t offset, const Used& used) {
+void Arena::free_untouched(Pieces::node_type piece) {
+  const Used& used = piece.mapped();
   const bool keep = (used.component != Component::windows || used.zone == kept_small) &&
                     kept_ + used.length <= std::min(most_kept, segment_.size() / 16);
-  if (!keep) return free_lot(offset, used.length);
-  add_free(zones_[used.zone], offset, used.length);
+  if (!keep) return free_lot(piece.key(), used.length);
   kept_ += used.length;
+  Pieces::node_type& recent = recent_[next_recent_++ % recent_.size()];
+  if (recent) add_free(zones_[recent.mapped().zone], recent.key(), recent.mapped().length);
+  recent = std::move(piece);
+}
+
+// Of exactly that length; empty where there is none.
+Arena::Pieces::node_type Arena::take_recent(std::size_t bytes, std::size_t align, std::size_t zone) {
+  for (std::size_t k = 0; k < recent_.size(); ++k) {  // the last one first
+    Pieces::node_type& recent = recent_[(next_recent_ - 1 - k) % recent_.size()];
+    if (recent && recent.mapped().length == bytes && recent.mapped().zone == zone && recent.key() % align == 0)
+      return std::move(recent);
+  }
+  return {};
+}
+
+// They join their neighbours.
+void Arena::settle_recent() {
+  for (Pieces::node_type& recent : recent_) {
+    if (recent) add_free(zones_[recent.mapped().zone], recent.key(), recent.mapped().length);
+    recent = {};
+  }
 }
 
 // Its memory goes back to the kernel.
@@ -266,16 +294,16 @@ void Arena::free(std::size_t offset) {
   const std::lock_guard lock(mutex_);
   const auto it = used_.find(offset);
   if (it == used_.end() || inherited_) return;
-  const Used used = it->second;
+  Pieces::node_type piece = used_.extract(it);
+  const Used& used = piece.mapped();
   in_use_ -= used.length;
   held_[std::size_t(used.component)].now -= used.length;
-  used_.erase(it);
   if (!segment_.share_again(offset, used.length)) return;  // never again
+  if (used.zone == kept_small || used.zone == kept_large) return free_untouched(std::move(piece));
   if (used.zone == lot) {
     if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);
     return free_lot(offset, used.length);
   }
-  if (used.zone == kept_small || used.zone == kept_large) return free_untouched(offset, used);
   Zone& zone = zones_[used.zone];
   add_free(zone, offset, used.length);
   if (zone.free.empty()) return;

@@ -8,7 +8,8 @@
 // allocation with a wish of its own, or whose memory is to go when it is freed, a lot. All else shares the first zone.
 //
 // What the program has freed is kept up to a bound, in zones of its own, for the program's next allocations: small
-// pieces apart from large ones, or else they would break those up, whose pages the next large one would miss.
+// pieces apart from large ones, or else they would break those up, whose pages the next large one would miss. The last
+// few pieces wait for allocations of the same length, with their bookkeeping, before they join their zone.
 //
 //   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
 //                       lots were. Zones and lots that need more look there first
@@ -85,6 +86,7 @@ class Arena {
     bool placed, own;  // a lot: by a wish, which is its component's
   };
   using Ranges = std::map<std::size_t, std::size_t>;
+  using Pieces = std::map<std::size_t, Used>;  // by offset
 
   void add_free(Zone& zone, std::size_t offset, std::size_t bytes);
   void remove_free(Zone& zone, Ranges::iterator range);
@@ -97,16 +99,20 @@ class Arena {
                                    bool own);
   Ranges::iterator find_place(std::size_t bytes, std::size_t align, std::size_t& at);
   void occupy(Ranges::iterator hole, std::size_t begin, std::size_t end);
-  void free_untouched(std::size_t offset, const Used& used);
+  void free_untouched(Pieces::node_type piece);
+  Pieces::node_type take_recent(std::size_t bytes, std::size_t align, std::size_t zone);
+  void settle_recent();
   void free_lot(std::size_t offset, std::size_t bytes);
 
   Segment& segment_;
   Placer* placer_;
   mutable std::mutex mutex_;
   std::array<Zone, lot> zones_;
-  Ranges holes_;                      // offset -> length, below top_, none reserved
-  std::map<std::size_t, Used> used_;  // by offset
-  std::size_t begin_, top_;           // beyond top_ nothing is reserved
+  Ranges holes_;  // offset -> length, below top_, none reserved
+  Pieces used_;
+  std::array<Pieces::node_type, 4> recent_;  // freed last; empty where there is none
+  std::size_t next_recent_ = 0;
+  std::size_t begin_, top_;  // beyond top_ nothing is reserved
   std::size_t in_use_ = 0, kept_ = 0;
   bool inherited_ = false;
   std::array<Held, component_count> held_{};

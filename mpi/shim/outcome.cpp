@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/outcome.hpp"
+#include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 
 namespace nearfield::mpi {

@@ -260,6 +260,33 @@ TEST(Arena, TheProgramsMemoryComesWhenItIsTouched) {
   EXPECT_LE(memory(), std::size_t{256} << 20);
 }
 
+// What was freed last waits for the same length, and joins its neighbours for others.
+TEST(Arena, WhatWasFreedLastIsUsedAgain) {
+  auto segment = Segment::create(1 << 30);
+  ASSERT_TRUE(segment);
+  Arena arena(*segment, 4096);
+  auto get = [&](std::size_t bytes, std::size_t align = 4096, bool zero = false) {
+    const auto at = arena.allocate_untouched(bytes, align, Component::alloc_mem, nullptr, zero);
+    EXPECT_TRUE(at);
+    return at ? *at : 0;
+  };
+  constexpr std::size_t bytes = 64 << 10;
+  const std::size_t first = get(bytes, bytes), second = get(bytes), third = get(bytes);
+  std::memset(segment->base() + first, 1, 3 * bytes);
+  arena.free(first);
+  arena.free(second);
+  EXPECT_EQ(get(bytes), second);
+  EXPECT_EQ(get(bytes, bytes), first);
+  arena.free(second);
+  EXPECT_EQ(get(bytes, 4096, true), second);
+  EXPECT_EQ(segment->base()[second + bytes - 1], std::byte{0});
+  for (const std::size_t one : {first, third, second}) arena.free(one);
+  EXPECT_EQ(arena.in_use(), 0u);
+  EXPECT_EQ(get(3 * bytes), first);
+  arena.free(first);
+  EXPECT_EQ(arena.in_use(), 0u);
+}
+
 TEST(Arena, UntouchedRangesAreApartAndZeroWhereAskedFor) {
   auto segment = Segment::create(1 << 30);
   ASSERT_TRUE(segment);

@@ -6,7 +6,7 @@ from tests.mpi.jobs import EVERYTHING, UNKNOWN, hosts
 from tests.mpi.operations import ALGORITHMS
 from tests.mpi.scenario_jobs import good_scenarios
 
-LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error"]
+LIVES = ["outlives_buffered", "outlives_collective", "outlives_first", "outlives_error", "outlives_many"]
 # One looks by a communicator whose messages are the host's, one by a dynamic window.
 LOOKS = EVERYTHING.but("messages", "windows: dynamic")
 ERRORS = EVERYTHING.but(

@@ -5,6 +5,7 @@
      outlives_collective    a collective whose communicator is freed before the other rank has begun it
      outlives_first         the same where it is the communicator's first
      outlives_error         a request that fails when its communicator has gone: the world is told, once
+     outlives_many          the same with requests of many communicators, which go in another order than they came
      in_place_...           MPI_IN_PLACE where no argument may be it is an error
      first_error            a wrong operator is an error of the call, also in a communicator's first */
 #include "scenarios.h"
@@ -149,6 +150,46 @@ static void error(void) {
   MPI_Errhandler_free(&handler);
 }
 
+/* Every third is complete before its communicator goes; handles are used again, by communicators whose errors are fatal. */
+static void many(void) {
+  enum { comms = 60, each = 5, rounds = 3 };
+  MPI_Comm comm[comms], next[comms];
+  MPI_Request request[comms][each], other[comms];
+  MPI_Errhandler handler;
+  static int data[comms][each][8], byte[comms];
+  MPI_Comm_create_errhandler(note, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  for (int round = 0; round < rounds; ++round) {
+    told = 0;
+    for (int i = 0; i < comms; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+    for (int k = 0; k < each; ++k)
+      for (int i = 0; i < comms; ++i) {
+        if (k == 0) MPI_Irecv(&byte[i], 1, MPI_INT, 1 - rank, 1000 + i, MPI_COMM_WORLD, &other[i]);
+        MPI_Irecv(data[i][k], k % 3 ? 4 : 8, MPI_INT, 1 - rank, k, comm[i], &request[i][k]);
+      }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < each; ++k)
+      for (int i = 0; i < comms; ++i) MPI_Send(data[i][k], 8, MPI_INT, 1 - rank, k, comm[i]);
+    for (int i = 0; i < comms; ++i)
+      for (int k = 0; k < each; k += 3) MPI_Wait(&request[(i * 7 + round) % comms][k], MPI_STATUS_IGNORE);
+    for (int i = 0; i < comms; ++i) MPI_Comm_free(&comm[(i * 11 + round) % comms]);
+    for (int i = 0; i < comms; ++i) {
+      MPI_Comm_dup(MPI_COMM_WORLD, &next[i]);
+      MPI_Comm_set_errhandler(next[i], MPI_ERRORS_ARE_FATAL);
+    }
+    for (int i = 0; i < comms; ++i) MPI_Comm_free(&next[i]);
+    for (int i = 0; i < comms; ++i)
+      for (int k = 0; k < each; ++k)
+        if (k % 3) CHECK(class_of(MPI_Wait(&request[i][k], MPI_STATUS_IGNORE)) == MPI_ERR_TRUNCATE, "another error");
+    CHECK(told == 3 * comms, "the world is told %d times", told);
+    for (int i = 0; i < comms; ++i) MPI_Send(&i, 1, MPI_INT, 1 - rank, 1000 + i, MPI_COMM_WORLD);
+    MPI_Waitall(comms, other, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < comms; ++i) CHECK(byte[i] == i, "another message");
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
 static void in_place(void) {
   int a[8] = {0}, counts[2] = {1, 1}, places[2] = {0, 1};
   MPI_Comm comm;
@@ -192,5 +233,6 @@ SCENARIO(outlives_buffered) { buffered(); }
 SCENARIO(outlives_collective) { collective(0); }
 SCENARIO(outlives_first) { collective(1); }
 SCENARIO(outlives_error) { error(); }
+SCENARIO(outlives_many) { many(); }
 SCENARIO(in_place_where_it_may_not_be) { in_place(); }
 SCENARIO(first_error) { first_error_of(); }
