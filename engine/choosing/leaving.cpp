@@ -1,8 +1,8 @@
 #include "engine/choosing/leaving.hpp"
 
 #include <cstring>
-#include <new>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/choosing/overlapping.hpp"
 #include "engine/collectives/pieces/gaps.hpp"
 #include "engine/waiting/wait.hpp"
@@ -90,7 +90,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, Track& track, const Call& 
   Left* const only = Left::make(track, call, 0);
   try {
     if (only) stack = &runner.take_stack();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     delete only;
   }
   if (!stack) return chooser.perform(track, call);
@@ -159,7 +159,7 @@ void Leaving::run() {
       if (first_->told) track.enter_collective(first_->told);
       row_ = perform_here(*chooser_, track, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       track.team().break_off();  // the others are in it
       error_ = std::current_exception();
     } catch (...) {

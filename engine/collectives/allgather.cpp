@@ -29,7 +29,7 @@ void tree(Track& track, const Call& call) {
   gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs(), lengths);
   if (track.rank() == root)
     for (int r = 0; r < track.size(); ++r) put(out + r * call.bytes, track.inputs()[r], call.bytes);
-  pass_down<Slots>(track, down, root, out, out, all, lengths_down);
+  pass_down<Slots>(track, down, root, out, out, all, lengths_down, lengths.longest() * std::size_t(track.size()));
   track.have_met_slots(up);
   lengths.report();
   lengths_down.report();

@@ -20,7 +20,7 @@ void tree(Track& track, const Call& call) {
   const std::uint64_t up = track.next_slot(), down = track.next_slot();
   Lengths lengths(track, call.bytes);
   reduce_up<Slots>(track, up, root, call, call.count, call.recv, lengths);
-  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes, lengths);
+  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes, lengths, lengths.longest());
   track.have_met_slots(up);
   lengths.report();
 }

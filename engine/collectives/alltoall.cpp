@@ -34,7 +34,8 @@ void rounds(Track& track, const Call& call) {
   const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   all_by_rounds(
-      track, call.bytes, divide_up(call.bytes, piece), Track::Passing::copied, [&](std::size_t) { return (p - 1) * place; },
+      track, call.bytes, divide_up(call.bytes, piece), Track::Passing::copied,
+      [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;

@@ -62,8 +62,7 @@ void pipeline(Track& track, const Call& call) {
       [](const Chunk&) {},
       [&](const Chunk& c) {
         if (!call.gaps) return read_chunk(track, call.root, c, 0, out + c.at, stores);
-        return read_chunk(track, call.root, c,
-                          [&](const std::byte* from) {
+        return read_chunk(track, call.root, c, [&](const std::byte* from) {
           if (c.bytes) layout::scatter(*call.gaps, c.at, from, c.bytes);
         });
       });

@@ -79,8 +79,8 @@ void direct(Track& track, const Call& call) {
       put(out + r * call.bytes + part.first, track.send_of(r) + part.first, part.rest, store);
     }
   } else {
-    put(track.recv_of(call.root) + me * exposed_length(track, call.root), call.send,
-        root_share(track, call, me).first, store);
+    put(track.recv_of(call.root) + me * exposed_length(track, call.root), call.send, root_share(track, call, me).first,
+        store);
   }
   finish_direct(track, call.root);
 }

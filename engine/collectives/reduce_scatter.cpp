@@ -1,5 +1,6 @@
 // Reduce_scatter and Reduce_scatter_block: every member gets its part of a vector, all operands combined from left to
 // right in rank order by every algorithm. Parts may have any lengths; those of Reduce_scatter_block are its blocks.
+#include "engine/base/out_of_memory.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
 #include "engine/collectives/pieces/tree.hpp"
@@ -106,9 +107,10 @@ void rounds(Track& track, const Call& call) {
   const Range own = parts.of(me);
   const bool overlaps = in == out && own.begin > 0 && own.begin < std::min(piece, own.size());
   const memory::Temporary aside(overlaps ? piece : 0);
-  if (overlaps && !aside.data()) throw std::bad_alloc();
+  if (overlaps && !aside.data()) throw OutOfMemory();
   all_by_rounds(
-      track, call.bytes, divide_up(longest, piece), Track::Passing::folded_by_readers, [&](std::size_t) { return (p - 1) * place; },
+      track, call.bytes, divide_up(longest, piece), Track::Passing::folded_by_readers,
+      [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const Range theirs = piece_of((me + i) % p, k);
@@ -137,7 +139,7 @@ void direct(Track& track, const Call& call) {
     return finish_direct(track);
   }
   const memory::Temporary temporary(own.size());
-  if (!temporary.data()) throw std::bad_alloc();
+  if (!temporary.data()) throw OutOfMemory();
   combine_bytes(call, temporary.data(), inputs, own.size());
   finish_direct(track);
   put(call.recv, temporary.data(), own.size());

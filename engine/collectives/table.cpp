@@ -37,7 +37,8 @@ std::size_t parts_of(const team::Track& track, const Call& call) {
   const Side& gets = operation(call.collective).gets;
   const std::size_t blocks = gets.who == Who::all ? gets.each(track.size()) : 1;
   const auto cpus = std::size_t(double(p) / track.shape().ranks_per_cpu + 0.5);
-  return std::clamp<std::size_t>(std::bit_ceil(call.bytes) * p * blocks / least, 1, std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
+  return std::clamp<std::size_t>(std::bit_ceil(call.bytes) * p * blocks / least, 1,
+                                 std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
 // The call as far as all members have memory for it: a vector that is not made of blocks, of which each has its place.

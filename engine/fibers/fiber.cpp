@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/processor/stacks.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -25,10 +26,10 @@ constexpr std::size_t stack_bytes = 128 << 10, guard_bytes = 4096;
 Fiber::Fiber() {
   void* const memory = mmap(nullptr, guard_bytes + stack_bytes, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (memory == MAP_FAILED) throw OutOfMemory();
   if (mprotect(memory, guard_bytes, PROT_NONE)) {
     munmap(memory, guard_bytes + stack_bytes);
-    throw std::bad_alloc();
+    throw OutOfMemory();
   }
   memory_ = static_cast<std::byte*>(memory);
 #ifdef __SANITIZE_THREAD__

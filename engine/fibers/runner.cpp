@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/base/out_of_memory.hpp"
+
 namespace nearfield::fibers {
 
 // Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
@@ -17,7 +19,7 @@ void Runner::keep(std::size_t stacks) {
   const std::lock_guard lock(mutex_);
   try {
     while (fibers_.size() < stacks) add_stack();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
   }
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <new>
 
+#include "engine/base/out_of_memory.hpp"
+
 namespace nearfield::messages {
 namespace {
 
@@ -58,7 +60,7 @@ void Edges::copy_aside() {
   sends.reserve(receives.size());
   aside_.emplace(std::max<std::uint64_t>(all, 1));
   std::byte* at = aside_->data();
-  if (!at) throw std::bad_alloc();
+  if (!at) throw OutOfMemory();
   for (const Edge& edge : receives) {
     layout::gather(at, edge.data, 0, edge.data.bytes);
     sends.push_back({edge.partner, edge.tag, {at, edge.data.bytes, {}}});

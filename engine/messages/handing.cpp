@@ -359,6 +359,7 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
       any_read = true;
     }
     if (chain.position == request.total) {
+      if (request.trouble == Trouble::truncated && request.transfer) request.total = request.transfer->bytes;
       if (buffer.sample && in_[std::size_t(member)].box) in_[std::size_t(member)].box.tell_sample(chain.ticks);
       buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
       request.way = State::done;

@@ -12,6 +12,7 @@
 // others put it back when the span runs short. As long as less than half of the span is free a round goes through
 // memory of the team's own, of the same size, which is there since the team's first round: what is under way never
 // fails. Crowded teams use that alone: their members' caches are the same ones, and lines do not move.
+#include "engine/base/out_of_memory.hpp"
 #include "engine/track/track.hpp"
 
 #include <algorithm>
@@ -106,7 +107,7 @@ std::size_t Track::take_room(std::uint64_t tick, std::size_t bytes) try {
   }
   open_ = {tick, offset, bytes, lines};
   return offset;
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/base/yield.hpp"
 
 namespace nearfield::team {
@@ -55,7 +56,7 @@ void Tracks::make() {
     if (!lane_[i]) lane_[i] = make_lane(i + 1);
   if (words_) return;
   words_ = make_words<FurtherWords>(team_);
-  if (!words_) throw std::bad_alloc();
+  if (!words_) throw OutOfMemory();
   team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // SYNC: further-words
 }
 
@@ -144,7 +145,7 @@ std::optional<unsigned> Tracks::reserve() {
     reserved_.reserve(number + 1);
     made.lane = make_lane(further + 1 + number);
     made.words = make_words<ReservedWords>(team_);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
   }
   bool all = true;
   const std::uint64_t ours = made.words;
@@ -202,7 +203,7 @@ void Tracks::Further::run() {
       track.suspend_by(fiber);
       if (!joined) tracks->join(*this);
       pending.run(track);
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       track.team().break_off();  // the others are in it
       pending.error_ = std::current_exception();
     } catch (...) {

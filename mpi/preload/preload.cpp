@@ -63,7 +63,8 @@ constexpr Slot slots[] = {
 };
 
 const char* (*last_algorithm)() = [] { return "host"; };
-const char* variant;  // the ABI whose shim is attached
+const char* variant;                                             // the ABI whose shim is attached
+void (*mend_attribute)(int win, int key, std::intptr_t* value);  // of a window, as Fortran has been told; may be null
 
 enum class Level { error = 1, warn, info };
 
@@ -210,6 +211,8 @@ Function* attach_shim(const char* abi, void* host) {
   const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
   if (!attach || !attach(host)) return nullptr;
   last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
+  mend_attribute =
+      reinterpret_cast<decltype(mend_attribute)>(loaders_dlsym()(shim, "nearfield_shim_fortran_attribute"));
   if (auto* const serve = loaders_dlsym()(shim, "nearfield_shim_serve_yields"))
     serve_yields(reinterpret_cast<bool (*(*)(bool* (*)()))()>(serve)(in_host));
   variant = abi;
@@ -348,6 +351,27 @@ bool bind_once(const void* caller, bool asked) {
   return there;
 }
 
+using GetAttribute = void(int* win, int* key, std::intptr_t* value, int* is_there, int* error);
+
+// Of the bindings whose entry `name` is, kept in `next`. MPI's own C functions know nothing of windows' Fortran here.
+void get_attribute(const char* name, GetAttribute*& next, const void* caller, int* win, int* key, std::intptr_t* value,
+                   int* is_there, int* error) {
+  GetAttribute* bindings = __atomic_load_n(&next, __ATOMIC_RELAXED);
+  if (!bindings) {
+    bindings = reinterpret_cast<GetAttribute*>(next_definition(name));
+    if (!bindings) {  // loaded privately
+      Scope scope = {};
+      scope.begin_with(object_of(caller));
+      if (const Object of_caller = scope.defining(name, ourselves()))
+        bindings = reinterpret_cast<GetAttribute*>(of_caller.address_of(name));
+    }
+    if (!bindings) missing();
+    __atomic_store_n(&next, bindings, __ATOMIC_RELAXED);
+  }
+  bindings(win, key, value, is_there, error);
+  if (mend_attribute && *is_there) mend_attribute(*win, *key, value);
+}
+
 bool we_serve(const char* name) {
   // By hand up to here: find_dlsym says why.
   if (*name == 'P') ++name;
@@ -384,6 +408,22 @@ __attribute__((visibility("hidden"))) void* nearfield_before_dlsym(void*, const 
   const bool there = bind_once(caller, false);
   return reinterpret_cast<void*>(there || !ours ? loaders_dlsym() : &next_of);
 }
+
+// Open MPI's Fortran bindings read attributes of windows past MPI_Win_get_attr, so theirs are led through here.
+#define WIN_GET_ATTR(symbol)                                                                                          \
+  __attribute__((visibility("default"))) void symbol(int* win, int* key, std::intptr_t* value, int* is, int* error) { \
+    static nearfield::preload::GetAttribute* next;                                                                    \
+    nearfield::preload::get_attribute(#symbol, next, __builtin_return_address(0), win, key, value, is, error);        \
+  }
+WIN_GET_ATTR(mpi_win_get_attr)
+WIN_GET_ATTR(mpi_win_get_attr_)
+WIN_GET_ATTR(mpi_win_get_attr__)
+WIN_GET_ATTR(MPI_WIN_GET_ATTR)
+WIN_GET_ATTR(pmpi_win_get_attr)
+WIN_GET_ATTR(pmpi_win_get_attr_)
+WIN_GET_ATTR(pmpi_win_get_attr__)
+WIN_GET_ATTR(PMPI_WIN_GET_ATTR)
+WIN_GET_ATTR(ompi_win_get_attr_f)
 
 // Version of the library, e.g. "0.1.0".
 __attribute__((visibility("default"))) const char* nearfield_version() { return NEARFIELD_VERSION; }

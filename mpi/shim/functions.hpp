@@ -49,5 +49,7 @@ int Comm_revoke(MPI_Comm comm);
 // MPII_Win_get_attr of the MPICH family, which their Fortran bindings call. `kind`: of what `value` points to. Keys of
 // Fortran's are C's plus one there; their values are numbers, where C's are pointers to them.
 int I_Win_get_attr(MPI_Win win, int key, void* value, int* flag, int kind);
+// The same for Open MPI's, which read it where we have nothing to put ours.
+void mend_fortran_attribute(int win, int key, std::intptr_t* value);
 
 }  // namespace nearfield::mpi

@@ -61,6 +61,7 @@ bool bind_host(void* library) {
   constexpr const auto& names = abi::handle_functions;
   host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
   host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
+  host.window_from_int = reinterpret_cast<decltype(host.window_from_int)>(dlsym(library, "PMPI_Win_f2c"));
   host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
   host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
 #if MPI_VERSION >= 4

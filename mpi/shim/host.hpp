@@ -55,6 +55,7 @@ struct Host {
   // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
   int (*request_to_int)(MPI_Request);
   MPI_Request (*request_from_int)(int);
+  MPI_Win (*window_from_int)(int);
   int (*message_to_int)(MPI_Message);
   MPI_Message (*message_from_int)(int);
 #if MPI_VERSION >= 4

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -68,7 +69,7 @@ void tell_outcome(const Outcome& outcome) try {
   log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d, on this node: %d; reach: %s; heap: %s; messages: %s",
            NEARFIELD_VERSION, under.c_str(), outcome.size, outcome.near.ranks, describe_reach(outcome.near).c_str(),
            describe_heap(), the_messenger ? "carried" : "the host's");
-} catch (const std::bad_alloc&) {  // a line less
+} catch (const OutOfMemory&) {  // a line less
 }
 
 }  // namespace nearfield::mpi

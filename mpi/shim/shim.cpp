@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
@@ -123,7 +124,7 @@ struct Entry<function, number, Result (*)(Arguments...)> {
       if constexpr (never_throws<function>) return function(arguments...);
       try {
         return function(arguments...);
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
         return raise(host.world, name, "out of memory", MPI_ERR_NO_MEM);
       } catch (const team::Broken& broken) {
         return raise(host.world, name, broken);
@@ -193,6 +194,7 @@ int Finalize() {
   free_founded();
   if (choosing::Leaving::any())  // bodies look for dead members themselves
     wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
+  if (abi::judges_leftovers && running()) show_persistent(host.comm_null);
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
@@ -255,7 +257,7 @@ extern "C" {
 __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) {
   try {
     return nearfield::mpi::bind_host(library);
-  } catch (const std::bad_alloc&) {
+  } catch (const nearfield::OutOfMemory&) {
     nearfield::log_line(nearfield::LogLevel::info, "out of memory, the host serves every call");
     return 0;
   }
@@ -271,6 +273,10 @@ __attribute__((visibility("default"))) void* nearfield_shim_function(const char*
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
   nearfield::mpi::mark_in_host = in_host;
   return nearfield::mpi::give_way;
+}
+// Of a window that has it, as bindings for Fortran have read it past MPI_Win_get_attr.
+__attribute__((visibility("default"))) void nearfield_shim_fortran_attribute(int win, int key, std::intptr_t* value) {
+  nearfield::mpi::mend_fortran_attribute(win, key, value);
 }
 __attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
   return *nearfield::mpi::last_algorithm;

@@ -194,7 +194,7 @@ TEST(Tracks, WithoutRoomAllEndWithAnError) {
 TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
   struct Meeting final : team::Pending {
     void run(team::Track& track) override {
-      if (track.rank() == 1) throw std::bad_alloc();
+      if (track.rank() == 1) throw OutOfMemory();
       const std::uint64_t seq = track.next_slot();
       track.reserve_slot(seq);
       track.publish_slot(seq, 0);

@@ -28,7 +28,7 @@ def program(host: str) -> str:
     return compiled(f"throws-{host}", (*options, str(HOSTS[host].library)), "g++")
 
 
-@pytest.mark.parametrize("how", ["throw", "longjmp"])
+@pytest.mark.parametrize("how", ["throw", "memory", "longjmp"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_callbacks_may_throw_and_jump(host: str, how: str) -> None:
     job = launch(host, 2, [program(host), how, *CALLBACKS])

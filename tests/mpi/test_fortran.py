@@ -98,9 +98,10 @@ def test_messages_of_fortran_programs_are_carried(host: str, interface: str) -> 
 
 
 @pytest.mark.parametrize("interface", INTERFACES)
-def test_windows_tell_how_they_were_made(interface: str) -> None:
+@pytest.mark.parametrize("host", hosts("debian-mpich", "debian-openmpi"))
+def test_windows_tell_how_they_were_made(host: str, interface: str) -> None:
     # Through bindings that reach past MPI_Win_get_attr into the library.
-    run_fortran("debian-mpich", interface, "windows")
+    run_fortran(host, interface, "windows")
 
 
 @CELLS

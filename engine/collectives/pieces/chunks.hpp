@@ -43,8 +43,9 @@ void look_at_senders(const Track& track, const Call& call, const Chunk& chunk, s
   lengths.report(true);
 }
 
-// Chunks of most(length) bytes, which a member that reads another length than its own asks again. write(chunk) fills our buffer; keep(chunk) does what the root needs no one else for;
-// read(chunk) waits for who writes, reads, and returns how long reading took (read_chunk).
+// Chunks of most(length) bytes, which a member that reads another length than its own asks again. write(chunk) fills
+// our buffer; keep(chunk) does what the root needs no one else for; read(chunk) waits for who writes, reads, and
+// returns how long reading took (read_chunk).
 template <class Most, class Write, class Keep, class Read>
 void rooted_by_chunks(Track& track, const Call& call, Most most, Write write, Keep keep, Read read) {
   const bool root = track.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;

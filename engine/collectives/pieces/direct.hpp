@@ -68,7 +68,9 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
 
 // What members tell of themselves beside where their buffers are (run() in table.cpp): the length of their vector or
 // block, and whether this is a root whose own block needs no copy.
-inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) { return length << 1 | in_place_at_root; }
+inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
+  return length << 1 | in_place_at_root;
+}
 inline std::size_t exposed_length(const Track& track, int member) { return track.note_of(member) >> 1; }
 
 // A block of one member that another one gets, where programs may have told them other lengths.

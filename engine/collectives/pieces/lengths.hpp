@@ -1,6 +1,8 @@
 // Members of one call that have other lengths than each other, which programs get wrong. No row writes beyond what a
 // member has, and nobody hangs; who gets less than there is has an error.
 #pragma once
+#include <algorithm>
+
 #include "engine/track/track.hpp"
 
 namespace nearfield::collectives {
@@ -26,6 +28,7 @@ class Lengths {
     for (int r = 0; r < track_.size(); ++r)
       if (r != track_.rank()) look(r, track_.slot_bytes(r, seq));
   }
+  std::size_t longest() const { return std::max(theirs_, bytes_); }
   void report(bool exact = false) const {
     if (member_ >= 0 && (theirs_ > bytes_ || exact)) [[unlikely]]
       track_.report_lengths(member_, theirs_, bytes_);

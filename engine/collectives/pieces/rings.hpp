@@ -6,7 +6,7 @@
 namespace nearfield::collectives {
 
 struct Slots {
-  static constexpr std::size_t longest_told = ~std::size_t{0};
+  static constexpr std::size_t payload = team::slot_payload, longest_told = ~std::size_t{0};
   static std::uint64_t next(Track& track) { return track.next_slot(); }
   static std::byte* reserve(Track& track, std::uint64_t seq) { return track.reserve_slot(seq); }
   static void publish(Track& track, std::uint64_t seq, std::size_t bytes) { track.publish_slot(seq, bytes); }
@@ -17,7 +17,7 @@ struct Slots {
 };
 
 struct Lines {
-  static constexpr std::size_t longest_told = 255;  // more than any payload
+  static constexpr std::size_t payload = team::line_payload, longest_told = 255;
   static std::uint64_t next(Track& track) { return track.next_line(); }
   static std::byte* reserve(Track& track, std::uint64_t seq) { return track.reserve_line(seq); }
   static void publish(Track& track, std::uint64_t seq, std::size_t bytes) { track.publish_line(seq, bytes); }

@@ -96,8 +96,8 @@ inline Range part_of(const Call& call, int size, int member) {
 // Of a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what
 // needs no one else; read(k, tick) may read everybody's buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void all_by_rounds(Track& track, std::size_t length, std::size_t rounds, Track::Passing passing, Bytes bytes, Stage stage, Keep keep,
-                   Read read) {
+void all_by_rounds(Track& track, std::size_t length, std::size_t rounds, Track::Passing passing, Bytes bytes,
+                   Stage stage, Keep keep, Read read) {
   track.begin_rounds(length);
   const std::uint64_t first = track.tick() + 1;
   auto tell = [&](std::size_t k) {

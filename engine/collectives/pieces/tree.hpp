@@ -75,21 +75,21 @@ void reduce_up(Track& track, std::uint64_t seq, int root, const Call& call, std:
   if (track.rank() == root) combine(call, out, track.inputs(), count);
 }
 
-// Everybody gets the root's `bytes`.
+// Everybody gets the root's `bytes`. `longest`: that a member has told of the same, as the root knows.
 template <class Ring>
 void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes,
-               Lengths& lengths) {
+               Lengths& lengths, std::size_t longest = 0) {
   const int me = track.rank();
   const bool inner = track.tree().subtree(me, root).size() > 1;
   const int parent = track.tree().parent(me, root);
   const void* const from = me == root ? payload : Ring::wait(track, parent, seq);
-  const std::size_t come = me == root ? bytes : Ring::bytes(track, parent, seq);
+  const std::size_t told = me == root ? std::max(bytes, longest) : Ring::bytes(track, parent, seq);
   if (inner) {
-    stage(Ring::reserve(track, seq), from, come);
-    Ring::publish(track, seq, come);
+    stage(Ring::reserve(track, seq), from, me == root ? bytes : std::min(told, Ring::payload));
+    Ring::publish(track, seq, std::min(told, Ring::longest_told));
   }
-  if (me != root) put(recv, from, std::min(come, bytes));
-  lengths.look(parent, come);
+  if (me != root) put(recv, from, std::min(told, bytes));
+  lengths.look(parent, told);
 }
 
 // Every member gets its part of the root's; at(r): bytes before that of member r. Parts of members that differ in that

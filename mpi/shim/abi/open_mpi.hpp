@@ -46,6 +46,10 @@ struct FortranPart {
   unsigned char at[bytes] = {};
 };
 
+// Bindings for Fortran read the attributes of windows themselves, and their numbers are C's.
+inline constexpr bool fortran_reads_attributes = true;
+inline constexpr bool judges_leftovers = false;
+inline constexpr bool counts_what_is_cut = true;  // of a message that is longer than its receive
 inline constexpr bool compares_lengths = false;
 inline constexpr bool judges_elements = false;
 inline constexpr bool checks_aliases = false;

@@ -13,6 +13,10 @@ struct FortranPart {
   void store(int /*offset*/, int /*number*/) {}
 };
 
+inline constexpr bool fortran_reads_attributes = false;
+// Messages that nobody has received, and persistent requests, of a communicator that is freed: some versions.
+inline constexpr bool judges_leftovers = true;
+inline constexpr bool counts_what_is_cut = false;
 inline constexpr bool compares_lengths = true;
 inline constexpr bool judges_elements = true;  // of what is received into memory with gaps
 inline constexpr bool checks_aliases = true;

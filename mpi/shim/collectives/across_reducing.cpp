@@ -1,5 +1,7 @@
 #include "mpi/shim/collectives/across_reducing.hpp"
 
+#include "engine/base/out_of_memory.hpp"
+
 namespace nearfield::mpi::across {
 
 Combined::Combined(const Reduction& reduction, int operands, std::size_t place_bytes, bool overlaps, MPI_Comm comm)
@@ -10,7 +12,7 @@ Combined::Combined(const Reduction& reduction, int operands, std::size_t place_b
       fold_(reduction.type, reduction.op, comm),
       result_(reduction.recv, reduction.count, reduction.type, comm),
       places_(std::size_t(operands) * place_bytes) {
-  if (!places_.data()) throw std::bad_alloc();
+  if (!places_.data()) throw OutOfMemory();
   if (!overlaps) return;
   fold_.keep();
   result_.keep_type();

@@ -4,6 +4,7 @@
 // it combines a type by an operator by MPI_Reduce_local of no elements, which calls no operator of the program's.
 #include "mpi/shim/collectives/alone.hpp"
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/combining.hpp"
 #include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/handles/devices.hpp"
@@ -76,7 +77,7 @@ bool same_place(const Side& from, const Side& to) {
 int move_packed(const Side& from, const Side& to, MPI_Comm comm) {
   Packed source(const_cast<void*>(from.buffer), from.count, from.type, comm);
   Packed target(const_cast<void*>(to.buffer), to.count, to.type, comm);
-  if (!source.room() || !target.room()) throw std::bad_alloc();
+  if (!source.room() || !target.room()) throw OutOfMemory();
   if (const int code = source.pack_all(); code != MPI_SUCCESS) return code;
   copying::copy(target.room(), source.room(), source.bytes());
   return target.unpack(0, std::size_t(to.count));
@@ -197,7 +198,7 @@ class Repeated final : public Activity {
       if (side->type == MPI_Datatype{} || find_type(side->type)) continue;
       auto& kept = types_[side == &work_.to];
       kept.emplace(side->type);
-      if (!kept->good()) throw std::bad_alloc();
+      if (!kept->good()) throw OutOfMemory();
       side->type = kept->type();
     }
     if (work.kind == Work::combine) op_.emplace(work.op);

@@ -4,6 +4,7 @@
 #pragma once
 #include <new>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/types.hpp"
@@ -122,7 +123,7 @@ template <class Body>
 int with_memory(Communicator& c, MPI_Comm comm, const char* function, Body body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return give_up(c, comm, function, "out of memory");
   }
 }
@@ -171,7 +172,7 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     team.track().leave();
     c.enabled = false;
     return to_host(told.collective, Reason::memory, host_call);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return give_up(c, comm, function, "out of memory");
   }
   // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/out_of_memory.hpp"
+
 namespace nearfield::mpi::combining {
 
 using collectives::Call;
@@ -16,7 +18,7 @@ MPI_Count times(MPI_Count count, std::size_t blocks) {
 
 std::byte* need(std::optional<memory::Temporary>& temporary, std::size_t bytes) {
   temporary.emplace(bytes);
-  if (!temporary->data()) throw std::bad_alloc();
+  if (!temporary->data()) throw OutOfMemory();
   return temporary->data();
 }
 

@@ -1,5 +1,6 @@
 #include "mpi/shim/collectives/exchange.hpp"
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/alone.hpp"
 
 namespace nearfield::mpi {
@@ -46,13 +47,13 @@ class Overlapping final : public Activity {
   int begin() override {
     try {
       if (plans_) exchange_->renew();
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       exchange_->refuse();
       return MPI_ERR_NO_MEM;
     }
     try {
       exchange_->start();
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       return MPI_ERR_NO_MEM;
     }
     begun_ = true;

@@ -20,6 +20,7 @@
 #include <optional>
 #include <tuple>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/short_edges.hpp"
@@ -185,7 +186,7 @@ class Exchange {
     edges_.renew();
     if (in_place_) return copy_aside();
     for (const Part& part : sent_)
-      if (!part.fetch()) throw std::bad_alloc();
+      if (!part.fetch()) throw OutOfMemory();
   }
   template <class Side>
   bool send(int partner, int tag, const Side& side, int k) {
@@ -233,7 +234,7 @@ class Exchange {
   }
   void copy_aside() {
     for (const Part& part : received_)
-      if (!part.fetch()) throw std::bad_alloc();
+      if (!part.fetch()) throw OutOfMemory();
     edges_.copy_aside();
   }
   const bool overlaps_;
@@ -310,7 +311,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
         count_exchange(collective, ready->bytes(), start);
         return report(comm, overlap(comm, std::move(ready), When::plans, when.request));
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
         refuse(*c, context, operation);
         throw;
       }
@@ -326,7 +327,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
       try {
         ready.emplace(*c, context);
         if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
         refuse(*c, context, operation);
         throw;
       }

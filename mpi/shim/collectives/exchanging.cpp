@@ -6,6 +6,7 @@
 // overlap others.
 #include <cstring>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/exchange.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
@@ -75,7 +76,7 @@ int over_nodes(Collective collective, const char* function, MPI_Comm comm, sprea
     if (c) try {
         ready.emplace(*c, context_of_collectives(*c));
         if (!ready->describe(operation)) return to_host(collective, Reason::argument, host_call);
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
         refuse(*c, context_of_collectives(*c), operation);
         lacking = true;
       }
@@ -85,7 +86,7 @@ int over_nodes(Collective collective, const char* function, MPI_Comm comm, sprea
     }
     const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
     spread.wait(0);
-    if (lacking) throw std::bad_alloc();
+    if (lacking) throw OutOfMemory();
     if (open_windows.load(std::memory_order_relaxed)) spread.home().progress.step_host();
     count_exchange(collective, c ? ready->bytes() : 0, start);
     return report(comm, code);

@@ -4,6 +4,7 @@
 #include <climits>
 #include <vector>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/errors_returned.hpp"
 
@@ -74,7 +75,7 @@ struct Fold::Laid {
     const MPI_Aint begin = std::min(low, true_low) + std::min<MPI_Aint>(last, 0);
     const MPI_Aint end = std::max(low + extent, true_low + true_extent) + std::max<MPI_Aint>(last, 0);
     memory::Temporary made(std::size_t(std::max<MPI_Aint>(end - begin, 1) + aligned));
-    if (!made.data()) throw std::bad_alloc();
+    if (!made.data()) throw OutOfMemory();
     const MPI_Aint before = (-begin + (begin < 0 ? aligned - 1 : 0)) / aligned * aligned;
     origin = static_cast<std::byte*>(const_cast<void*>(offset_by(made.data(), std::uintptr_t(before))));
     return made;

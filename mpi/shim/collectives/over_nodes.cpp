@@ -1,5 +1,6 @@
 // Collectives of communicators over several nodes (engine/spread). The host's own algorithm is one of those that are
 // tried; what a node's ranks do among themselves is checked and reported as on one node.
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 
 namespace nearfield::mpi {
@@ -37,7 +38,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
     } catch (const team::Broken& told) {
       return fail(told);
     }
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return give_up(c, comm, function, "out of memory");
   }
   if (!row) return code;

@@ -7,6 +7,7 @@
 //
 // Operations outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
 #include "engine/choosing/overlapping.hpp"
+#include "engine/base/out_of_memory.hpp"
 
 #include "mpi/shim/collectives/across.hpp"
 #include "mpi/shim/collectives/alone.hpp"
@@ -43,11 +44,11 @@ class Issued : public Activity {
   int begin() override {
     settled_ = false;
     try {
-      if (kept_ && kept_->fetch() != MPI_SUCCESS) throw std::bad_alloc();
+      if (kept_ && kept_->fetch() != MPI_SUCCESS) throw OutOfMemory();
       issue(*pending_);
       issued_ = true;
       return MPI_SUCCESS;
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       return break_off(team_, function_);
     }
   }
@@ -79,7 +80,7 @@ class Issued : public Activity {
     return MPI_ERR_TRUNCATE;
   } catch (const team::Broken& broken) {
     return class_and_text(function_, broken);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     log_line(LogLevel::error, "%s: out of memory", function_);
     return MPI_ERR_NO_MEM;
   }
@@ -147,7 +148,7 @@ class Deferred final : public Activity, Founding::Deferred {
     if (team) try {
         once_ = std::make_unique<Once>(*team, function_, std::move(pending_), std::move(kept_));
         code_ = once_->begin();
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
         code_ = break_off(*team, function_);
       }
     else code_ = host_call_(&at_host_);

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
@@ -199,7 +200,7 @@ const waiting::Policy& wait_policy() {
 namespace {
 std::unique_ptr<choosing::Chooser> new_chooser() try {
   return std::make_unique<choosing::Chooser>();
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return nullptr;
 }
 }  // namespace
@@ -255,7 +256,7 @@ void make_team(Communicator& state) {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
       if (!running()) why_no_team = team.error().text;
     }
-  } catch (const std::bad_alloc&) {  // in the text of an error that all members have met
+  } catch (const OutOfMemory&) {  // in the text of an error that all members have met
   }
   inside->creating = nested;
 }
@@ -308,7 +309,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
   std::unique_ptr<Communicator> state;
   try {
     state = describe(comm);
-  } catch (const std::bad_alloc&) {  // but the others are in it
+  } catch (const OutOfMemory&) {  // but the others are in it
     int size = 1;
     host.Comm_size(comm, &size);
     HostBootstrap bootstrap(comm);
@@ -354,7 +355,7 @@ void start_roll() try {
   if (auto listening = the_node->roll->listen(signal); !listening)
     log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no roll: %s", signal.c_str(),
              listening.error().text.c_str());
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   log_line(LogLevel::info, "out of memory, stalls are not reported");
 }
 
@@ -367,7 +368,7 @@ void start_helper() try {
   the_helper = messages::Helper::start(*the_node, the_messenger, std::move(ranks));
   if (!the_helper) log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
   else if (the_stand_in) the_stand_in->leave_it_to(*the_helper);
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: out of memory, there is no thread");
 }
 
@@ -408,7 +409,7 @@ void start_node(int thread_level, bool collectively) {
   Settings settings;
   try {
     settings = read_settings(complaints);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     settings.enabled = false;
   }
   if (const std::string wrong = spread::complain_about(settings.algorithm); !wrong.empty())
@@ -447,7 +448,7 @@ void start_node(int thread_level, bool collectively) {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
         why_no_team = "no shared memory: " + created.error().text;
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       log_line(LogLevel::info, "out of memory, the host serves every call");
     }
   int* upper_bound = nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/creation/founding.hpp"
 
 namespace nearfield::mpi {
@@ -66,7 +67,7 @@ void Founding::begin(Communicator& state) {
     }
     if (ended) founding->afterwards();
     else node_ever()->progress.wake_assistant();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     state.founding.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {
       for (const int tag : {told, agreed})
@@ -79,7 +80,7 @@ void Founding::begin(Communicator& state) {
 bool Founding::exchange(messages::Edges& edges) {
   try {
     edges.start();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     edges.refuse();
     return false;
   }
@@ -93,7 +94,7 @@ void Founding::run() {
   std::string why = good ? "" : "a member cannot take part";
   try {
     if (good) why = work.founding.judge(work.hellos);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     good = false;
   }
   good = good && why.empty() && work.founding.join(work.hellos, nullptr);
@@ -157,7 +158,7 @@ bool is_near(const Communicator& state) {
   Communicator* near = nullptr;
   try {
     near = channel(state.comm);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     near = channel(state.comm);
   }
   return near && !spans_nodes(state);

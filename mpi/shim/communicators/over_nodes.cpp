@@ -9,6 +9,7 @@
 //
 // A rank's home is the lowest rank among those that the messenger reaches: the same for all ranks of a node, since
 // these share one messenger.
+#include "engine/base/out_of_memory.hpp"
 #include "engine/creation/create.hpp"
 #include "engine/spread/groups.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
@@ -46,7 +47,7 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
   HostBootstrap bootstrap(within);
   try {
     near.chooser = std::make_unique<choosing::Chooser>();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     creation::decline_team(locals, bootstrap);
     return false;
   }
@@ -68,7 +69,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   try {
     chooser = std::make_unique<spread::Chooser>();
     mine.willing = node_ever() != nullptr;
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
   }
   bool one_node = true, alone = true, willing = bootstrap.allgather(&mine, all.data(), sizeof mine);
   for (int r = 0; r < state.size; ++r) {
@@ -97,7 +98,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
     };
     if (make_near(near, within)) try {
         assemble();
-      } catch (const std::bad_alloc&) {
+      } catch (const OutOfMemory&) {
       }
     if (near.team) team::Team::close(std::move(near.team));
   }

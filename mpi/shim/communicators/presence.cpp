@@ -17,6 +17,7 @@
 
 #include "engine/base/files.hpp"
 #include "engine/base/log.hpp"
+#include "engine/base/out_of_memory.hpp"
 #include "engine/team/presence.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/launchers.hpp"
@@ -144,7 +145,7 @@ void announce_presence() {
       presence.emplace(job.identity, job.rank);
       announced = !job.identity.empty() && job.rank >= 0 && presence->announce();
       return;
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
     }
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/contents.hpp"
 
@@ -246,7 +247,7 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vect
     made->basic = contents.empty() ? nullptr : basic.only();
     keep_view(*made, std::move(builder), extent);
     if (made->basic && !made->basic->dense) made->with_gaps = make_with_gaps(Node(contents.data()));
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     made->described = false;
   }
   return made;
@@ -312,7 +313,7 @@ std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
 std::shared_ptr<const TypeLayout> describe_type(MPI_Datatype type) {
   try {
     return describe_by_contents(type);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
   }
   MPI_Count size = 0;
   if (host.Type_size_x(type, &size) != MPI_SUCCESS || size < 0) return nullptr;

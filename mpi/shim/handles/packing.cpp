@@ -5,6 +5,7 @@
 #include <climits>
 #include <cstring>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/requests.hpp"
 
@@ -104,7 +105,7 @@ std::byte* Packed::room() {
 
 layout::Data Packed::data() {
   std::byte* const at = room();
-  if (!at && bytes_) throw std::bad_alloc();
+  if (!at && bytes_) throw OutOfMemory();
   return {at, bytes_, {}};
 }
 

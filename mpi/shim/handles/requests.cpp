@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/calls/called.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/launchers.hpp"
@@ -43,7 +44,7 @@ struct Lock {
 
 // Under the lock.
 [[gnu::noinline]] void make_requests() {
-  if (table.chunks == most_request_chunks) throw std::bad_alloc();
+  if (table.chunks == most_request_chunks) throw OutOfMemory();
   auto* const made = new UserRequest[requests_in_chunk];
   for (std::uint32_t i = requests_in_chunk; i-- > 0;) {
     made[i].index = table.chunks * requests_in_chunk + i;
@@ -70,7 +71,7 @@ UserRequest* new_request(MPI_Comm comm) {
   ++table.in_use;
   request->made_on = comm;
   request->made_at = communicators_gone.load(std::memory_order_relaxed);
-  request->persistent = request->active = false;
+  request->persistent = request->active = request->shown = false;
   request->in_use = true;
   return request;
 }
@@ -184,7 +185,7 @@ void outlive(MPI_Comm comm) {
   const std::uint32_t number = communicators_gone.load(std::memory_order_relaxed) + 1;
   try {
     table.gone[comm] = number;
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return;  // they go on naming the handle
   }
   communicators_gone.store(number, std::memory_order_relaxed);
@@ -194,6 +195,23 @@ MPI_Comm of_gone(const UserRequest& request) {
   const Lock lock;
   const auto found = table.gone.find(request.made_on);
   return found != table.gone.end() && found->second > request.made_at ? host.world : request.made_on;
+}
+
+void show_persistent(MPI_Comm comm) {
+  std::vector<MPI_Comm> on;
+  {
+    const Lock lock;
+    if (table.in_use == 0) return;
+    for (std::uint32_t i = 0; i < table.chunks; ++i) {
+      UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
+      for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
+        if (each->in_use && each->persistent && !each->active && (comm == host.comm_null || each->comm() == comm) &&
+            !std::exchange(each->shown, true))
+          on.push_back(each->comm());
+    }
+  }
+  MPI_Request request;  // the host's to free
+  for (MPI_Comm each : on) host.Send_init(nullptr, 0, host.byte, 0, 0, each, &request);
 }
 
 // Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from

@@ -29,6 +29,7 @@ struct alignas(64) UserRequest {
   bool persistent = false;
   bool active = false;
   bool in_use = false;
+  bool shown = false;         // show_persistent
   bool common = false;        // stands for all sends that were complete at once; is never freed
   std::uint32_t made_at = 0;  // when so many communicators had gone
   MPI_Comm made_on{};
@@ -67,6 +68,9 @@ MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
 }
+// The same, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours.
+// MPI_COMM_NULL: all communicators.
+void show_persistent(MPI_Comm comm);
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
 void find_fortran_number();                    // Open MPI: where its glue reads a request's number
 
@@ -95,9 +99,13 @@ inline bool none_of_ours(int count, const MPI_Request* requests) {
   return true;
 }
 
+// How much a receive tells that it has got.
+inline std::uint64_t counted(const messages::Request& r) {
+  return abi::counts_what_is_cut && r.trouble == messages::Trouble::truncated ? r.total : r.received;
+}
 inline void set_status(MPI_Status* status, const messages::Request& r) {
   if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
-  set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+  set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
 }
 void set_status(MPI_Status* status, const UserRequest& request);
 // What a receive has brought, to the device that its buffer lies on.

@@ -6,6 +6,7 @@
 //                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
 //                     both         a copy of the host's part is tested, ours are looked at (mixed.cpp)
 #include "mpi/shim/messages/completing.hpp"
+#include "engine/base/out_of_memory.hpp"
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/communicators/founding.hpp"
 
@@ -113,7 +114,7 @@ int with_ours(int count, MPI_Request* requests, const char* function, Body body)
     return body();
   } catch (const team::Broken& broken) {
     return raise(give_up(), function, broken);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return raise(give_up(), function, "out of memory", MPI_ERR_NO_MEM);
   }
 }

@@ -4,6 +4,7 @@
 #include <list>
 #include <mutex>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/processor/processor.h"
 
 namespace nearfield::mpi {
@@ -90,7 +91,7 @@ messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int rank, int tag) {
   std::erase_if(tokens_of_tags, [](const TokensOf& each) { return each.idle(); });
   try {
     return &tokens_of_tags.emplace_back(comm, rank, tag);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return nullptr;
   }
 }
@@ -102,7 +103,7 @@ void Crossings::lose_token(MPI_Comm comm, int tag) {
 bool Crossings::send_token(MPI_Comm comm, int rank, int tag) {
   try {
     tokens.reserve(tokens.size() + 1);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return false;
   }
   Token token{comm, rank, tag, host.request_null, host.request_null};
@@ -496,14 +497,14 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
                      MPI_STATUS_IGNORE);
       });
       layout::scatter(data, 0, longer.get(), data.bytes);
-      set_status(status, found.MPI_SOURCE, found.MPI_TAG, data.bytes, false);
+      set_status(status, found.MPI_SOURCE, found.MPI_TAG, abi::counts_what_is_cut ? bytes : data.bytes, false);
       return code == MPI_SUCCESS ? report(c.comm, MPI_ERR_TRUNCATE) : code;
     }
     return blocking_host(
         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv", c.comm, buffer, count, type, &message, status); });
   }
   came_from_near();
-  set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+  set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
   return report(c.comm, outcome(request));
 }
 

@@ -3,6 +3,7 @@
 // communicator alone, so that sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
 #pragma once
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/base/yield.hpp"
 #include "mpi/shim/collectives/carry.hpp"
 #include "mpi/shim/functions.hpp"
@@ -78,7 +79,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
     return body();
   } catch (const team::Broken& broken) {
     return raise(comm, function, broken);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
   }
 }
@@ -107,6 +108,7 @@ void set_origin(MPI_Comm comm, Origin origin);
 Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
 void forget_crossings(MPI_Comm comm);  // the program frees it
+void show_unmatched(MPI_Comm comm);    // the same, to hosts that judge messages that nobody has received
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "mpi/shim/messages/crossing.hpp"
 
@@ -49,7 +50,7 @@ template <class N>
   the_messenger->start(request);
   wait_for(request);
   if (stage) store(*stage, request);
-  set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+  set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
   return report(c.comm, packed ? land(*packed, request) : outcome(request));
 }
 
@@ -95,10 +96,10 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
     request.attended = true;
     the_messenger->start(request);
     wait_for(request);
-    set_status(status, request.envelope.source, request.envelope.tag, request.received, false);
+    set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
     return report(comm, judge(request, type));
   });
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
@@ -141,7 +142,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     }
     return report(comm, make_request(comm, std::move(receive), persistent, request));
   });
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
@@ -260,7 +261,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
     the_messenger->start_matched(r, *matched.early);
     wait_for(r);
     if (stage) store(*stage, r);
-    mpi::set_status(status, r.envelope.source, r.envelope.tag, r.received, false);
+    mpi::set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
     return report(matched.comm, packed ? land(*packed, r) : outcome(r));
   });
 }
@@ -354,7 +355,7 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       } else {
         temporary.emplace(data.bytes);
         to = temporary->data();
-        if (!to) throw std::bad_alloc();
+        if (!to) throw OutOfMemory();
       }
       layout::gather(to, data, 0, data.bytes);
       data = {to, data.bytes, {}};
@@ -414,10 +415,10 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       return MPI_SUCCESS;
     }
     if (receive_stage) store(*receive_stage, receiving);
-    mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, receiving.received, false);
+    mpi::set_status(status, receiving.envelope.source, receiving.envelope.tag, counted(receiving), false);
     return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
   });
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
@@ -465,6 +466,26 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
     set_status(status, found);
     return MPI_SUCCESS;
   });
+}
+
+// One of ours is shown by one of the host's to ourselves, so that the error is the host's own.
+void show_unmatched(MPI_Comm comm) {
+  Communicator* const c = the_messenger ? communicator_of(comm) : nullptr;
+  if (!c || !c->context || c->inter || revoked(comm)) return;
+  constexpr int looks = 8;  // at all that has come, as before a sleep
+  bool there = false;
+  for (int look = 0; look < looks && !there; ++look) {
+    messages::Messenger::Found found;
+    the_messenger->begin_nap();
+    there = probe_once(*c, MPI_ANY_SOURCE, MPI_ANY_TAG, false, found);
+    the_messenger->end_nap();
+  }
+  if (!there) return;
+  MPI_Request request;
+  if (host.Isend(nullptr, 0, host.byte, c->rank, 0, comm, &request) != MPI_SUCCESS) return;
+  host.Request_free(&request);
+  int come = 0;  // the host may have to look for it several times
+  for (int look = 0; look < 100 && !come; ++look) host.Iprobe(c->rank, 0, comm, &come, MPI_STATUS_IGNORE);
 }
 
 int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {

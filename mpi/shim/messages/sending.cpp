@@ -1,6 +1,7 @@
 // Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
 // plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
 // of a thread's sends is that of its calls: each is given to the messenger before the next begins.
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/messages/activity.hpp"
 
 namespace nearfield::mpi {
@@ -52,7 +53,7 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
     }
     return send_data(mode, typed.data, *c, dest, tag);
   });
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
@@ -105,7 +106,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     message->keep();
     return report(comm, make_request(comm, std::move(message), persistent, request));
   });
-} catch (const std::bad_alloc&) {
+} catch (const OutOfMemory&) {
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 

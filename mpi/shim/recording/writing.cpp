@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "engine/base/log_line.hpp"
+#include "engine/base/out_of_memory.hpp"
 #include "engine/settings/settings.hpp"
 #include "engine/roll/sites.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -284,7 +285,7 @@ void save_locked(const char* ending, bool last) {
     run->pause = std::max(std::min<std::uint64_t>(2 * run->pause, 60'000'000'000), took * 1000);
     next_save.store(last ? ~std::uint64_t{0} : processor::ticks() + clock.ticks_in(run->pause),
                     std::memory_order_relaxed);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     log_line(LogLevel::warn, "what was recorded cannot be written: out of memory");
   }
 }

@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/tools/appended.hpp"
 
@@ -48,7 +49,7 @@ template <class Body>
 int answer(Body body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return MPI_T_ERR_MEMORY;
   }
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 
+#include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/stats.hpp"
 #include "mpi/shim/tools/handles.hpp"
 #include "mpi/shim/tools/interface.hpp"
@@ -132,7 +133,7 @@ int T_pvar_session_create(MPI_T_pvar_session* session) {
     if (code != MPI_SUCCESS) return code;
     try {
       sessions().enter(*session);
-    } catch (const std::bad_alloc&) {
+    } catch (const OutOfMemory&) {
       at_host(host.T_pvar_session_free, session);
       throw;
     }

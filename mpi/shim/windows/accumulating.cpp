@@ -2,6 +2,7 @@
 // lie: what the program gives is gathered if it is not dense, and combined piece by piece of the target's layout.
 #include <bit>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "mpi/shim/errors_returned.hpp"
 #include "mpi/shim/handles/devices.hpp"
@@ -114,7 +115,7 @@ class Gathered {
       : data_(data), device_(devices::possible() && devices::is_device(data)) {
     if (data.dense() && !device_) return;
     copy_.emplace(data.bytes);
-    if (!copy_->data()) throw std::bad_alloc();
+    if (!copy_->data()) throw OutOfMemory();
     if (!filled) return;
     if (!device_) layout::gather(copy_->data(), data, 0, data.bytes);
     else if (!devices::gather(copy_->data(), data, 0, data.bytes)) throw team::Broken("a device refused to copy");

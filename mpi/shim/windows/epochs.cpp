@@ -215,6 +215,11 @@ int I_Win_get_attr(MPI_Win win, int key, void* value, int* flag, int kind) {
   return code;
 }
 
+void mend_fortran_attribute(int win, int key, std::intptr_t* value) {
+  if (!abi::fortran_reads_attributes || key != MPI_WIN_CREATE_FLAVOR) return;
+  if (const int* const flavor = own_flavor(host.window_from_int(win), key)) *value = *flavor;
+}
+
 // Of memory of ours: that of all ranks is mapped here (MPI 4.1). For MPI_PROC_NULL the first that has any.
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* unit, void* base) {
   OneSided* const state = one_sided(win);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/windows/window.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/host.hpp"
@@ -78,7 +79,7 @@ int on_window(MPI_Win win, const char* function, Body body) {
     return body();
   } catch (const team::Broken& broken) {
     return raise_on(win, function, broken);
-  } catch (const std::bad_alloc&) {
+  } catch (const OutOfMemory&) {
     return raise_on(win, function, "out of memory", MPI_ERR_NO_MEM);
   }
 }

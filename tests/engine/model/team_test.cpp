@@ -151,7 +151,8 @@ void use_ring(Track& track, int me, int root, unsigned rounds, Collective collec
     auto read = [&](std::size_t, std::uint64_t tick) {
       for (int r = 0; r < track.size(); ++r) must_be(r, tick);
     };
-    return collectives::all_by_rounds(track, sizeof(std::uint64_t), rounds, Track::Passing::copied, bytes, stage, keep, read);
+    return collectives::all_by_rounds(track, sizeof(std::uint64_t), rounds, Track::Passing::copied, bytes, stage, keep,
+                                      read);
   }
   constexpr std::size_t length = sizeof(std::uint64_t);
   const int reader = collective == Collective::bcast ? -1 : root;

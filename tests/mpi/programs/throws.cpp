@@ -1,11 +1,12 @@
 // Callbacks that never return: they throw through MPI, or jump out of it. Each is left three times, and messages and
-// collectives go on afterwards. Arguments: throw or longjmp, and the callbacks.
+// collectives go on afterwards. Arguments: throw, memory (throws std::bad_alloc) or longjmp, and the callbacks.
 #include <mpi.h>
 #include <setjmp.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 
 namespace {
@@ -14,7 +15,7 @@ struct Thrown {
   int number;
 };
 
-bool jumps, armed;
+bool jumps, of_memory, armed;
 jmp_buf back;
 int rank, size, wrong;
 
@@ -22,6 +23,7 @@ int rank, size, wrong;
 void leave() {
   if (!armed) return;
   if (jumps) longjmp(back, 1);
+  if (of_memory) throw std::bad_alloc();
   throw Thrown{42};
 }
 
@@ -38,6 +40,8 @@ bool left(Call call) {
       call();
     } catch (const Thrown& thrown) {
       gone = thrown.number == 42;
+    } catch (const std::bad_alloc&) {
+      gone = of_memory;
     }
     if (std::uncaught_exceptions()) std::printf("rank %d: an exception counts as uncaught\n", rank), wrong = 1;
   }
@@ -283,6 +287,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   jumps = argc > 1 && !std::strcmp(argv[1], "longjmp");
+  of_memory = argc > 1 && !std::strcmp(argv[1], "memory");
   for (int i = 2; i < argc; ++i)
     for (int repeat = 0; repeat < 3; ++repeat) {
       run(argv[i]);
