@@ -6,6 +6,7 @@
 #include <random>
 #include <thread>
 
+#include "engine/base/out_of_memory.hpp"
 #include "engine/choosing/overlapping.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
 #include "tests/engine/team.hpp"
