@@ -230,8 +230,8 @@ SCENARIO(wrong_lengths) {
 /* Ranks that are in other calls than each other have an error, instead of waiting for good. */
 SCENARIO(wrong_calls) {
   static double in[4096], out[16384];
-  static const char* const calls[][2] = {{"bcast", "allreduce"}, {"gather", "alltoall"}, {"reduce", "allgather"}, {"bcast", "scan"}};
-  for (int k = 0; k < 4; ++k) {
+  static const char* const calls[][2] = {{"bcast", "allreduce"}, {"gather", "alltoall"}, {"reduce", "allgather"}};
+  for (int k = 0; k < 3; ++k) {
     MPI_Comm comm = of_returned_errors(0);
     int code = MPI_SUCCESS;
     for (int i = 0; i < 3 && !code; ++i) code = call_of_length(calls[k][rank == 1], 0, in, out, k % 2 ? 4000 : 256, comm);
