@@ -20,8 +20,8 @@
 
 #include "engine/base/log_line.hpp"
 #include "engine/base/out_of_memory.hpp"
-#include "engine/settings/settings.hpp"
 #include "engine/roll/sites.hpp"
+#include "engine/settings/settings.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/recording/table.hpp"
 
