@@ -12,13 +12,13 @@
 #include <functional>
 #include <vector>
 
-#include "engine/settings/settings.hpp"
 #include "engine/copying/copy.hpp"
 #include "engine/machine/calibration.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/processor/processor.h"
 #include "engine/reducing/fold.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield {

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/settings/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/messages/roads.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/spread/costs.hpp"
 #include "engine/spread/rows.hpp"
 #include "tools/calibrate.hpp"

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/settings/settings.hpp"
 #include "engine/machine/machine.hpp"
+#include "engine/settings/settings.hpp"
 #include "engine/team/tree.hpp"
 
 namespace nearfield::team {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "engine/settings/settings.hpp"
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
 #include "engine/reach/ways.hpp"
+#include "engine/settings/settings.hpp"
 
 namespace nearfield {
 namespace {

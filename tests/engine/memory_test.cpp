@@ -15,13 +15,13 @@
 #include <map>
 #include <random>
 
-#include "engine/settings/settings.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/machine/machine.hpp"
 #include "engine/memory/arena.hpp"
 #include "engine/memory/collapsing.hpp"
 #include "engine/memory/segment.hpp"
 #include "engine/memory/temporaries.hpp"
+#include "engine/settings/settings.hpp"
 #include "tests/engine/child.hpp"
 #include "tests/engine/file_bytes.hpp"
 
