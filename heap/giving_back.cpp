@@ -84,10 +84,11 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
   while (fd >= 0) {
     if (retired.cursor >= retired.data_end) {
       const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
-      if (data < 0 || std::size_t(data) >= blocks.top_bytes()) break;
+      if (data < 0) break;
       retired.cursor = std::size_t(data);
       retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // walks all pages up to there
     }
+    if (retired.cursor >= blocks.top_bytes()) break;  // which goes down as blocks are freed
     heap.pieces.cut(asked ? heap.pieces.size() : 0);
     if (!asked && !pieces_of(blocks.base(), blocks.base() + blocks.top_bytes(), heap.pieces)) break;
     asked = true;
