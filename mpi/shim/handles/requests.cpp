@@ -71,7 +71,7 @@ UserRequest* new_request(MPI_Comm comm) {
   ++table.in_use;
   request->made_on = comm;
   request->made_at = communicators_gone.load(std::memory_order_relaxed);
-  request->persistent = request->active = request->shown = false;
+  request->persistent = request->active = false;
   request->in_use = true;
   return request;
 }
@@ -197,7 +197,7 @@ MPI_Comm of_gone(const UserRequest& request) {
   return found != table.gone.end() && found->second > request.made_at ? host.world : request.made_on;
 }
 
-void show_persistent(MPI_Comm comm) {
+void show_persistent() {
   std::vector<MPI_Comm> on;
   {
     const Lock lock;
@@ -205,9 +205,7 @@ void show_persistent(MPI_Comm comm) {
     for (std::uint32_t i = 0; i < table.chunks; ++i) {
       UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
       for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
-        if (each->in_use && each->persistent && !each->active && (comm == host.comm_null || each->comm() == comm) &&
-            !std::exchange(each->shown, true))
-          on.push_back(each->comm());
+        if (each->in_use && each->persistent && !each->active) on.push_back(each->comm());
     }
   }
   MPI_Request request;  // the host's to free

@@ -29,7 +29,6 @@ struct alignas(64) UserRequest {
   bool persistent = false;
   bool active = false;
   bool in_use = false;
-  bool shown = false;         // show_persistent
   bool common = false;        // stands for all sends that were complete at once; is never freed
   std::uint32_t made_at = 0;  // when so many communicators had gone
   MPI_Comm made_on{};
@@ -68,9 +67,9 @@ MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
 }
-// The same, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours.
-// MPI_COMM_NULL: all communicators.
-void show_persistent(MPI_Comm comm);
+// At the end, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours. Those
+// of communicators that have gone are the world's.
+void show_persistent();
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
 void find_fortran_number();                    // Open MPI: where its glue reads a request's number
 
