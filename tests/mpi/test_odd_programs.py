@@ -55,7 +55,7 @@ def test_what_one_rank_gets_wrong_leaves_nobody_waiting(host: str) -> None:
 
 def test_errors_that_mpich_alone_raises_are_raised() -> None:
     for nearfield in (True, False):
-        good_scenarios("mpich", 2, "wrong_elements", "wrong_unmatched", nearfield=nearfield, served=UNKNOWN)
+        good_scenarios("mpich", 2, "wrong_elements", nearfield=nearfield, served=UNKNOWN)
 
 
 def test_mpich_remarks_upon_persistent_requests_that_are_never_freed() -> None:
@@ -104,7 +104,8 @@ def test_a_rank_that_exits_while_others_wait_ends_the_job_as_without_nearfield(
             for nearfield in (True, False)
         ]
         assert not any(job.timed_out for job in jobs), jobs[0].text
-        assert jobs[0].returncode == jobs[1].returncode, jobs[0].text + jobs[1].text
+        # Whether MPICH's launcher tells that it has killed the others, where nobody has failed, is a race.
+        assert status == 0 or jobs[0].returncode == jobs[1].returncode, jobs[0].text + jobs[1].text
 
 
 def lengths(row: str) -> list[tuple[int, int]]:

@@ -161,7 +161,6 @@ int Comm_free(MPI_Comm* comm) {
     return MPI_SUCCESS;
   if (comm && crossings.load(std::memory_order_relaxed)) [[unlikely]]
     forget_crossings(*comm);
-  if (abi::judges_leftovers && comm) show_unmatched(*comm);
   const HostCall blocks(host_calls("MPI_Comm_free"));
   return host.Comm_free(comm);
 }

@@ -205,7 +205,10 @@ void show_persistent() {
     for (std::uint32_t i = 0; i < table.chunks; ++i) {
       UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
       for (UserRequest* each = chunk; each != chunk + requests_in_chunk; ++each)
-        if (each->in_use && each->persistent && !each->active) on.push_back(each->comm());
+        if (each->in_use && each->persistent && !each->active) {
+          const auto gone = table.gone.find(each->made_on);
+          if (gone == table.gone.end() || gone->second <= each->made_at) on.push_back(each->made_on);
+        }
     }
   }
   MPI_Request request;  // the host's to free

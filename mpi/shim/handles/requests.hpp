@@ -67,8 +67,8 @@ MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
 }
-// At the end, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours. Those
-// of communicators that have gone are the world's.
+// At the end, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours, but
+// for those of communicators that have gone.
 void show_persistent();
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
 void find_fortran_number();                    // Open MPI: where its glue reads a request's number

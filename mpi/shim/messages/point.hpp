@@ -108,7 +108,6 @@ void set_origin(MPI_Comm comm, Origin origin);
 Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
 void forget_crossings(MPI_Comm comm);  // the program frees it
-void show_unmatched(MPI_Comm comm);    // the same, to hosts that judge messages that nobody has received
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

@@ -468,26 +468,6 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   });
 }
 
-// One of ours is shown by one of the host's to ourselves, so that the error is the host's own.
-void show_unmatched(MPI_Comm comm) {
-  Communicator* const c = the_messenger ? communicator_of(comm) : nullptr;
-  if (!c || !c->context || c->inter || revoked(comm)) return;
-  constexpr int looks = 8;  // at all that has come, as before a sleep
-  bool there = false;
-  for (int look = 0; look < looks && !there; ++look) {
-    messages::Messenger::Found found;
-    the_messenger->begin_nap();
-    there = probe_once(*c, MPI_ANY_SOURCE, MPI_ANY_TAG, false, found);
-    the_messenger->end_nap();
-  }
-  if (!there) return;
-  MPI_Request request;
-  if (host.Isend(nullptr, 0, host.byte, c->rank, 0, comm, &request) != MPI_SUCCESS) return;
-  host.Request_free(&request);
-  int come = 0;  // the host may have to look for it several times
-  for (int look = 0; look < 100 && !come; ++look) host.Iprobe(c->rank, 0, comm, &come, MPI_STATUS_IGNORE);
-}
-
 int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag) || !flag) {

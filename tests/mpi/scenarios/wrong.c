@@ -111,22 +111,6 @@ SCENARIO(wrong_counts) {
   MPI_Comm_free(&comm);
 }
 
-/* A communicator is freed while a message of it has not been received. */
-SCENARIO(wrong_unmatched) {
-  for (int bytes = 0; bytes < 5000; bytes += 4000) {
-    static char data[5000];
-    MPI_Comm comm = of_returned_errors(0);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (rank == 0) MPI_Send(data, bytes, MPI_CHAR, 1, 0, comm);
-    MPI_Barrier(comm);
-    const int code = MPI_Comm_free(&comm);
-    CHECK((code != MPI_SUCCESS) == (rank == 1), "%d bytes: %d", bytes, code);
-    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
-  }
-}
-
 /* Persistent requests that are never freed. */
 SCENARIO(wrong_kept) {
   MPI_Comm comm = of_returned_errors(0);
