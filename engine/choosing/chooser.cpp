@@ -108,22 +108,19 @@ void Chooser::override_with(std::string_view text) {
 }
 
 const Trials* Chooser::trials_of(Collective collective, std::size_t bytes) const {
-  const Cell* cell = &cells_[std::size_t(collective)][size_class(bytes)];
-  while (bytes > cell->upto) cell = cell->longer.get();
-  return cell->trials ? &cell->trials->trials : nullptr;
+  const Cell& cell = cell_of(collective, bytes);
+  return cell.trials ? &cell.trials->trials : nullptr;
 }
 
 void Chooser::decide(Collective collective, std::size_t bytes, const Algorithm& row, const Algorithm& staged) {
-  Cell* cell = &cells_[std::size_t(collective)][size_class(bytes)];
-  while (bytes > cell->upto) cell = cell->longer.get();
-  cell->algorithm = &row;
-  cell->staged = &staged;
+  Cell& cell = cell_of(collective, bytes);
+  cell.algorithm = &row;
+  cell.staged = &staged;
 }
 
 Chooser::Rows Chooser::rows_for(const Call& call) const {
-  const Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
-  while (call.bytes > cell->upto) cell = cell->longer.get();
-  if (cell->algorithm) return {cell->algorithm, cell->staged};
+  const Cell& cell = cell_of(call.collective, call.bytes);
+  if (cell.algorithm) return {cell.algorithm, cell.staged};
   const Chosen chosen = choose_for(call);
   return {chosen.best, chosen.staged};
 }

@@ -43,30 +43,19 @@ class Chooser {
   // Chooses and runs; nullptr where no algorithm applies, on all members alike, and nothing has been moved. What a call
   // needs must be equal on all members, but for addresses. Throws what waits throw.
   const collectives::Algorithm* perform(team::Track& track, const collectives::Call& call) {
-    Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
-    while (call.bytes > cell->upto) [[unlikely]]
-      cell = cell->longer.get();
-    if (++cell->calls == cell->event) [[unlikely]]
-      return perform_slowly(track, call, *cell);
-    return run_chosen(track, call, *cell);
+    return perform_in(cell_of(call.collective, call.bytes), track, call);
   }
 
   // Of a member that only gives: the same, if it can do its part without waiting for members that come later; for some
   // time it looks whether it can. False: nothing has been done.
   bool perform_if_ready(team::Track& track, const collectives::Call& call, const collectives::Algorithm*& ran) {
-    Cell* cell = &cells_[std::size_t(call.collective)][size_class(call.bytes)];
-    while (call.bytes > cell->upto) [[unlikely]]
-      cell = cell->longer.get();
-    if (cell->calls + 1 == cell->event) [[unlikely]] {
-      if (!event_ready(track, call, *cell)) return false;
-      ++cell->calls;
-      ran = perform_slowly(track, call, *cell);
-      return true;
-    }
-    if (!row_ready(track, call, cell->staged && cell->skip > 0 ? cell->staged : cell->algorithm)) return false;
-    ++cell->calls;
-    ran = run_chosen(track, call, *cell);
-    return true;
+    Cell& cell = cell_of(call.collective, call.bytes);
+    const bool ready = cell.calls + 1 == cell.event
+                           ? event_ready(track, call, cell)
+                           : row_ready(track, call, cell.staged && cell.skip > 0 ? cell.staged : cell.algorithm);
+    if (ready) [[likely]]
+      ran = perform_in(cell, track, call);
+    return ready;
   }
 
   // What such a call would be run by now, and by what where its buffers are out of reach; nullptr where nothing
@@ -100,6 +89,20 @@ class Chooser {
     std::unique_ptr<Tried> trials;
     std::unique_ptr<Cell> longer;  // of the same class
   };
+  Cell& cell_of(collectives::Collective collective, std::size_t bytes) {
+    Cell* cell = &cells_[std::size_t(collective)][size_class(bytes)];
+    while (bytes > cell->upto) [[unlikely]]
+      cell = cell->longer.get();
+    return *cell;
+  }
+  const Cell& cell_of(collectives::Collective collective, std::size_t bytes) const {
+    return const_cast<Chooser*>(this)->cell_of(collective, bytes);
+  }
+  Row perform_in(Cell& cell, team::Track& track, const collectives::Call& call) {
+    if (++cell.calls == cell.event) [[unlikely]]
+      return perform_slowly(track, call, cell);
+    return run_chosen(track, call, cell);
+  }
   static Row run_or_staged(team::Track& track, const collectives::Call& call, Row algorithm, Row staged) {
     if (collectives::run(track, *algorithm, call)) return algorithm;
     if (staged) staged->run(track, call);

@@ -1,7 +1,7 @@
 // Short rooted calls that a member leaves before the others have come, as hosts let it that buffer what it gives: who
 // does not get anything in a Gather or Reduce, the root of a Scatter or Bcast. Programs rely on that, knowingly or not.
 //
-//   the call      its part can be done now (Chooser::ready)   done, as any other: it returns
+//   the call      its part can be done now (row's ready)       done, as any other: it returns
 //                 else: what is given is copied aside, and the body runs on a stack of its own, which this thread waits
 //                 with for some time (Track::attend)           it has ended: returns
 //                 else                                          it is left to the runner (fibers/runner.hpp): returns
