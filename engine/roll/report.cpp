@@ -137,7 +137,7 @@ class Reporter {
       return "is outside of MPI, last in " + function(function_of(f->call)) +
              (a.unseen > 0 ? ", and has threads that are not seen" : "");
     if (f->what.in_host && f->told) return "is in the host's part of " + call(*f);
-    if (f->told) return "waits in " + call(*f) + (f->what.company ? ", its CPUs wanted by others" : "") + others(a);
+    if (f->told) return "waits in " + call(*f) + others(a);
     return "is in " + call(*f);
   }
 
@@ -145,6 +145,7 @@ class Reporter {
   void attend() {
     struct Group {
       std::vector<int> who;
+      std::vector<int> in_company;  // those whose CPUs others want
       double longest = 0;
       std::string first;
     };
@@ -159,6 +160,7 @@ class Reporter {
       if (at == groups.end()) at = groups.insert(at, {key, {}});
       Group& group = at->second;
       group.who.push_back(a.rank);
+      if (waits(f) && f->what.company) group.in_company.push_back(a.rank);
       if (f && a.state == Attendance::State::here) group.longest = std::max(group.longest, since(*f));
       if (group.who.size() == 1 && a.process) group.first = " (process " + number(a.process) + ")";
     }
@@ -175,6 +177,9 @@ class Reporter {
           }
       }
       line += words;
+      if (group.in_company == group.who)
+        line += group.who.size() == 1 ? ", its CPUs wanted by others" : ", their CPUs wanted by others";
+      else if (!group.in_company.empty()) line += ", the CPUs of " + ranks(group.in_company) + " wanted by others";
       if (group.longest >= 0.05) line += " (" + seconds(group.longest) + ")";
       lines_.push_back(line);
     }
