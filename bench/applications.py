@@ -24,22 +24,23 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nearfield.compare import MODES, Compared, compare, quartiles  # noqa: E402
+from nearfield.compare import compare  # noqa: E402
+from nearfield.compared import MODES, Compared, quartiles  # noqa: E402
 from nearfield.hosts import HOSTS, host_environment, launch_command  # noqa: E402
 from nearfield.verdict import as_json, verdict  # noqa: E402
 
 
 @dataclass(frozen=True)
 class Application:
-    """`prepare` writes inputs into a directory, where the command is run; what it needs is looked up before."""
+    """`prepare` writes inputs for so many ranks into a directory, where the command is run; what it needs is looked up before."""
 
     name: str
     needs: tuple[str, ...]  # programs, or files by their paths
     command: tuple[str, ...]
-    prepare: Callable[[Path], None]
+    prepare: Callable[[Path, int], None]
 
 
-def lammps(where: Path) -> None:
+def lammps(where: Path, _ranks: int) -> None:
     """A Lennard-Jones liquid of 32,000 atoms."""
     (where / "in.melt").write_text(
         "units lj\natom_style atomic\nlattice fcc 0.8442\nregion box block 0 20 0 20 0 20\ncreate_box 1 box\n"
@@ -49,7 +50,7 @@ def lammps(where: Path) -> None:
     )
 
 
-def gromacs(where: Path) -> None:
+def gromacs(where: Path, _ranks: int) -> None:
     """A box of water, 9,000 atoms, with PME."""
     (where / "topol.top").write_text(
         '#include "oplsaa.ff/forcefield.itp"\n#include "oplsaa.ff/spc.itp"\n[ system ]\nwater\n[ molecules ]\n'
@@ -65,7 +66,7 @@ def gromacs(where: Path) -> None:
         subprocess.run(line.split(), cwd=where, check=True, capture_output=True)
 
 
-def hpcc(where: Path) -> None:
+def hpcc(where: Path, ranks: int) -> None:
     """The HPC Challenge with a matrix of 700."""
     lines = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt").read_text().splitlines()
 
@@ -73,7 +74,7 @@ def hpcc(where: Path) -> None:
         at = next(number for number, line in enumerate(lines) if label in line)
         lines[at] = f"{value}  {label}"
 
-    for label, value in (("Ns", "700"), ("NBs", "80"), ("Ps", "1"), ("Qs", os.environ["APPLICATION_RANKS"])):
+    for label, value in (("Ns", "700"), ("NBs", "80"), ("Ps", "1"), ("Qs", str(ranks))):
         put(label, value)
     (where / "hpccinf.txt").write_text("\n".join(lines) + "\n")
 
@@ -81,7 +82,7 @@ def hpcc(where: Path) -> None:
 PSEUDOPOTENTIAL = Path("/usr/share/doc/quantum-espresso/examples/EPW/sic/pp/Si.pz-vbc.UPF.gz")
 
 
-def espresso(where: Path) -> None:
+def espresso(where: Path, _ranks: int) -> None:
     """Silicon, eight atoms, plane waves."""
     (where / "Si.UPF").write_bytes(gzip.decompress(PSEUDOPOTENTIAL.read_bytes()))
     positions = [(0, 0, 0), (0, 2, 2), (2, 0, 2), (2, 2, 0), (1, 1, 1), (1, 3, 3), (3, 1, 3), (3, 3, 1)]
@@ -94,7 +95,7 @@ def espresso(where: Path) -> None:
     )
 
 
-def nwchem(where: Path) -> None:
+def nwchem(where: Path, _ranks: int) -> None:
     """Water by coupled self-consistent fields: global arrays over one-sided calls and messages."""
     (where / "water.nw").write_text(
         "start water\ngeometry units angstrom\n O 0 0 0.117\n H 0 0.757 -0.469\n H 0 -0.757 -0.469\nend\n"
@@ -102,7 +103,7 @@ def nwchem(where: Path) -> None:
     )
 
 
-def petsc(where: Path) -> None:
+def petsc(where: Path, _ranks: int) -> None:
     """Conjugate gradients on a grid of 400 by 400."""
     (where / "cg.py").write_text(
         "import sys\nsys.path.insert(0, '/usr/lib/python3/dist-packages')\nimport petsc4py\npetsc4py.init(sys.argv)\n"
@@ -118,7 +119,7 @@ def petsc(where: Path) -> None:
     )
 
 
-def h5py(where: Path) -> None:
+def h5py(where: Path, _ranks: int) -> None:
     """A file that all ranks write and read, 40 data sets of 1 MiB."""
     (where / "write.py").write_text(
         "import h5py, numpy\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nn = 131072\ntotal = 0.0\n"
@@ -162,7 +163,7 @@ def measure(application: Application, ranks: int, runs: int) -> Compared:
     host = HOSTS["debian-openmpi"]
     env = dict(os.environ) | host_environment(host) | {"OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory(prefix="nearfield-application-") as text:
-        application.prepare(Path(text))
+        application.prepare(Path(text), ranks)
         before = Path.cwd()
         os.chdir(text)
         try:
@@ -184,7 +185,6 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--out", type=Path)
     asked = parser.parse_args()
-    os.environ["APPLICATION_RANKS"] = str(asked.ranks)
     found, wrong = {}, False
     for application in APPLICATIONS:
         if asked.names and application.name not in asked.names:

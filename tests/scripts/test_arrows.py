@@ -1,12 +1,12 @@
 """scripts/arrows.py: which includes, imports and namespaces it refuses."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts/arrows.py"
+from tests.scripts.loading import load
+
 DRAWING = """# Architecture
 
 ## Layers
@@ -39,10 +39,7 @@ TREE = {
 @pytest.fixture
 def arrows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, for a small tree in good order."""
-    spec = importlib.util.spec_from_file_location("arrows", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("scripts/arrows.py", monkeypatch)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     for name, text in TREE.items():
         write(module, name, text)

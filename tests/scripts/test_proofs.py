@@ -1,13 +1,13 @@
 """scripts/proofs.py: what makes a proof stale, and what its record says."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts/proofs.py"
+from tests.scripts.loading import load
+
 SOURCE = """// Says what it is.
 #define LINES 4  /* of a ring */
 int put(int word) { return word + LINES; }
@@ -18,10 +18,7 @@ const char* name = "a // b";
 @pytest.fixture
 def proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, for a checkout with the protocols `lock` and `ring`."""
-    spec = importlib.util.spec_from_file_location("proofs", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("scripts/proofs.py", monkeypatch)
     (tmp_path / "engine/ring").mkdir(parents=True)
     (tmp_path / module.MODELS).mkdir(parents=True)
     (tmp_path / "engine/lock.hpp").write_text("Atomic<int> ticket;\n")

@@ -1,12 +1,12 @@
 """scripts/sync_pairs.py: which releases and acquires it takes for a pair."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts/sync_pairs.py"
+from tests.scripts.loading import load
+
 RELEASE = "word.store(1, std::memory_order_release);"
 ACQUIRE = "while (!word.load(std::memory_order_acquire)) {}"
 GOOD = f"{RELEASE}  // SYNC: word\n// SYNC: word; seen by the reader\n{ACQUIRE}\n"
@@ -15,11 +15,7 @@ GOOD = f"{RELEASE}  // SYNC: word\n// SYNC: word; seen by the reader\n{ACQUIRE}\
 @pytest.fixture
 def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, for an empty tree."""
-    spec = importlib.util.spec_from_file_location("sync_pairs", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(__import__("sys").modules, "sync_pairs", module)
-    spec.loader.exec_module(module)
+    module = load("scripts/sync_pairs.py", monkeypatch)
     monkeypatch.setattr(module, "ROOT", tmp_path)
     return module
 
