@@ -194,7 +194,7 @@ int Finalize() {
   free_founded();
   if (choosing::Leaving::any())  // bodies look for dead members themselves
     wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
-  if (abi::judges_leftovers && running()) show_persistent();
+  if (abi::remarks_on_kept_requests && running()) show_persistent();
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it

@@ -48,7 +48,7 @@ struct FortranPart {
 
 // Bindings for Fortran read the attributes of windows themselves, and their numbers are C's.
 inline constexpr bool fortran_reads_attributes = true;
-inline constexpr bool judges_leftovers = false;
+inline constexpr bool remarks_on_kept_requests = false;
 inline constexpr bool counts_what_is_cut = true;  // of a message that is longer than its receive
 inline constexpr bool compares_lengths = false;
 inline constexpr bool judges_elements = false;

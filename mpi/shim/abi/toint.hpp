@@ -14,8 +14,8 @@ struct FortranPart {
 };
 
 inline constexpr bool fortran_reads_attributes = false;
-// Messages that nobody has received, and persistent requests, of a communicator that is freed: some versions.
-inline constexpr bool judges_leftovers = true;
+// Persistent requests that the program has never freed are told of at the end, by some versions.
+inline constexpr bool remarks_on_kept_requests = true;
 inline constexpr bool counts_what_is_cut = false;
 inline constexpr bool compares_lengths = true;
 inline constexpr bool judges_elements = true;  // of what is received into memory with gaps
