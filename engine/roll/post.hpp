@@ -53,14 +53,24 @@ struct Told {
   std::uint16_t awaited = 0;  // members that it waits for, of which most_awaited at most are told
   std::int16_t awaited_member[most_awaited] = {};
   std::uint8_t company = 0;  // others have wanted its CPUs since the wait began
+  bool has_site = false;     // what follows the items is known
   Item item[most_items];
-  char object[304] = {};  // that the call lies in, "": not asked for yet
-  std::uint64_t offset = 0;
-  char symbol[72] = {};
-  char script[96] = {};  // of an interpreter: file and line
+  char object[304];  // that the call lies in, "": not asked for yet
+  std::uint64_t offset;
+  char symbol[72];
+  char script[96];  // of an interpreter: file and line
+
+  Told() { forget_site(); }
+  void forget_site() { *object = *symbol = *script = '\0', offset = 0; }
+  // What is posted of it: calls that go to the host are told of each time, and have no site.
+  std::size_t used_bytes() const;
 };
 static_assert(std::is_trivially_copyable_v<Told>);
 inline constexpr std::size_t told_words = (sizeof(Told) + 7) / 8;
+
+inline std::size_t Told::used_bytes() const {
+  return has_site ? sizeof(Told) : offsetof(Told, item) + items * sizeof(Item);
+}
 
 struct alignas(128) Post {
   std::atomic<std::uint64_t> call;  // owner
@@ -69,12 +79,16 @@ struct alignas(128) Post {
   std::atomic<std::uint64_t> words[told_words];
 
   void tell(const Told& told) {
-    std::uint64_t raw[told_words] = {};
-    std::memcpy(raw, &told, sizeof told);
+    static_assert(offsetof(Told, item) % 8 == 0 && sizeof(Item) % 8 == 0 && sizeof(Told) % 8 == 0);
+    const std::size_t used = told.used_bytes() / 8;
     const std::uint32_t now = version.load(std::memory_order_relaxed);
     version.store(now + 1, std::memory_order_relaxed);
     // Each pairs with the load of the same word in read, which sees the odd version afterwards.
-    for (std::size_t i = 0; i < told_words; ++i) words[i].store(raw[i], std::memory_order_release);  // SYNC: told-words
+    for (std::size_t i = 0; i < used; ++i) {
+      std::uint64_t word;
+      std::memcpy(&word, reinterpret_cast<const char*>(&told) + i * 8, sizeof word);
+      words[i].store(word, std::memory_order_release);  // SYNC: told-words
+    }
     version.store(now + 2, std::memory_order_release);  // SYNC: told-version
   }
 
@@ -85,6 +99,7 @@ struct alignas(128) Post {
     for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_acquire);  // SYNC: told-words
     if (before % 2 || version.load(std::memory_order_relaxed) != before) return false;
     std::memcpy(static_cast<void*>(&told), raw, sizeof told);
+    if (!told.has_site) told.forget_site();
     return before && told.call == about;
   }
 };

@@ -12,7 +12,9 @@ namespace nearfield::mpi {
 class HostCall {
  public:
   explicit HostCall(HostCalls& calls)
-      : calls_(calls), start_(counting() ? waiting::nanoseconds() : 0), stand_in_(calls.moves_data) {
+      : calls_(calls),
+        start_(counting() ? waiting::nanoseconds() : 0),
+        stand_in_(calls.moves_data, calls.meets_others) {
     *went_to_host = true;
   }
   ~HostCall() {

@@ -24,7 +24,9 @@ bool look_for_crossings();  // whether the host has been asked for anything, and
 
 class StandIn {
  public:
-  explicit StandIn(bool moves_data = true) : before_(inside->lent), in_host_(moves_data) {
+  // `meets_others`: false where no other rank is awaited, so that nobody needs us before the call is over.
+  explicit StandIn(bool moves_data = true, bool meets_others = true) : before_(inside->lent), in_host_(moves_data) {
+    if (!meets_others) return;
     if (lend()) ++inside->lent;
     calls::note_host();
   }

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -25,11 +26,21 @@ messages::Counts last_message_counts;
 HostCalls* first_calls;  // by name, from the last on that was entered
 std::mutex entering;
 
+// Reading and writing by an own file pointer, or at an offset. Some libraries do so element by element.
+bool is_own_file_access(std::string_view name) {
+  const std::size_t file = name.find("File_");
+  if (file == name.npos) return false;
+  name.remove_prefix(file + 5);
+  if (name.ends_with("_c")) name.remove_suffix(2);
+  return name == "read" || name == "write" || name == "read_at" || name == "write_at" || name == "seek";
+}
+
 void enter_locked(HostCalls& calls, const char* name) {
   if (calls.name) return;
   calls.name = name;
   calls.moves_data = std::strstr(name, "read") || std::strstr(name, "write") || std::strstr(name, "_recv") ||
                      std::strstr(name, "_send");
+  calls.meets_others = !is_own_file_access(name);
   calls.next = first_calls;
   first_calls = &calls;
 }

@@ -37,6 +37,7 @@ extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 struct HostCalls {
   const char* name = nullptr;
   bool moves_data = true;
+  bool meets_others = true;  // false: no other rank is awaited in it
   std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
   HostCalls* next = nullptr;
 };

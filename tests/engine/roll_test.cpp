@@ -185,11 +185,29 @@ TEST(Post, IsReadAsItWasToldAndOfThatCallOnly) {
   Told told, read;
   EXPECT_FALSE(post.read(read, 0));
   told.call = 17;
+  told.items = 3;
   told.item[2].tag = 99;
   post.tell(told);
   EXPECT_TRUE(post.read(read, 17));
   EXPECT_EQ(read.item[2].tag, 99);
   EXPECT_FALSE(post.read(read, 18));
+}
+
+TEST(Post, TellsOfACallWithoutASiteNothingOfTheOneBeforeIt) {
+  static Post post;
+  Told first, second, read;
+  first.call = 1;
+  first.has_site = true;
+  std::strcpy(first.object, "/program");
+  std::strcpy(first.script, "script.py:3");
+  post.tell(first);
+  ASSERT_TRUE(post.read(read, 1));
+  EXPECT_STREQ(read.object, "/program");
+  second.call = 2;
+  post.tell(second);
+  ASSERT_TRUE(post.read(read, 2));
+  EXPECT_STREQ(read.object, "");
+  EXPECT_STREQ(read.script, "");
 }
 
 }  // namespace

@@ -347,6 +347,7 @@ roll::Post* tell(roll::Told& told, bool fully) {
     told.offset = site.offset;
     put_beginning(told.symbol, site.symbol);
     put_end(told.script, script_line());
+    told.has_site = true;
   }
   return place_of_thread->post;
 }
