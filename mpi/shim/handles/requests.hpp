@@ -37,7 +37,7 @@ struct alignas(64) UserRequest {
   std::unique_ptr<Activity> activity;  // or anything else
 
   MPI_Comm comm() const;  // whose handler is told of its errors: MPI_COMM_WORLD's once its own has gone
-  bool complete() const {
+  [[gnu::always_inline]] bool complete() const {
     if (!activity) [[likely]]
       return request.complete();
     return !active || activity->completed();

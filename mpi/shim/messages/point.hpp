@@ -120,15 +120,16 @@ struct Looks {
 extern const PerThread<Looks, threads::at::looks> looks;
 
 inline void look_elsewhere() {
-  run_bodies();  // programs may do nothing else but look
-  constexpr unsigned a_while = 4096, seldom = 16;
+  run_bodies();                                                       // programs may do nothing else but look
+  constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // the last one where the host waits for nothing
   Looks& l = *looks;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != l.seen) [[unlikely]]
     l.seen = seen, l.attentive = a_while;
   ++l.count;
   auto& node = *node_ever();
-  if (l.attentive || l.count % seldom == 0 || open_windows.load(std::memory_order_relaxed)) {
+  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || node.progress.host_needs_us());
+  if (l.attentive || due || open_windows.load(std::memory_order_relaxed)) {
     l.attentive -= l.attentive != 0;
     node.progress.step_host();
   }
