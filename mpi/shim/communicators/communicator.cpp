@@ -45,50 +45,20 @@ messages::Messenger* the_messenger;  // never destroyed, as the node
 messages::StandIn* the_stand_in;
 messages::Helper* the_helper;
 
+std::recursive_mutex first_use;
+
 namespace {
 
 enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
-std::recursive_mutex first_use;  // of a communicator, by several threads; an error handler may call us again
-team::Node* the_node;            // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;           // of the world, or of what it has on this node
-Near near_ranks;                 // of the world, as it was when MPI_Init was through
-std::string why_no_team;         // in MPI_Init: of the last communicator that could have none
-MPI_Group members_group;         // of the messenger's members
-bool several_nodes;              // whether the world has no team of all its ranks
+team::Node* the_node;     // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Team* base_team;    // of the world, or of what it has on this node
+Near near_ranks;          // of the world, as it was when MPI_Init was through
+std::string why_no_team;  // in MPI_Init: of the last communicator that could have none
+bool several_nodes;       // whether the world has no team of all its ranks
 int keyval;
 int last_keyval;  // of the attribute whose callback ends our part in MPI_Finalize
-
-int unused_tag;
-
-waiting::Progress nothing_of_ours;
-
-// A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
-// progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
-void progress_host() {
-  int flag = 0;
-  host.Iprobe(MPI_ANY_SOURCE, unused_tag, host.world, &flag, MPI_STATUS_IGNORE);
-}
-
-// For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
-const PerThread<std::uint64_t> next_look;  // ticks
-bool look_now_and_then() {
-  const std::uint64_t now = processor::ticks();
-  if (now < *next_look) return true;
-  const bool asked = look_for_crossings();
-  *next_look = processor::ticks() + processor::ticks_in(2500);
-  return asked;
-}
-
-// What waits of ours do for the host, and look for what only the host is told.
-struct ProgressOfHost final : waiting::Foreign {
-  void step() override {
-    if (!crossings.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
-    look_for_revoked();
-  }
-  bool needs_us() override;
-} progress_of_host;
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -169,56 +139,12 @@ std::atomic<int> open_windows{0};
 std::atomic<std::uint32_t> host_requests_seen{0};
 
 namespace {
-bool ProgressOfHost::needs_us() {
-  for (const auto* const count : {&open_windows, &crossings, &transfers_under_way})
-    if (count->load(std::memory_order_relaxed) > 0) return true;
-  constexpr std::uint64_t lately = 1'000'000'000;
-  static std::atomic<std::uint32_t> known{0};
-  static std::atomic<std::uint64_t> until{0};
-  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
-  if (seen != known.load(std::memory_order_relaxed)) {
-    known.store(seen, std::memory_order_relaxed);
-    until.store(waiting::nanoseconds() + lately, std::memory_order_relaxed);
-  }
-  const std::uint64_t end = until.load(std::memory_order_relaxed);
-  if (end && waiting::nanoseconds() > end) until.store(0, std::memory_order_relaxed);
-  return end != 0;
-}
-}  // namespace
-
-waiting::Progress& HostWaiter::progress() { return the_node ? the_node->progress : nothing_of_ours; }
-
-void HostWaiter::tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited) {
-  if (the_node && the_node->roll) the_node->roll->waits(elapsed, awaited);
-}
-
-const waiting::Policy& wait_policy() {
-  static const waiting::Policy before_any{};
-  return the_node ? the_node->policy() : before_any;
-}
-
-namespace {
 std::unique_ptr<choosing::Chooser> new_chooser() try {
   return std::make_unique<choosing::Chooser>();
 } catch (const OutOfMemory&) {
   return nullptr;
 }
 }  // namespace
-
-void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing) {
-  if (the_messenger) return the_messenger->wait_until(done, awaited, also, doing);
-  struct Waiter : waiting::Waiter {
-    Waiter(waiting::Progress& progress, FunctionRef<void()> also) : waiting::Waiter{progress}, also(also) {}
-    FunctionRef<void()> also;
-    std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
-    bool turn() {
-      if (also) also();
-      return others.turn();
-    }
-    void inspect(std::uint64_t elapsed) { HostWaiter::tell_roll(elapsed, {}); }
-  };
-  waiting::wait_slowly(wait_policy(), done, Waiter(the_node->progress, also));
-}
 
 void let_go(team::Team& team) {
   if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
@@ -286,7 +212,7 @@ void make_messenger(Communicator& state, bool threaded) {
   the_stand_in = new messages::StandIn(**messenger);
   the_messenger = messenger->release();
   base_team = state.team.get();
-  host.Comm_group(state.comm, &members_group);
+  set_members(state.comm);
 }
 
 // Collective over the world: a communicator of the processes on our node; null where these are all of them, or we are
@@ -439,7 +365,7 @@ void start_node(int thread_level, bool collectively) {
         the_node = created->release();
         the_runner = &the_node->runner;
         the_runner->keep(2 * (team::further + 1));  // of two communicators, with what founds their teams
-        the_node->progress.set_host(&progress_of_host);
+        the_node->progress.set_host(&progress_of_host());
         choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
         the_node->describe = [](std::uint64_t doing) {
           return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
@@ -454,12 +380,11 @@ void start_node(int thread_level, bool collectively) {
   int* upper_bound = nullptr;
   int known = 0;
   const bool tags = host.Comm_get_attr(host.world, MPI_TAG_UB, &upper_bound, &known) == MPI_SUCCESS && known;
-  unused_tag = tags ? *upper_bound : 32767;
   bind_types();
   bind_layouts();
   find_status_fields();
   find_fortran_number();
-  largest_tag = unused_tag;
+  largest_tag = tags ? *upper_bound : 32767;
   if (the_node && settings.stats != Reporting::none) begin_counting();
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
@@ -490,82 +415,7 @@ std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser 
   return mixed > 2 ? mixed : mixed + 3;  // 0: none, 1: the world, 2: self
 }
 
-MPI_Group world_group() {
-  static const MPI_Group group = [] {
-    MPI_Group all;
-    host.Comm_group(host.world, &all);
-    return all;
-  }();
-  return group;
-}
-
 bool running() { return phase.load(std::memory_order_acquire) == Phase::running; }
-
-namespace {
-
-// The ranks of a group's processes in another group, or MPI_UNDEFINED; none where the host does not tell.
-std::vector<int> translate(MPI_Group group, MPI_Group to) {
-  int size = 0;
-  if (host.Group_size(group, &size) != MPI_SUCCESS) return {};
-  std::vector<int> ranks(size), there(size);
-  for (int r = 0; r < size; ++r) ranks[r] = r;
-  if (host.Group_translate_ranks(group, size, ranks.data(), to, there.data()) != MPI_SUCCESS) return {};
-  return there;
-}
-
-// A communicator's group, or its remote one, as members of the messenger, -1 where they are none; none: not known.
-std::vector<int> members_of(MPI_Comm comm, decltype(host.Comm_group) group_of) {
-  MPI_Group group;
-  if (group_of(comm, &group) != MPI_SUCCESS) return {};
-  std::vector<int> members = translate(group, members_group);
-  host.Group_free(&group);
-  for (int& member : members)
-    if (member < 0 || member >= the_messenger->members()) member = -1;
-  return members;
-}
-
-}  // namespace
-
-std::vector<int> members_near(MPI_Comm comm) {
-  return the_messenger ? members_of(comm, host.Comm_group) : std::vector<int>();
-}
-
-std::vector<int> ranks_in_world(MPI_Group group) {
-  std::vector<int> ranks = translate(group, world_group());
-  if (std::ranges::find(ranks, MPI_UNDEFINED) != ranks.end()) ranks.clear();
-  return ranks;
-}
-
-bool resolve_members(Communicator& state) {
-  std::vector<int> members = members_of(state.comm, state.inter ? host.Comm_remote_group : host.Comm_group);
-  const auto near = std::ranges::count_if(members, [](int member) { return member >= 0; });
-  // A rank that is alone on its node leaves all to the host, its messages to itself as well.
-  Side side = members.empty()               ? Side::far
-              : near == std::ssize(members) ? Side::near
-              : near > 1                    ? Side::both
-                                            : Side::far;
-  if (state.inter) {  // what both groups know alike: whether all of both are here
-    const std::vector<int> own = members_of(state.comm, host.Comm_group);
-    if (side != Side::near || own.empty() || std::ranges::find(own, -1) != own.end()) side = Side::far;
-  }
-  const std::lock_guard lock(first_use);
-  if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
-  if (side != Side::far) state.members = std::move(members);
-  state.side.store(side, std::memory_order_release);  // pairs with channel
-  return side != Side::far;
-}
-
-int lowest_near(const Communicator& state) {
-  if (!the_messenger) return state.rank;
-  MPI_Group group;
-  if (host.Comm_group(state.comm, &group) != MPI_SUCCESS) return state.rank;
-  int lowest = 0;
-  for (int member = MPI_UNDEFINED; lowest < state.rank; ++lowest)
-    if (host.Group_translate_ranks(group, 1, &lowest, members_group, &member) == MPI_SUCCESS && member != MPI_UNDEFINED)
-      break;
-  host.Group_free(&group);
-  return lowest;
-}
 
 void adopt(MPI_Comm comm, std::uint64_t context) {
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <vector>
 
@@ -153,6 +154,11 @@ inline bool poll_ours() {
 }
 // Until `done()`. `awaited(member)`: whether the death of that member of the messenger ends the wait.
 void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing);
+// What waits do for the host.
+waiting::Foreign& progress_of_host();
+// Of a communicator, by several threads; an error handler may call us again.
+extern std::recursive_mutex first_use;
+void set_members(MPI_Comm comm);  // of the messenger: the processes of that communicator
 MPI_Group world_group();
 // Whether MPI's world is up, and we with it: then every process of it makes the collective calls that are ours.
 bool running();

@@ -1,0 +1,89 @@
+// What waits of ours do for the host, and those waits: the host has its turn by a probe that finds nothing.
+#include "engine/processor/processor.h"
+#include "engine/team/node.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/stand_in.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
+// progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
+void progress_host() {
+  int flag = 0;
+  host.Iprobe(MPI_ANY_SOURCE, largest_tag, host.world, &flag, MPI_STATUS_IGNORE);
+}
+
+// For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
+const PerThread<std::uint64_t> next_look;  // ticks
+bool look_now_and_then() {
+  const std::uint64_t now = processor::ticks();
+  if (now < *next_look) return true;
+  const bool asked = look_for_crossings();
+  *next_look = processor::ticks() + processor::ticks_in(2500);
+  return asked;
+}
+
+// What waits of ours do for the host, and look for what only the host is told.
+struct ProgressOfHost final : waiting::Foreign {
+  void step() override {
+    if (!crossings.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
+    look_for_revoked();
+  }
+  bool needs_us() override;
+};
+
+bool ProgressOfHost::needs_us() {
+  for (const auto* const count : {&open_windows, &crossings, &transfers_under_way})
+    if (count->load(std::memory_order_relaxed) > 0) return true;
+  constexpr std::uint64_t lately = 1'000'000'000;
+  static std::atomic<std::uint32_t> known{0};
+  static std::atomic<std::uint64_t> until{0};
+  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
+  if (seen != known.load(std::memory_order_relaxed)) {
+    known.store(seen, std::memory_order_relaxed);
+    until.store(waiting::nanoseconds() + lately, std::memory_order_relaxed);
+  }
+  const std::uint64_t end = until.load(std::memory_order_relaxed);
+  if (end && waiting::nanoseconds() > end) until.store(0, std::memory_order_relaxed);
+  return end != 0;
+}
+
+}  // namespace
+
+waiting::Foreign& progress_of_host() {
+  static ProgressOfHost all;
+  return all;
+}
+
+waiting::Progress& HostWaiter::progress() {
+  static waiting::Progress nothing_of_ours;
+  return node_ever() ? node_ever()->progress : nothing_of_ours;
+}
+
+void HostWaiter::tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited) {
+  if (node_ever() && node_ever()->roll) node_ever()->roll->waits(elapsed, awaited);
+}
+
+const waiting::Policy& wait_policy() {
+  static const waiting::Policy before_any{};
+  return node_ever() ? node_ever()->policy() : before_any;
+}
+
+void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing) {
+  if (the_messenger) return the_messenger->wait_until(done, awaited, also, doing);
+  struct Waiter : waiting::Waiter {
+    Waiter(waiting::Progress& progress, FunctionRef<void()> also) : waiting::Waiter{progress}, also(also) {}
+    FunctionRef<void()> also;
+    std::uint64_t longest_nap() const { return also ? waiting::short_nap : ~std::uint64_t{0}; }
+    bool turn() {
+      if (also) also();
+      return others.turn();
+    }
+    void inspect(std::uint64_t elapsed) { HostWaiter::tell_roll(elapsed, {}); }
+  };
+  waiting::wait_slowly(wait_policy(), done, Waiter(node_ever()->progress, also));
+}
+
+}  // namespace nearfield::mpi
