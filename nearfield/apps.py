@@ -24,8 +24,8 @@ from nearfield.bench import host_version, stop
 from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import DEFAULT_HEAP, NAMES, ROOT, library_directory, program
-from nearfield.node_jobs import even_blocks, run_job
-from nearfield.nodes import Nodes, several_nodes
+from nearfield.nodes.bed import Nodes, several_nodes
+from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_table
 
 Row = dict[str, Any]

@@ -15,14 +15,15 @@ import pytest
 
 from nearfield import apps
 from nearfield import bench as benchmarks
-from nearfield.bench import _merged, parse_sizes, run_bench
+from nearfield.bench import _merged, run_bench
 from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.plots import plot, write_report
 from nearfield.summary import cells_of, pairs, show_summary
+from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
 from tests.mpi.jobs import HOSTS, ROOT, descendants, hosts, launch
 from tests.nodes.beds import made_or_skip
