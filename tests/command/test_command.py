@@ -36,7 +36,21 @@ def test_help_names_every_subcommand_and_loads_none_of_their_work() -> None:
         assert nearfield(name, "--help").returncode == 0
     loaded = loaded_by("--help")
     assert "nearfield.commands.registry" in loaded
-    assert not loaded & {"rich", "numpy", "matplotlib", "jinja2", "elftools", "nearfield.bench", "nearfield.page"}
+    assert not loaded & {
+        "rich",
+        "numpy",
+        "matplotlib",
+        "jinja2",
+        "elftools",
+        "nearfield.bench",
+        "nearfield.page",
+    }
+
+
+def test_what_takes_a_command_line_needs_no_typer() -> None:
+    for name in ("run", "compare"):
+        assert f"nearfield.{name}" in (loaded := loaded_by(name, "--help"))
+        assert not loaded & {"typer", "jinja2", "numpy", "matplotlib", "nearfield.commands"}
 
 
 def test_shells_complete_subcommands() -> None:
@@ -86,7 +100,9 @@ def test_what_does_not_apply_is_said() -> None:
 
 
 def test_tables_in_pipes_have_their_titles() -> None:
-    titles, *rows = nearfield("model", "allreduce,bcast", "--ranks", "2", "--sizes", "8,1K").stdout.splitlines()
+    titles, *rows = nearfield(
+        "model", "allreduce,bcast", "--ranks", "2", "--sizes", "8,1K"
+    ).stdout.splitlines()
     assert titles.split("\t")[:4] == ["op", "ranks", "bytes", "chosen"] and len(rows) == 4
     assert all(row.count("\t") == titles.count("\t") for row in rows)
 
