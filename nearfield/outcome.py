@@ -27,12 +27,11 @@ def describe(outcome: Outcome, status: int = 0) -> list[str]:
     nothing where some was served."""
     if outcome.served:
         return []
-    failed = f"the job ended with exit status {status}; " if status > 0 else ""
+    failed = f"the job ended with exit status {status}, and " if status > 0 else ""
+    nobody = "no process of this node came through MPI_Init with Nearfield loaded"
     if not outcome.reasons:
-        return [
-            f"{failed}no process of this node came through MPI_Init with Nearfield loaded (sessions alone are the host's); what"
-            " ranks of other nodes did is not known here"
-        ]
+        unknown = " (sessions alone are the host's); what ranks of other nodes did is not known here"
+        return [f"{failed}{nobody}{'' if failed else unknown}"]
     return [
         f"{failed if not n else ''}in {count} process{'es' * (count > 1)} nothing was served: {reason}"
         for n, (reason, count) in enumerate(outcome.reasons.most_common())

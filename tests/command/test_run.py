@@ -112,10 +112,10 @@ def test_of_a_job_that_fails_it_says_the_exit_status(host: str, ends: str, statu
     job = run_job(host, 2, ["sh", "-c", ends])
     assert job.returncode != 0, job.text
     (said,) = [line for line in job.stderr.splitlines() if line.startswith(SAYS)]
-    assert f"the job ended with exit status {job.returncode}; {NOBODY}" in said, job.stderr
+    assert f"the job ended with exit status {job.returncode}, and {NOBODY}" in said, job.stderr
     assert "linked with no MPI" not in job.stderr  # neither the launcher nor the shell is to blame
     alone = speaking([COMMAND, "run", "sh", "-c", ends])
-    assert f"exit status {status}; {NOBODY}" in alone.stderr, alone.stderr
+    assert f"exit status {status}, and {NOBODY}" in alone.stderr, alone.stderr
 
 
 def test_a_program_in_the_path_is_judged_not_its_launcher() -> None:
