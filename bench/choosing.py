@@ -13,10 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nearfield.bench import parse_ranks, parse_sizes
 from nearfield.hosts import find_hosts, launcher_environment
 from nearfield.operations import OPERATIONS
 from nearfield.tune import worker_command
+from nearfield.values import parse_ranks, parse_sizes
 
 NOTE = re.compile(r"(\w+) of (\d+) bytes on (\d+) ranks: \S+ \(tried.*; (\d+) calls, ([\d.]+) us beyond")
 

@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from statistics import mean, median
 
-from nearfield.bench import parse_ranks
 from nearfield.hosts import Host, find_hosts, host_names, launch_command, launcher_environment
 from nearfield.libraries import program
+from nearfield.values import parse_ranks
 
 LINE = re.compile(r"(\w+) rank \d+ pss (\d+) own (\d+) heap (\d+) tables (\d+)")
 PARTS = ("pss", "own", "heap", "tables")

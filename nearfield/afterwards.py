@@ -9,22 +9,19 @@ from pathlib import Path
 from nearfield.outcome import describe, read_outcome
 
 
-def main(file: Path, command: list[str]) -> None:
-    """Says it, and removes the file in which processes have left their word."""
+def main(file: Path, status: int, command: list[str]) -> None:
+    """Says it in one message, and removes the file in which processes have left their word; `status`: the launcher's, as a shell has it,
+    -1 where nobody knows."""
     outcome = read_outcome(file)
     file.unlink()
-    lines = describe(outcome)
-    _say(lines)
+    lines = describe(outcome, status)
     if lines and not outcome.reasons:
         from nearfield.check import explain_absence
 
-        _say(explain_absence(command, dict(os.environ)))
-
-
-def _say(lines: list[str]) -> None:
-    for line in lines:
-        print(f"nearfield run: {line}", file=sys.stderr, flush=True)
+        lines += explain_absence(command, dict(os.environ))
+    if lines:
+        print("nearfield run: " + "\n  ".join(lines), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

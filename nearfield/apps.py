@@ -24,9 +24,10 @@ from nearfield.bench import host_version, stop
 from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, bound, find_hosts, launch_command, launcher_environment, python_of
 from nearfield.libraries import DEFAULT_HEAP, NAMES, ROOT, library_directory, program
-from nearfield.node_jobs import even_blocks, run_job
-from nearfield.nodes import Nodes, several_nodes
+from nearfield.nodes.bed import Nodes, several_nodes
+from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_table
+from nearfield.values import check_words
 
 Row = dict[str, Any]
 PLAIN, HEAP, MPI, BOTH = MODES = (
@@ -116,12 +117,10 @@ def compare(
     the CPUs. On one node each rank is bound to a CPU where there are enough. `beside`: who runs meanwhile. Raises ValueError where results differ (by a bit, or
     by more than rounding), where a job fails, and for what there is not; NotBuilt.
     """
-    if name not in APPS:
-        raise ValueError(f"there is no application {name}; there are {', '.join(APPS)}")
-    app, found = APPS[name], find_hosts()
-    for host in hosts:
-        if host not in found:
-            raise ValueError(f"there is no host {host}; found: {', '.join(found)}")
+    found = find_hosts()
+    check_words([name], APPS, "application")
+    check_words(hosts, found, "host")
+    app = APPS[name]
     for form in forms:
         if form not in app.forms:
             raise ValueError(

@@ -3,7 +3,7 @@
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
 after how many calls everything began afresh), beside (so many neighbours of a kind, "": none), median, lower, upper (microseconds) and iterations; over nodes also nodes,
-and what nearfield/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
+and what nearfield/nodes/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
@@ -36,48 +36,22 @@ from nearfield.beside import ALONE, Beside
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.machine import describe_machine
-from nearfield.node_jobs import even_blocks, run_job
-from nearfield.nodes import Nodes
-from nearfield.operations import COLLECTIVES, ONE_SIDED, TARGETS, WINDOWS, cells_of_job, sizes_of
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import even_blocks, run_job
+from nearfield.operations import (
+    COLLECTIVES,
+    MEASURED,
+    ONE_SIDED,
+    PROTOCOLS,
+    TARGETS,
+    WINDOWS,
+    cells_of_job,
+    sizes_of,
+)
 from nearfield.summary import pairs
+from nearfield.values import check_words
 
 Row = dict[str, Any]
-
-
-def parse_sizes(text: str, quick: bool = False) -> list[int]:
-    """Sizes in bytes out of "8:4M" (powers of two; every fourth one when `quick`) or "8,1K,1M"."""
-
-    def number(word: str) -> int:
-        units = {"K": 10, "M": 20, "G": 30}
-        word = word.strip().upper()
-        if word and word[-1] in units:
-            return int(word[:-1]) << units[word[-1]]
-        return int(word)
-
-    if ":" not in text:
-        return [number(word) for word in text.split(",")]
-    first, last = (number(word) for word in text.split(":"))
-    if first < 4 or last < first:
-        raise ValueError(f"sizes {text}: they start at 4 bytes and grow")
-    sizes = []
-    while first <= last:
-        sizes.append(first)
-        first <<= 4 if quick else 1
-    return sizes
-
-
-def parse_ranks(text: str) -> list[int]:
-    """Numbers of ranks out of "2:192" (powers of two, and the end) or "2,3,8"."""
-    if ":" not in text:
-        return [int(word) for word in text.split(",")]
-    first, last = (int(word) for word in text.split(":"))
-    if first < 1 or last < first:
-        raise ValueError(f"ranks {text}: they start at 1 and grow")
-    numbers = []
-    while first < last:
-        numbers.append(first)
-        first *= 2
-    return [*numbers, last]
 
 
 # What the program does with its buffers around each call (bench/own_work.hpp).
@@ -133,21 +107,19 @@ def run_bench(
     Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
     one-sided operations, and jobs that fail.
     """
-    for name, asked, there in (
-        ("buffers", buffers, BUFFERS),
-        ("windows", windows, WINDOWS),
-        ("targets", targets, TARGETS),
-    ):
-        for kind in asked:
-            if kind not in there:
-                raise ValueError(f"there are no {kind} {name}; there are {', '.join(there)}")
-    if ONE_SIDED & set(operations) and (loop or "cold" in buffers):
-        raise ValueError("one-sided operations are measured in the long run, on buffers that are not cold")
     found = find_hosts()
-    for name in hosts:
-        if name not in found:
-            raise ValueError(f"there is no host {name}; found: {', '.join(found)}")
     ways = protocols or ["auto"]
+    for what, asked, there in (
+        ("operation", operations, MEASURED),
+        ("host", hosts, found),
+        ("kind of buffers", buffers, BUFFERS),
+        ("kind of window", windows, WINDOWS),
+        ("target", targets, TARGETS),
+        ("protocol", ways, PROTOCOLS),
+    ):
+        check_words(asked, there, what)
+    if set(ONE_SIDED) & set(operations) and (loop or "cold" in buffers):
+        raise ValueError("one-sided operations are measured in the long run, on buffers that are not cold")
     places = {
         op: [(w, t) for w in windows for t in targets] if op in ONE_SIDED else [("", "")] for op in operations
     }

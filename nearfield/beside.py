@@ -39,7 +39,7 @@ class Beside:
             raise ValueError(f"--beside {text}: N or N,kind")
         kind = kind or KINDS[0]
         if kind not in KINDS:
-            raise ValueError(f"there are no {kind} neighbours; there are {', '.join(KINDS)}")
+            raise ValueError(f"there is no kind of neighbour {kind}; there are {', '.join(KINDS)}")
         return Beside(int(count), kind)
 
     def __str__(self) -> str:

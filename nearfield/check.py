@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,11 @@ if hasattr(mpi, "MPI_Get_library_version"):
     mpi.MPI_Get_library_version(text, ctypes.byref(length))
 print(json.dumps([served and served.decode(), text.value.decode(errors="replace")]))
 """
+# What starts programs and is none of MPI itself.
+LAUNCHERS = frozenset(
+    ("mpiexec", "mpiexec.hydra", "mpiexec.mpich", "mpiexec.openmpi", "mpirun", "orterun", "prterun", "prun")
+    + ("srun", "salloc", "env", "sh", "dash", "bash", "time", "timeout", "nice", "taskset", "numactl")
+)
 # What a command or a script gives the loader; a comment's does not count.
 SETS_PRELOADS = re.compile(r"""^[^#\n]*\bLD_PRELOAD=["']?([^\s"';]*)""", re.MULTILINE)
 
@@ -126,15 +132,21 @@ def _ask_nearfield(mpi: Path, env: dict[str, str]) -> str:
 
 def explain_absence(command: list[str], env: dict[str, str]) -> list[str]:
     """What is wrong with the programs that a launcher's command line names, for who has heard of none of them."""
-    named = [command[0]] + [word for word in command[1:] if os.access(word, os.X_OK) and Path(word).is_file()]
-    named = list(dict.fromkeys(named[:4]))
-    if (preloads := _replacement([*command, *map(_script, named)])) is not None:
+    named = _programs(command)
+    if (preloads := _replacement([*command, *map(_script, [command[0], *named])])) is not None:
         return [
             f"LD_PRELOAD={preloads}, which the command sets, takes the place of Nearfield's; set it before `nearfield run`,"
             " which puts Nearfield in front of what is there, or let the command append to what it finds"
         ]
     verdicts = [check(word, env) for word in named]
     return [str(verdict) for verdict in verdicts if not verdict.served]
+
+
+def _programs(command: list[str]) -> list[str]:
+    """The programs that a command line names by their paths, or else the first one that PATH has; launchers are none."""
+    words = [word for word in command if not word.startswith("-") and Path(word).name not in LAUNCHERS]
+    paths = [word for word in words if os.access(word, os.X_OK) and Path(word).is_file()]
+    return list(dict.fromkeys(paths))[:4] or [word for word in words if shutil.which(word)][:1]
 
 
 def _script(file: str) -> str:

@@ -19,8 +19,10 @@ def explain(op: str, ranks: int, size: int, machine: str) -> dict[str, Any]:
     """The cell (see model.predict) with `rows`, one per algorithm, and `tuned`, the file's cell or None.
 
     Rows have name, applies, ns, fixed (ns that do not depend on the length), reach and about; those of messages, and of
-    operations that are made of them, what show_messages says.
+    operations that are made of them, what show_messages says. Raises ValueError where there is nothing to choose.
     """
+    if ranks < 2 and op != "message":
+        raise ValueError(f"no algorithm applies to {op} on one rank: the call is a copy at most")
     cell, *rows = ask("explain", op, str(ranks), str(size), machine)
     path = Path(os.environ.get("NEARFIELD_TUNED") or stored_tuning())
     return cell | {"rows": rows, "tuned": tuned_cell(op, ranks, size, path), "file": str(path)}
@@ -81,7 +83,7 @@ def show_nodes(found: dict[str, Any]) -> None:
         return show_messages(found)
     console = Console(highlight=False, soft_wrap=True)
     where = f"{found['nodes']} nodes of {found['ranks_per_node']} ranks"
-    console.print(f"{found['op']} of {found['bytes']} bytes on {where}: {found['chosen']}, by the model")
+    console.print(f"{_call(found)} on {where}: {found['chosen']}, by the model")
     chosen = next((row for row in found["rows"] if row["name"] == found["chosen"]), None)
     if chosen is None:
         console.print("  no algorithm over nodes applies; the host carries it")
@@ -117,7 +119,7 @@ def show(found: dict[str, Any]) -> None:
     console = Console(highlight=False, soft_wrap=True)
     rows = {row["name"]: row for row in found["rows"]}
     chosen = rows[found["chosen"]]
-    console.print(f"{found['op']} of {found['bytes']} bytes on {found['ranks']} ranks: {chosen['name']}")
+    console.print(f"{_call(found)} on {found['ranks']} ranks: {chosen['name']}")
     console.print(f"  {chosen['about']}", markup=False)
     console.print(
         f"  cheapest of those that apply: {_us(chosen['ns'])}, of which {_us(chosen['fixed'])} for meeting and"
@@ -150,6 +152,11 @@ def show(found: dict[str, Any]) -> None:
         words[-1] += [row["reach"], row["about"]]
     titles = ("algorithm", "estimate", "of it fixed", "behind", "needs reach of", "what it does")
     print_table(titles, words, ["bold" if row is chosen else None for row in rows_in_order])
+
+
+def _call(found: dict[str, Any]) -> str:
+    """The call, and of what length; a barrier has none."""
+    return found["op"] if found["op"] == "barrier" else f"{found['op']} of {found['bytes']} bytes"
 
 
 def _us(ns: float) -> str:

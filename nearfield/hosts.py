@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nearfield.libraries import DEFAULT_HEAP, ROOT, preloaded
+from nearfield.values import check_words
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,7 @@ def host_environment(host: Host) -> dict[str, str]:
 def environment_of(name: str) -> dict[str, str]:
     """What the installed host of that name needs on top of the present environment. Raises ValueError."""
     hosts = find_hosts()
-    if name not in hosts:
-        raise ValueError(f"there is no host {name}; found: {', '.join(hosts) or 'none'}")
+    check_words([name], hosts, "host")
     return host_environment(hosts[name])
 
 

@@ -6,17 +6,27 @@ OPERATIONS = (
     "scan,exscan"
 )
 # Those with algorithms, and those that are made of messages.
+WITH_ALGORITHMS = tuple(OPERATIONS.split(","))
 OF_MESSAGES = ("allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw")
-COLLECTIVES = frozenset(OPERATIONS.split(",")) | frozenset(OF_MESSAGES)
-# One row, whatever the sizes and buffers; the last four look for what is not there (bench/messages.hpp).
-WITHOUT_SIZE = ("barrier", "test", "testall", "testany", "iprobe")
+COLLECTIVES = WITH_ALGORITHMS + OF_MESSAGES
+
+# Messages (bench/messages.hpp): patterns of benchmarks, those of programs, and calls that find nothing.
+PATTERNS = ("latency", "bw", "bibw", "message-rate", "multi-latency", "multi-pair")
+PATTERNS += ("ddt-vector", "ddt-indexed", "ddt-subarray")
+AS_PROGRAMS = ("sendrecv", "waitall", "waits", "anysource", "testloop", "halo", "waitany", "probe")
+FINDS_NOTHING = ("test", "testall", "testany", "iprobe")
+MESSAGES = PATTERNS + AS_PROGRAMS + FINDS_NOTHING
+PROTOCOLS = ("queue", "fastbox", "copy-buffers", "cma", "mapped", "auto")
+# One row, whatever the sizes and buffers.
+WITHOUT_SIZE = ("barrier", *FINDS_NOTHING)
 
 # On windows (bench/one_sided.hpp): what moves or combines data, what does so with a word of 8 bytes, and what
 # synchronizes, measured alone as well as with a put of each size.
 MOVES = ("put", "get", "accumulate", "get-accumulate")
 ON_WORDS = ("fetch-and-op", "compare-and-swap")
 SYNCHRONIZES = ("fence", "pscw", "lock", "lock-shared")
-ONE_SIDED = frozenset(MOVES + ON_WORDS + SYNCHRONIZES)
+ONE_SIDED = MOVES + ON_WORDS + SYNCHRONIZES
+MEASURED = COLLECTIVES + MESSAGES + ONE_SIDED
 WINDOWS = ("create", "allocate", "shared", "dynamic")
 TARGETS = ("one", "apart", "own")
 

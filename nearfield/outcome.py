@@ -22,16 +22,17 @@ def read_outcome(file: Path) -> Outcome:
     return Outcome(lines.count("served"), reasons)
 
 
-def describe(outcome: Outcome) -> list[str]:
-    """What there is to say about a job in which no communication was served; nothing where some was."""
+def describe(outcome: Outcome, status: int = 0) -> list[str]:
+    """What there is to say about a job in which no communication was served, and of its exit status where that is none of success;
+    nothing where some was served."""
     if outcome.served:
         return []
+    failed = f"the job ended with exit status {status}, and " if status > 0 else ""
+    nobody = "no process of this node came through MPI_Init with Nearfield loaded"
     if not outcome.reasons:
-        return [
-            "no process of this node came through MPI_Init with Nearfield loaded (sessions alone are the host's); what"
-            " ranks of other nodes did is not known here"
-        ]
+        unknown = " (sessions alone are the host's); what ranks of other nodes did is not known here"
+        return [f"{failed}{nobody}{'' if failed else unknown}"]
     return [
-        f"in {count} process{'es' * (count > 1)} nothing was served: {reason}"
-        for reason, count in outcome.reasons.most_common()
+        f"{failed if not n else ''}in {count} process{'es' * (count > 1)} nothing was served: {reason}"
+        for n, (reason, count) in enumerate(outcome.reasons.most_common())
     ]

@@ -2,51 +2,94 @@
 
 from __future__ import annotations
 
-import html
+import datetime
 import io
 from pathlib import Path
 from typing import Any
 
 import matplotlib
+from markupsafe import Markup
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from nearfield import __version__  # noqa: E402
 from nearfield.machine import describe_machine  # noqa: E402
-from nearfield.page import folded, table, write_page  # noqa: E402
-from nearfield.summary import name_of, pairs  # noqa: E402
+from nearfield.page import Table, ratio_cell, write_page  # noqa: E402
+from nearfield.summary import geometric_mean, name_of, pairs  # noqa: E402
+
+PLAIN, OURS, INK, FAINT = "#d95f02", "#1b6ca8", "#010101", "#888888"
+# What the page's style has for them, so that plots are as legible on dark pages.
+OF_PAGE = {PLAIN: "var(--plain)", OURS: "var(--ours)", INK: "currentColor", FAINT: "var(--faint)"}
+ON_PAGE = {
+    name: INK for name in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+}
+ON_PAGE |= {"legend.facecolor": "none", "legend.framealpha": 0, "svg.fonttype": "none"}
 
 
 def write_report(rows: list[dict[str, Any]], path: Path) -> None:
     """Writes the report of what `nearfield bench` has measured."""
-    machine = f"<p class=faint>{html.escape(describe_machine())}</p>"
-    write_page(path, "Nearfield", [f"<h1>Nearfield {__version__}</h1>", machine, figures_of(rows)])
+    cells = pairs(rows)
+    hosts = list(dict.fromkeys(row["host"] for row in rows))
+    operations = list(dict.fromkeys(name_of(row) for row in rows))
+    few = ", ".join(operations[:4]) + f" and {len(operations) - 4} more" * (len(operations) > 4)
+    mean = ""
+    if cells:
+        ratio = geometric_mean(ours["median"] / plain["median"] for plain, ours in cells)
+        mean = f"Under Nearfield a call takes {ratio:.2f} of the host's time, in the geometric mean of {len(cells)} cells."
+    write_page(
+        path,
+        "bench.html",
+        title=f"{few}: Nearfield beside {', '.join(hosts)}",
+        mean=mean,
+        machine=describe_machine(),
+        date=today(),
+        groups=figures_of(rows),
+    )
 
 
-def figures_of(rows: list[dict[str, Any]]) -> str:
-    """Plots and tables of all cells, as HTML."""
-    body = []
+def today() -> str:
+    """The date that a page bears."""
+    return datetime.date.today().isoformat()
+
+
+def figures_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Plots and tables of all cells, for parts.html: title, version, panels (name and SVG) and table of each group."""
+    groups = []
     cells = pairs(rows)
     for group in sorted({_group(row) for row in rows}):
         chosen = [cell for cell in cells if _group(cell[0]) == group]
         if chosen:
             ranks, host, buffers, beside = group
             company = f", {beside} beside" if beside else ""
-            version = html.escape(chosen[0][0]["version"])
-            body.append(
-                f"<h2>{host}, {ranks} ranks, {buffers} buffers{company}</h2><p>{version}</p>"
-                f"<figure>{plot(chosen)}</figure>{_table(chosen)}"
+            operations = dict.fromkeys(name_of(plain) for plain, _ in chosen if plain["bytes"])
+            of = {name: [cell for cell in chosen if name_of(cell[0]) == name] for name in operations}
+            groups.append(
+                {
+                    "title": f"{host}, {ranks} ranks, {buffers} buffers{company}",
+                    "version": chosen[0][0]["version"],
+                    "panels": [(name, _on_page(of[name])) for name in operations],
+                    "table": _table(chosen),
+                }
             )
-    return "\n".join(body)
+    return groups
 
 
 def _group(row: dict[str, Any]) -> tuple[int, str, str, str]:
     return row["ranks"], row["host"], row["buffers"], row.get("beside", "")
 
 
-def plot(cells: list) -> str:
-    """An SVG of time against size and ratio against size, one panel per operation, out of `pairs(rows)`."""
+def _on_page(cells: list) -> Markup:
+    """The plot of an operation, in the colours of the page."""
+    with matplotlib.rc_context(ON_PAGE):
+        svg = plot(cells, titles=False)
+    for colour, name in OF_PAGE.items():
+        svg = svg.replace(colour, name)
+    return Markup(svg)
+
+
+def plot(cells: list, titles: bool = True) -> str:
+    """An SVG of time against size and ratio against size, one panel per operation, out of `pairs(rows)`; without `titles` the background
+    is left to a page as well."""
     cells = [cell for cell in cells if cell[0]["bytes"]]
     operations = list(dict.fromkeys(name_of(cell[0]) for cell in cells))
     if not operations:
@@ -67,34 +110,34 @@ def plot(cells: list) -> str:
             sizes = [plain["bytes"] for plain, _ in chosen]
             marker = "o" if len(set(sizes)) == 1 else None  # no line
             style = {"linestyle": dash, "marker": marker}
+            times.plot(sizes, [p["median"] for p, _ in chosen], color=PLAIN, label=f"host, {state}", **style)
             times.plot(
-                sizes, [p["median"] for p, _ in chosen], color="#d95f02", label=f"host, {state}", **style
+                sizes, [n["median"] for _, n in chosen], color=OURS, label=f"Nearfield, {state}", **style
             )
-            times.plot(
-                sizes, [n["median"] for _, n in chosen], color="#1b6ca8", label=f"Nearfield, {state}", **style
-            )
-            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], color="#1b6ca8", **style)
+            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], color=OURS, **style)
             low = [n["lower"] / p["upper"] for p, n in chosen]
             high = [n["upper"] / p["lower"] for p, n in chosen]
-            ratios.fill_between(sizes, low, high, color="#1b6ca8", alpha=0.15)
-        times.set_title(operation, fontsize=10 if len(operation) < 20 else 7)
+            ratios.fill_between(sizes, low, high, color=OURS, alpha=0.15)
+        if titles:
+            times.set_title(operation, fontsize=10 if len(operation) < 20 else 7)
         times.set_ylabel("microseconds", fontsize=8)
         ratios.set_ylabel("Nearfield / host", fontsize=8)
-        ratios.axhline(1, color="#888", linewidth=0.8)
+        ratios.axhline(1, color=FAINT, linewidth=1.2)
+        ratios.set_xlabel("bytes", fontsize=8)
         for axis in (times, ratios):
             axis.set_visible(True)
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
             axis.tick_params(labelsize=7)
         times.legend(fontsize=6)
-    return _svg(figure)
+    return _svg(figure, transparent=not titles)
 
 
-def _svg(figure) -> str:
+def _svg(figure, transparent: bool = False) -> str:
     """The figure as an SVG element, closed."""
     figure.tight_layout()
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg")
+    figure.savefig(buffer, format="svg", transparent=transparent)
     plt.close(figure)
     svg = buffer.getvalue()
     return svg[svg.index("<svg") :]
@@ -113,7 +156,7 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
                 [row["bytes"] for row in line], [row["median"] for row in line], label=protocol, **style
             )
         host = [row for row in chosen if row["protocol"] == "auto" and row["mode"] == "plain"]
-        axis.plot([r["bytes"] for r in host], [r["median"] for r in host], ":", color="#888", label="host")
+        axis.plot([r["bytes"] for r in host], [r["median"] for r in host], ":", color=FAINT, label="host")
         axis.set_title(f"{operation}, {state}", fontsize=10)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
@@ -124,21 +167,19 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
     return _svg(figure)
 
 
-def _table(cells: list) -> str:
+def _table(cells: list) -> Table:
     titles = ["operation", "bytes", "state", "host us", "Nearfield us", "ratio", "spread", "algorithm"]
-    lines = []
-    for plain, ours in cells:
-        ratio = f"{ours['median'] / plain['median']:.2f}"
-        lines.append(
-            [
-                name_of(ours),
-                str(ours["bytes"]),
-                ours["state"],
-                f"{plain['median']:.2f}",
-                f"{ours['median']:.2f}",
-            ]
-        )
-        lines[-1].append(f"<span class=worse>{ratio}</span>" if float(ratio) > 1.05 else ratio)
-        lines[-1].append(f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}")
-        lines[-1].append(ours["algorithm"])
-    return folded("All figures", table(titles, lines))
+    lines = [
+        [
+            name_of(ours),
+            str(ours["bytes"]),
+            ours["state"],
+            f"{plain['median']:.2f}",
+            f"{ours['median']:.2f}",
+            ratio_cell(ours["median"] / plain["median"]),
+            f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}",
+            ours["algorithm"],
+        ]
+        for plain, ours in cells
+    ]
+    return Table(titles, lines)

@@ -1,27 +1,20 @@
-"""The page of a run: what a program's calls of MPI did, as one HTML file without anything from outside."""
+"""The page of a run: what a program's calls of MPI did. Here is what it shows; nearfield/templates/report.html says how."""
 
 from __future__ import annotations
 
-import html
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from nearfield import __version__, page
+from nearfield import page
+from nearfield.page import Table
 from nearfield.recording import total
 
 Record = dict[str, Any]
 MOST = 40  # rows of a table
-STYLE = """
-:root { --program: #c9d1d9; --waiting: #d95f02; --calls: #1b6ca8; --passed: #7b3fa0 }
-@media (prefers-color-scheme: dark) { :root { --program: #4a525c; --waiting: #ff9d4d; --calls: #5aa9e6; --passed: #c08be0 } }
-h1 { overflow-wrap: anywhere }
-.bars .bar { display: flex; height: 18px; overflow: hidden; background: none }
-.key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 5px } .key span { margin-right: 14px }
-.program { background: var(--program) } .waiting { background: var(--waiting) } .calls { background: var(--calls) }
-.host { background: var(--passed) }
-"""
+MOST_BARS = 64
+# Parts of a rank's time; their names are those of the page's colours.
 PARTS = (
     ("program", "the program itself"),
     ("waiting", "waiting for other ranks"),
@@ -32,32 +25,35 @@ PARTS = (
 
 def write_page(run: Record, path: Path) -> None:
     """Writes the page of what `nearfield.recording.join` has made."""
-    body = "".join(_world(world, number, len(run["worlds"])) for number, world in enumerate(run["worlds"]))
-    if not run["worlds"]:
-        body = "<h1>No program of MPI has run</h1>"
-    page.write_page(
-        path, "Nearfield: what a program did", [body, f"<p class=faint>Nearfield {__version__}</p>"], STYLE
-    )
+    count = len(run["worlds"])
+    worlds = [_world(world, f"{n} of {count}: " * (count > 1)) for n, world in enumerate(run["worlds"], 1)]
+    page.write_page(path, "report.html", worlds=worlds, kinds=PARTS, most=MOST)
 
 
-def _world(world: Record, number: int, worlds: int) -> str:
-    title = f"{number + 1} of {worlds}: " * (worlds > 1) + (world["program"] or "a program")
+def _world(world: Record, number: str) -> Record:
     where = sorted({rank["host"] for rank in world["ranks"]})
     nodes = where[0] if len(where) == 1 else f"{len(where)} nodes"
-    about = f"{world['size']} ranks on {nodes}, {_time(world['seconds'])}, {world['mpi']}"
-    parts = [
-        f"<h1>{_text(title)}</h1><p class=faint>{_text(about)}</p>",
-        _summary(world),
-        _remarks(world),
-        _bars(world),
-        _places(world),
-        _sizes(world),
-        _host(world),
-        _communicators(world),
-        _waited_for(world),
-        _ranks(world),
-    ]
-    return "".join(parts)
+    return {
+        "title": number + (world["program"] or "a program"),
+        "about": f"{world['size']} ranks on {nodes}, {_time(world['seconds'])}, {world['mpi']}",
+        **_summary(world),
+        "remarks": _remarks(world),
+        "bars": _bars(world),
+        "unseen": len(world["ranks"]) - MOST_BARS,
+        # Title, table, what is said where there is none.
+        "tables": (
+            ("Where the calls are, over all ranks", _places(world), ""),
+            ("Sizes and algorithms", _sizes(world), ""),
+            ("What went to the host, and what it cost", _host(world), "Nothing of what was recorded."),
+            ("Communicators", _communicators(world), ""),
+            (
+                "Who waited for whom",
+                _waited_for(world),
+                "Known where calls are traced, on one node: nearfield run --trace.",
+            ),
+            ("Ranks compared", _ranks(world), ""),
+        ),
+    }
 
 
 def parts_of(world: Record, rank: Record) -> dict[str, float]:
@@ -73,30 +69,32 @@ def parts_of(world: Record, rank: Record) -> dict[str, float]:
     return {"program": max(0.0, rank["seconds"] - sum(found.values())), **found}
 
 
-def _summary(world: Record) -> str:
+def _summary(world: Record) -> Record:
     all_parts = [parts_of(world, rank) for rank in world["ranks"]]
     time = sum(sum(parts.values()) for parts in all_parts) or 1
     share = {name: sum(parts[name] for parts in all_parts) / time for name, _ in PARTS}
-    in_mpi = 1 - share["program"]
-    lines = [
-        f"<p class=lead><b>{in_mpi:.0%} of the time was in MPI</b>: {share['waiting']:.0%} waiting for other ranks, "
-        f"{share['calls']:.0%} in calls otherwise, {share['host']:.0%} in the host MPI."
-    ]
-    if world["rows"] and in_mpi > 0:
-        place, rows = next(iter(_grouped(world["rows"], lambda row: (row["function"], row["site"]))))
+    found: Record = {
+        "in_mpi": f"{1 - share['program']:.0%}",
+        "share": {name: f"{part:.0%}" for name, part in share.items()},
+        "busiest": None,
+        "late": None,
+    }
+    if world["rows"] and share["program"] < 1:
+        (function, site), rows = next(
+            iter(_grouped(world["rows"], lambda row: (row["function"], row["site"])))
+        )
         here = total(rows, "seconds") / time
-        lines.append(f" Most of it in {_text(place[0])} from {_text(place[1])}: {here:.0%} of the time.")
-    waits = world["waited_for"]
-    if waits:
+        found["busiest"] = {"function": function, "site": site, "share": f"{here:.0%}"}
+    if world["waited_for"]:
         for_whom: dict[int, float] = defaultdict(float)
-        for one in waits:
+        for one in world["waited_for"]:
             for_whom[one["for"]] += one["seconds"]
         late = max(for_whom, key=lambda rank: for_whom[rank])
-        lines.append(f" The others waited longest for rank {late}: {_time(for_whom[late])} in all.")
-    return "".join(lines) + "</p>"
+        found["late"] = {"rank": late, "time": _time(for_whom[late])}
+    return found
 
 
-def _remarks(world: Record) -> str:
+def _remarks(world: Record) -> list[str]:
     lines = []
     if world["missing"]:
         names = ", ".join(map(str, world["missing"][:20])) + ", ..." * (len(world["missing"]) > 20)
@@ -116,31 +114,27 @@ def _remarks(world: Record) -> str:
     lost = sum(rank["rows_lost"] for rank in world["ranks"])
     if lost:
         lines.append(f"{lost} calls found no room in the tables and are not counted.")
-    return "".join(f"<p><b>{_text(line)}</b></p>" for line in lines)
+    return lines
 
 
-def _bars(world: Record) -> str:
-    key = "".join(f"<span><i class={name}></i>{text}</span>" for name, text in PARTS)
+def _bars(world: Record) -> list[Record]:
     longest = max((rank["seconds"] for rank in world["ranks"]), default=0) or 1
-    lines = []
-    for rank in world["ranks"][:64]:
+    bars = []
+    for rank in world["ranks"][:MOST_BARS]:
         parts = parts_of(world, rank)
         whole = max(longest, sum(parts.values()))
-        told = ", ".join(f"{name} {_time(parts[name])}" for name, _ in PARTS)
-        pieces = "".join(
-            f"<span class={name} style='width:{100 * parts[name] / whole:.2f}%'></span>" for name, _ in PARTS
+        bars.append(
+            {
+                "name": f"rank {rank['rank']}",
+                "told": ", ".join(f"{name} {_time(parts[name])}" for name, _ in PARTS),
+                "widths": [(name, 100 * parts[name] / whole) for name, _ in PARTS],
+                "time": _time(rank["seconds"]),
+            }
         )
-        lines.append(
-            f"<span>rank {rank['rank']}</span><div class=bar role=img title='{told}' aria-label='{told}'>{pieces}</div>"
-            f"<span>{_time(rank['seconds'])}</span>"
-        )
-    more = (
-        f"<p class=faint>and {len(world['ranks']) - 64} further ranks</p>" if len(world["ranks"]) > 64 else ""
-    )
-    return f"<p class=key>{key}</p><div class=bars>{''.join(lines)}</div>{more}"
+    return bars
 
 
-def _places(world: Record) -> str:
+def _places(world: Record) -> Table:
     names = _names(world)
     lines = []
     for (site, function, communicator), rows in _grouped(
@@ -160,10 +154,10 @@ def _places(world: Record) -> str:
             ]
         )
     titles = "place,call,communicator,calls,bytes,time,of it waiting,longest call,slowest rank,fastest"
-    return _table("Where the calls are, over all ranks", titles, lines, 3)
+    return _table(titles, lines, 3)
 
 
-def _sizes(world: Record) -> str:
+def _sizes(world: Record) -> Table:
     lines = []
     for (function, size, by), rows in _grouped(
         world["rows"], lambda row: (row["function"], row["bytes_from"], row["by"])
@@ -178,13 +172,13 @@ def _sizes(world: Record) -> str:
             ]
         )
     titles = "call,by,length,calls,bytes,time,waiting per call,otherwise per call"
-    return _table("Sizes and algorithms", titles, lines, 3)
+    return _table(titles, lines, 3)
 
 
-def _host(world: Record) -> str:
+def _host(world: Record) -> Table | None:
     rows = [row for row in world["rows"] if row["by"] == "host"]
     if not rows:
-        return "<h2>What went to the host</h2><p>Nothing of what was recorded.</p>"
+        return None
     names = _names(world)
     lines = [
         [*key, f"{int(total(found, 'calls'))}", _time(total(found, "seconds"))]
@@ -192,10 +186,10 @@ def _host(world: Record) -> str:
             rows, lambda row: (row["function"], row["site"], names.get(row["communicator"], ""))
         )
     ]
-    return _table("What went to the host, and what it cost", "call,place,communicator,calls,time", lines, 3)
+    return _table("call,place,communicator,calls,time", lines, 3)
 
 
-def _communicators(world: Record) -> str:
+def _communicators(world: Record) -> Table:
     names = _names(world)
     sizes = {names[one["id"]]: one["size"] for one in world["communicators"]}
     lines = [
@@ -205,24 +199,21 @@ def _communicators(world: Record) -> str:
         ]
         for key, rows in _grouped(world["rows"], lambda row: names.get(row["communicator"], "none"))
     ]
-    return _table("Communicators", "communicator,ranks,calls,bytes,time,waiting", lines, 1)
+    return _table("communicator,ranks,calls,bytes,time,waiting", lines, 1)
 
 
-def _waited_for(world: Record) -> str:
+def _waited_for(world: Record) -> Table | None:
     waits = world["waited_for"]
     if waits is None:
-        return (
-            "<h2>Who waited for whom</h2><p class=faint>Known where calls are traced, on one node: "
-            "nearfield run --trace.</p>"
-        )
+        return None
     lines = [
         [f"rank {one['rank']}", f"rank {one['for']}", _time(one["seconds"]), str(one["calls"])]
         for one in waits
     ]
-    return _table("Who waited for whom", "who,for whom,time,calls", lines, 2)
+    return _table("who,for whom,time,calls", lines, 2)
 
 
-def _ranks(world: Record) -> str:
+def _ranks(world: Record) -> Table:
     lines = []
     for rank in world["ranks"]:
         parts = parts_of(world, rank)
@@ -236,7 +227,7 @@ def _ranks(world: Record) -> str:
             ]
         )
     titles = "rank,host,ended by,time,CPU,waiting,calls otherwise,in the host,calls,bytes"
-    return _table("Ranks compared", titles, lines, 3)
+    return _table(titles, lines, 3)
 
 
 def _names(world: Record) -> dict[str, str]:
@@ -254,17 +245,9 @@ def _grouped(rows: Iterable[Record], key: Callable[[Record], Any]) -> list[tuple
     return sorted(groups.items(), key=lambda group: -total(group[1], "seconds"))
 
 
-def _table(title: str, titles: str, lines: list[list[str]], words: int) -> str:
+def _table(titles: str, lines: list[list[str]], words: int) -> Table:
     """`words`: how many of the first columns are text."""
-
-    rows = [[_text(cell) for cell in line] for line in lines[:MOST]]
-    more = f"<p class=faint>and {len(lines) - MOST} further rows</p>" if len(lines) > MOST else ""
-    return f"<h2>{title}</h2>{page.table(titles.split(','), rows, range(words))}{more}"
-
-
-def _text(text: str) -> str:
-    # Ranks write bytes that are no ASCII as Python's surrogateescape has them.
-    return html.escape(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return Table(titles.split(","), lines, range(words))
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Tables: for people on a terminal, tab-separated where the output is read by programs."""
+"""Tables: for people on a terminal, tab-separated below their titles where the output is read by programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def print_table(
     """Prints rows of words; `styles`, one for each row, and `title` show on a terminal only."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        for words in rows:
+        for words in (titles, *rows):
             print(*words, sep="\t")
         return
     table = Table(*titles, title=title or None)

@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from nearfield.hosts import Host, find_hosts, launch_command, launcher_environment
 from nearfield.libraries import program
 from nearfield.model import ask, predict, stored
+from nearfield.values import check_words
 
 Cell = dict[str, Any]
 WORTH = 4.0  # algorithms whose estimate is beyond so many times the best are not run
@@ -36,8 +37,7 @@ def tune(
     `seconds`: of each operation and size. Raises ValueError for hosts that are not there and jobs that fail.
     """
     found = find_hosts()
-    if host_name not in found:
-        raise ValueError(f"there is no host {host_name}; found: {', '.join(found)}")
+    check_words([host_name], found, "host")
     console = Console(stderr=True)
     columns = TextColumn("{task.description:40}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     cells: list[Cell] = []

@@ -95,22 +95,18 @@ def arrows_up(graph: Graph, rows: list[str]) -> Iterator[str]:
 # ---------------------------------------------------------------- modules of the command
 def imports() -> dict[str, set[str]]:
     """Of each module, also where it imports in the middle of a function."""
-    modules = {path.stem: path for path in (ROOT / "nearfield").glob("*.py")}
+    package = ROOT / "nearfield"
+    modules = {str(path.relative_to(package))[:-3]: path for path in package.rglob("*.py")}
     found: dict[str, set[str]] = {}
     for name, path in sorted(modules.items()):
         names: set[str] = set()
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module == "nearfield":
-                names.update(each.name for each in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                names.add(
-                    node.module.removeprefix("nearfield.") if node.module.startswith("nearfield.") else ""
-                )
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names.update((node.module, *(f"{node.module}.{each.name}" for each in node.names)))
             elif isinstance(node, ast.Import):
-                names.update(
-                    each.name.removeprefix("nearfield.") for each in node.names if "nearfield." in each.name
-                )
-        found[name] = names & modules.keys()
+                names.update(each.name for each in node.names)
+        inside = {each.removeprefix("nearfield.").replace(".", "/") for each in names if "nearfield." in each}
+        found[name] = inside & modules.keys()
     return found
 
 

@@ -13,6 +13,7 @@
 // no child of it, and has a session of its own, so that neither a launcher nor the terminal meets it.
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include <cctype>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -153,6 +155,33 @@ bool somebody_was_served(const char* file) {
   return served;
 }
 
+// The wait status of a process that has ended and is no child of ours; -1 where the kernel does not tell: it does while
+// nobody has waited for the process (/proc), and from Linux 6.15 on behind its descriptor.
+int status_of(int process, pid_t id) {
+  struct {
+    std::uint64_t mask, group;
+    std::uint32_t ids[11];
+    std::int32_t exit_code;
+  } info{};  // struct pidfd_info
+  constexpr std::uint64_t exit = 1 << 3;
+  info.mask = exit;
+  if (ioctl(process, _IOWR(0xFF, 11, info), &info) == 0 && (info.mask & exit)) return info.exit_code;
+  FILE* const file = std::fopen(("/proc/" + std::to_string(id) + "/stat").c_str(), "r");
+  if (!file) return -1;
+  char text[1024];
+  text[std::fread(text, 1, sizeof text - 1, file)] = 0;
+  std::fclose(file);
+  const char* const name_end = std::strrchr(text, ')');
+  const char* const last = std::strrchr(text, ' ');
+  return name_end && std::strncmp(name_end, ") Z", 3) == 0 && last ? std::atoi(last) : -1;
+}
+
+// As a shell has it.
+std::string shell_status(int status) {
+  if (status < 0) return "-1";
+  return std::to_string(WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 // The file for what processes say of themselves; "" where nobody can watch.
 std::string report_afterwards(char** command) {
   std::string file = value_of("TMPDIR");
@@ -166,7 +195,7 @@ std::string report_afterwards(char** command) {
     unlink(file.c_str());
     return {};
   }
-  const pid_t between = fork();
+  const pid_t id = getpid(), between = fork();
   if (between) {
     close(launcher);
     if (between > 0) waitpid(between, nullptr, 0);
@@ -178,11 +207,17 @@ std::string report_afterwards(char** command) {
   pollfd end{launcher, POLLIN, 0};
   while (poll(&end, 1, -1) < 0 && errno == EINTR) {
   }
+  int status = status_of(launcher, id);
+  for (int tries = 0; status < 0 && tries < 10; ++tries) {  // between its end and its parent's wait
+    usleep(1000);
+    status = status_of(launcher, id);
+  }
   if (somebody_was_served(file.c_str())) {
     unlink(file.c_str());
     _exit(0);
   }
-  std::vector<const char*> words = {"nearfield.afterwards", file.c_str()};
+  const std::string told = shell_status(status);
+  std::vector<const char*> words = {"nearfield.afterwards", file.c_str(), told.c_str()};
   for (char** word = command; *word; ++word) words.push_back(*word);
   become_python(words, "nothing was served");
 }

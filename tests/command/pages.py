@@ -19,6 +19,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         if tag not in VOID:
             self.open.append(tag)
+        if tag == "td":  # narrow screens show it beside its cell
+            assert dict(attributes).get("data-title") is not None, self.getpos()
         if tag in ("script", "link", "img", "iframe"):
             self.outside.append(tag)
         self.outside += [f"{name}={value}" for name, value in attributes if name in ("src", "href")]

@@ -15,14 +15,15 @@ import pytest
 
 from nearfield import apps
 from nearfield import bench as benchmarks
-from nearfield.bench import _merged, parse_sizes, run_bench
+from nearfield.bench import _merged, run_bench
 from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.plots import plot, write_report
 from nearfield.summary import cells_of, pairs, show_summary
+from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
 from tests.mpi.jobs import HOSTS, ROOT, descendants, hosts, launch
 from tests.nodes.beds import made_or_skip
@@ -253,11 +254,11 @@ def test_cells_without_data_are_measured_once() -> None:
 
 def test_bench_says_what_it_does_not_measure_of_windows() -> None:
     for arguments, word in (
-        (("--window", "own"), "there are no own windows; there are create, allocate, shared, dynamic"),
-        (("--target", "all"), "there are no all targets"),
+        (("--window", "own"), "there is no kind of window own; there are create, allocate, shared, dynamic"),
+        (("--target", "all"), "there is no target all"),
         (("--buffers", "cold"), "not cold"),
-        (("--buffers", "hot"), "there are no hot buffers"),
-        (("--beside", "1,gpu"), "there are no gpu neighbours; there are cpu, memory, waking"),
+        (("--buffers", "hot"), "there is no kind of buffers hot"),
+        (("--beside", "1,gpu"), "there is no kind of neighbour gpu; there are cpu, memory, waking"),
         (("--beside", "cpu"), "N or N,kind"),
         (("--short", "20"), "in the long run"),
     ):

@@ -1,6 +1,7 @@
-"""The nearfield command: `run`, `info`, and that pages say what it knows."""
+"""The nearfield command: its help, its errors, `run`, `info`, and that pages say what it knows."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -10,14 +11,100 @@ from pathlib import Path
 import pytest
 
 from nearfield import __version__
+from nearfield.commands import NAMES
 from nearfield.operations import OPERATIONS
 from tests.command.calling import COMMAND, nearfield
 from tests.mpi.jobs import HOSTS, ROOT, hosts, python_of
 
 
 def test_it_is_installed() -> None:
-    done = subprocess.run([COMMAND, "version"], capture_output=True, text=True, check=True)
+    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == __version__
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The modules that the command loads for it."""
+    words = [sys.executable, "-X", "importtime", "-P", "-m", "nearfield", *arguments]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return set(re.findall(r"\| +([\w.]+)$", done.stderr, re.MULTILINE))
+
+
+def test_help_names_every_subcommand_and_loads_none_of_their_work() -> None:
+    shown = nearfield("--help").stdout
+    for name in NAMES:
+        assert re.search(rf"^  {name} +\S.*[^.]\.$", shown, re.MULTILINE), shown
+        assert nearfield(name, "--help").returncode == 0
+    loaded = loaded_by("--help")
+    assert "nearfield.commands.registry" in loaded
+    assert not loaded & {
+        "rich",
+        "numpy",
+        "matplotlib",
+        "jinja2",
+        "elftools",
+        "nearfield.bench",
+        "nearfield.page",
+    }
+
+
+def test_what_takes_a_command_line_needs_no_typer() -> None:
+    for name in ("run", "compare"):
+        assert f"nearfield.{name}" in (loaded := loaded_by(name, "--help"))
+        assert not loaded & {"typer", "jinja2", "numpy", "matplotlib", "nearfield.commands"}
+
+
+def test_shells_complete_subcommands() -> None:
+    env = {"_NEARFIELD_COMPLETE": "complete_bash", "COMP_WORDS": "nearfield exp", "COMP_CWORD": "1"}
+    done = subprocess.run([COMMAND], env={**os.environ, **env}, capture_output=True, text=True)
+    assert done.stdout.split() == ["explain"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "allowed"),
+    [
+        ("explain allreduce --bytes 4KB", "4KB is no number of bytes; write 4096, 4K, 1M or 2G"),
+        ("explain allreduce --bytes=-1", "-1 is no number of bytes"),
+        ("explain allreduce --ranks 0", "greater than or equal to 1"),
+        ("explain allreduce --ranks 1", "no algorithm applies to allreduce on one rank"),
+        ("explain allreduce --nodes 0", "greater than or equal to 1"),
+        ("explain nosuch", "there is no collective nosuch; there are barrier, bcast"),
+        ("model nosuch", "there are barrier, bcast"),
+        ("model --ranks 0", "0 is no number of ranks; write 2, a list 2,3,8, or 2:192"),
+        ("model --ranks 8:2", "they grow"),
+        ("model --sizes 4KB", "write 4096, 4K, 1M or 2G"),
+        ("model --nodes some", "some is no number of nodes"),
+        ("bench --op nosuch", "there is no operation nosuch; there are barrier"),
+        ("bench --op latency --protocol nosuch", "there is no protocol nosuch; there are queue, fastbox"),
+        ("bench --hosts nosuch", "there is no host nosuch; there are mpich"),
+        ("bench --heap huge", "there is no heap huge; there are shared, off"),
+        ("bench --ranks 2,", "is no number of ranks"),
+        ("bench --seconds -1", "greater than or equal to 0"),
+        ("bench --app fft --points many", "many is no number of points"),
+        ("plan --heap lots", "lots is no number of bytes; write 4096, 4K, 1M or 2G"),
+        ("plan --pairs some", "all, none or neighbours:N"),
+        ("tune --op nosuch", "there are barrier, bcast"),
+        ("compare --runs none true", "takes a number of at least 1"),
+    ],
+)
+def test_misspelt_values_are_told_what_is_allowed(arguments: str, allowed: str) -> None:
+    done = nearfield(*arguments.split())
+    assert done.returncode == 2 and not done.stdout, done.stdout
+    assert allowed in " ".join(done.stderr.split()) and "Traceback" not in done.stderr, done.stderr
+
+
+def test_what_does_not_apply_is_said() -> None:
+    assert "a barrier has no data" in nearfield("explain", "barrier", "--bytes", "1M").stderr
+    assert "between two ranks" in nearfield("explain", "message", "--ranks", "4").stderr
+    assert "--ranks-per-node" in nearfield("explain", "allreduce", "--nodes", "2", "--ranks", "4").stderr
+    assert not nearfield("explain", "allreduce").stderr
+
+
+def test_tables_in_pipes_have_their_titles() -> None:
+    titles, *rows = nearfield(
+        "model", "allreduce,bcast", "--ranks", "2", "--sizes", "8,1K"
+    ).stdout.splitlines()
+    assert titles.split("\t")[:4] == ["op", "ranks", "bytes", "chosen"] and len(rows) == 4
+    assert all(row.count("\t") == titles.count("\t") for row in rows)
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))

@@ -84,7 +84,8 @@ def test_the_page_shows_gains_and_losses(tmp_path: Path) -> None:
         ),
         *("25", "0.67"),
     )
-    assert len(re.findall("class=worse style", out.read_text())) == 1
+    (over,) = re.findall(r'class="part over" style="width: ([\d.]+)%', out.read_text())
+    assert over == "100.0" and 'class="whole" style="width: 80.0%"' in out.read_text()
 
 
 @pytest.mark.parametrize("operations", per_change([("latency", "bcast"), OPERATIONS]), ids=["two", "all"])

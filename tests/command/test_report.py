@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -40,6 +41,10 @@ def test_a_run_is_reported(host: str, tmp_path: Path) -> None:
     check_page(
         page, "recorded.c", "MPI_Allreduce", "sums", "MPI_File_open", "waited longest for rank 1", "pairs"
     )
+    # Of a bar its name, itself and its time, in the order of the grid's columns.
+    for rank in world["ranks"]:
+        bar = rf'<div class="name">rank {rank["rank"]}</div>\s*<div class="bar parts"[^>]*>.*</div>\s*<div>[\d.]+ \w+</div>'
+        assert re.search(bar, page.read_text())
     events = json.loads(trace.read_text())["traceEvents"]
     assert {event["ph"] for event in events} == {"M", "X"}
     assert sum(event["name"] == "MPI_Allreduce" for event in events) == 20

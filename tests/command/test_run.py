@@ -94,7 +94,8 @@ def test_of_a_program_that_is_static_it_says_so(tmp_path: Path) -> None:
     program = build(tmp_path, EMPTY, "-static")
     job = run_job("mpich", 2, [program])
     assert job.returncode == 0 and NOBODY in job.stderr, job.text
-    assert f"{SAYS}{program}: not served: it is statically linked" in job.stderr, job.stderr
+    assert f"\n  {program}: not served: it is statically linked" in job.stderr, job.stderr
+    assert "mpiexec:" not in job.stderr
     assert "other nodes" in job.stderr
 
 
@@ -105,6 +106,24 @@ def test_of_a_program_without_mpi_it_says_so(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 2
 
 
+@pytest.mark.parametrize(("ends", "status"), [("exit 7", 7), ("kill -ABRT $$", 128 + signal.SIGABRT)])
+@pytest.mark.parametrize("host", hosts("mpich"))
+def test_of_a_job_that_fails_it_says_the_exit_status(host: str, ends: str, status: int) -> None:
+    job = run_job(host, 2, ["sh", "-c", ends])
+    assert job.returncode != 0, job.text
+    (said,) = [line for line in job.stderr.splitlines() if line.startswith(SAYS)]
+    assert f"the job ended with exit status {job.returncode}, and {NOBODY}" in said, job.stderr
+    assert "linked with no MPI" not in job.stderr  # neither the launcher nor the shell is to blame
+    alone = speaking([COMMAND, "run", "sh", "-c", ends])
+    assert f"exit status {status}, and {NOBODY}" in alone.stderr, alone.stderr
+
+
+def test_a_program_in_the_path_is_judged_not_its_launcher() -> None:
+    done = nearfield("run", "env", "-u", "NOTHING", "true")
+    assert done.returncode == 0 and "\n  true: not served" in done.stderr, done.stderr
+    assert "env:" not in done.stderr
+
+
 @pytest.mark.parametrize("how", ["env", "script"])
 def test_it_says_that_a_tool_has_taken_its_place(tmp_path: Path, how: str) -> None:
     program = build(tmp_path, EMPTY)
@@ -113,7 +132,7 @@ def test_it_says_that_a_tool_has_taken_its_place(tmp_path: Path, how: str) -> No
     wrapper.chmod(0o755)
     done = nearfield("run", *(["env", "LD_PRELOAD=libm.so.6", program] if how == "env" else [str(wrapper)]))
     assert done.returncode == 0 and NOBODY in done.stderr, done.stderr
-    assert f"{SAYS}LD_PRELOAD=libm.so.6, which the command sets" in done.stderr, done.stderr
+    assert "\n  LD_PRELOAD=libm.so.6, which the command sets" in done.stderr, done.stderr
     assert "linked" not in done.stderr
 
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 import pytest
 
 from nearfield.explain import explain_nodes
-from nearfield.nodes import Nodes, Unavailable
-from nearfield.slurm import Slurm
+from nearfield.nodes.bed import Nodes, Unavailable
 from tests.mpi.jobs import compile_c, hosts
+from tests.nodes.slurm import Slurm
 
 PROGRAMS = Path(__file__).parent / "programs"
 MAIN = hosts("mpich", "openmpi")

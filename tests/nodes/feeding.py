@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nearfield.node_jobs import Job
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import Job
 from tests.mpi import resident
 from tests.mpi.jobs import HOSTS, python_of
 from tests.mpi.resident import Case

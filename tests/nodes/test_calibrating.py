@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.node_jobs import Ended, blocks, run_job
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import Ended, blocks, run_job
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
 from tests.nodes.beds import MAIN, made_or_skip
 from tests.selection import FULL, per_change

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearfield.node_jobs import blocks, round_robin, run_job
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import blocks, round_robin, run_job
 from tests.mpi.jobs import HOSTS, environment, hosts
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, made_or_skip, program, rows
 from tests.nodes.feeding import Case, Fed

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nearfield.node_jobs import Job, blocks, run_job
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import Job, blocks, run_job
 from tests.mpi.jobs import HOSTS, environment
 from tests.nodes.beds import MAIN, ROWS, forced, made_or_skip, program
 from tests.selection import FULL, per_change

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from nearfield.node_jobs import Ended, Job, blocks, round_robin
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import Ended, Job, blocks, round_robin
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
 from tests.nodes.beds import MAIN, made_or_skip, program
 from tests.selection import FULL, per_change

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.crossing import COUNTED, SHORT, Row, count_in_job, least
-from nearfield.node_jobs import blocks, round_robin
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.crossing import COUNTED, SHORT, Row, count_in_job, least
+from nearfield.nodes.jobs import blocks, round_robin
 from tests.mpi.jobs import HOSTS, ROOT
 from tests.nodes.beds import MAIN, OPERATIONS, SAME_BITS, forced, made_or_skip, rows
 from tests.selection import FULL, per_change

@@ -17,8 +17,8 @@ from typing import Any
 from nearfield.bench import failed
 from nearfield.hosts import Host, find_hosts, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP, program
-from nearfield.node_jobs import even_blocks, run_job
-from nearfield.nodes import Nodes
+from nearfield.nodes.bed import Nodes
+from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.tables import print_columns
 
 Row = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Jobs over the pretended nodes of nearfield/nodes.py, started by the hosts' own launchers with an agent for ssh.
+"""Jobs over the pretended nodes of nearfield/nodes/bed.py, started by the hosts' own launchers with an agent for ssh.
 
 Between nodes the hosts use their own TCP, within a node their own shared memory, as on a cluster without a fast network.
 As with ssh nothing of the launcher's environment reaches another node by itself: what the ranks need is handed over by
@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from nearfield.libraries import ROOT
-from nearfield.nodes import HEAD, Nodes
-from nearfield.slurm import Slurm
+from nearfield.nodes.bed import HEAD, Nodes
 
 # Each rank writes to files of its own: hosts mix the lines of several ranks.
 INTO_FILES = (
@@ -34,6 +33,15 @@ class Launcher(Protocol):
     def name(self) -> str: ...
     @property
     def mpiexec(self) -> Path: ...
+
+
+class Manager(Protocol):
+    """A workload manager that starts jobs instead of an agent for ssh: tests/nodes/slurm.py has one."""
+
+    @property
+    def environment(self) -> dict[str, str]: ...
+    def run_command(self, placement: Sequence[int], program: Sequence[str]) -> list[str]: ...
+    def allocate_command(self, launcher: Sequence[str]) -> list[str]: ...
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ def launch_command(
     placement: Sequence[int],
     program: Sequence[str],
     handed_over: Sequence[str] = (),
-    slurm: Slurm | None = None,
+    manager: Manager | None = None,
 ) -> list[str]:
     """The command line, for the head, that starts `program` with rank i on node placement[i].
 
@@ -94,11 +102,11 @@ def launch_command(
     gives parts of it) where its launcher cannot say better: _misunderstood(), under Slurm any but equal blocks, and of
     Debian's MPICH all ranks that neither follow each other nor come in turn.
     """
-    if slurm and host.name == "mpich":
-        return slurm.run_command(placement, program)
-    options = _options(nodes, host.name, placement, program, handed_over, "" if slurm else nodes.agent)
+    if manager and host.name == "mpich":
+        return manager.run_command(placement, program)
+    options = _options(nodes, host.name, placement, program, handed_over, "" if manager else nodes.agent)
     command = [str(host.mpiexec), *options]
-    return slurm.allocate_command(command) if slurm else command
+    return manager.allocate_command(command) if manager else command
 
 
 def _options(
@@ -172,20 +180,20 @@ class Job:
         placement: Sequence[int],
         program: Sequence[str],
         env: dict[str, str],
-        slurm: Slurm | None = None,
+        manager: Manager | None = None,
     ) -> None:
-        """`env` is the whole environment of a job of `host` on one node; `slurm` starts it instead of an agent for ssh."""
+        """`env` is the whole environment of a job of `host` on one node; `manager` starts it instead of an agent for ssh."""
         self.nodes, self.ranks = nodes, len(placement)
         self._files = nodes.files / f"job{len(list(nodes.files.iterdir()))}"
         self._files.mkdir()
-        env = env | host_settings(host, env) | (slurm.environment if slurm else {})
+        env = env | host_settings(host, env) | (manager.environment if manager else {})
         needed = [
             name
             for name, value in env.items()
             if os.environ.get(name) != value or name.startswith("NEARFIELD")
         ]
         command = launch_command(
-            nodes, host, placement, ["sh", "-c", INTO_FILES, str(self._files), *program], needed, slurm
+            nodes, host, placement, ["sh", "-c", INTO_FILES, str(self._files), *program], needed, manager
         )
         self._started = time.monotonic()
         with open(self._files / "launcher", "w") as output:
@@ -227,7 +235,7 @@ def run_job(
     program: Sequence[str],
     env: dict[str, str],
     timeout: float = 60,
-    slurm: Slurm | None = None,
+    manager: Manager | None = None,
 ) -> Ended:
     """Runs a job to its end, see Job."""
-    return Job(nodes, host, placement, program, env, slurm).wait(timeout)
+    return Job(nodes, host, placement, program, env, manager).wait(timeout)

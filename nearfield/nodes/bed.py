@@ -23,10 +23,10 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from pathlib import Path
 
 from nearfield.libraries import NotBuilt, program
+from nearfield.nodes.traffic import Traffic, traffic_of
 
 NETWORK = "10.77.0"
 HEAD = "head"
@@ -49,37 +49,6 @@ echo ready && exec cat
 
 class Unavailable(Exception):
     """Nodes cannot be made here; the text says why."""
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What has crossed the interface of a node.
-
-    A packet is what TCP hands to the interface, up to 64 KiB; `segments` are those of TCP with data, of at most the network's
-    packet size and without acknowledgements, to all addresses, the node's own included.
-    """
-
-    sent_packets: int
-    sent_bytes: int
-    received_packets: int
-    received_bytes: int
-    segments: int
-
-    def __sub__(self, before: Traffic) -> Traffic:
-        return Traffic(*(getattr(self, f.name) - getattr(before, f.name) for f in fields(self)))
-
-
-def traffic_of(process: int | str = "self") -> Traffic:
-    """What has crossed the interface of the node that a process lives on."""
-    lines = Path(f"/proc/{process}/net/dev").read_text().splitlines()
-    counts = next(line.split(":")[1].split() for line in lines if line.strip().startswith("eth0:"))
-    extended = [
-        line.split()
-        for line in Path(f"/proc/{process}/net/netstat").read_text().splitlines()
-        if line.startswith("TcpExt:")
-    ]
-    segments = dict(zip(*extended, strict=True))["TCPOrigDataSent"]
-    return Traffic(*(int(n) for n in (counts[9], counts[8], counts[1], counts[0], segments)))
 
 
 class Nodes:
@@ -147,7 +116,7 @@ class Nodes:
         }
         hosts = "".join(f"{address} {name}\n" for name, address in addresses.items())
         (self._files / "hosts").write_text("127.0.0.1 localhost\n" + hosts)
-        shutil.copy(Path(__file__).with_name("node_agent.sh"), self.agent)
+        shutil.copy(Path(__file__).with_name("agent.sh"), self.agent)
         os.chmod(self.agent, 0o700)
         for name in addresses:
             self._start(name)
