@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,19 @@ class Component:
 
 
 @dataclass(frozen=True)
+class Decision:
+    """What trials have decided for calls of one operation, length and number of ranks; of the first rank of a communicator."""
+
+    operation: str
+    bytes: int
+    ranks: int
+    algorithm: str
+    tried: dict[str, float | None]  # seconds of a call, by algorithm; None: it was out of reach
+    calls: int  # that the trials took
+    seconds_beyond_best: float  # that these took more than by the algorithm
+
+
+@dataclass(frozen=True)
 class Statistics:
     """Of one rank. Operations, functions and components of which nothing was counted are not there."""
 
@@ -61,6 +74,7 @@ class Statistics:
     functions: dict[str, Function]
     memory: dict[str, Component]
     counts: dict[str, int | float]  # of the process: all its rows, those of time in seconds
+    decisions: list[Decision] = field(default_factory=list)
 
     def carried(self, operation: str) -> int:
         """Calls of a collective operation that Nearfield carried itself."""
@@ -79,6 +93,7 @@ def _typed(written: dict[str, Any]) -> Statistics:
         functions={name: Function(**one) for name, one in written["functions"].items()},
         memory={name: Component(**{"wish": ""} | one) for name, one in written["memory"].items()},
         counts=written["counts"],
+        decisions=[Decision(**one) for one in written["decisions"]],
     )
 
 

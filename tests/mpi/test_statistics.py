@@ -71,6 +71,22 @@ def test_every_rank_writes_its_file(host: str, tmp_path: Path) -> None:
     assert [file.suffix for file in tmp_path.iterdir()] == [".json"] * 2
 
 
+TRIED = """
+from mpi4py import MPI
+for _ in range(3000):
+    MPI.COMM_WORLD.Bcast(bytearray(4096))
+"""
+
+
+def test_what_trials_have_decided_is_written_by_the_first_rank() -> None:
+    job = launch("mpich", 2, [python_of("mpich"), "-c", TRIED], statistics=True)
+    first, second = job.statistics
+    (decision,) = (one for one in first.decisions if (one.operation, one.bytes) == ("bcast", 4096))
+    assert decision.ranks == 2 and decision.algorithm in decision.tried and decision.calls > 0, decision
+    assert decision.tried[decision.algorithm] > 0 and decision.seconds_beyond_best >= 0, decision
+    assert not second.decisions
+
+
 def test_of_ranks_that_die_there_are_no_statistics(tmp_path: Path) -> None:
     env = {VARIABLE: f"{tmp_path}/%r.json"}
     job = launch("mpich", 2, [python_of("mpich"), *command("die")], env)

@@ -78,7 +78,7 @@ def test_receives_from_anybody_are_met_by_either_side(
     nodes: Nodes, host: str, placement: list[int], times: int
 ) -> None:
     rounds = 200 * times if host == "openmpi" else 9 * times + 27
-    expect_rounds(run(nodes, host, placement, wild(host, rounds)))
+    expect_rounds(nodes, run(nodes, host, placement, wild(host, rounds)))
 
 
 @LENGTHS
@@ -87,7 +87,7 @@ def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str, ti
     """Its own collectives, in which it knows of no message of ours."""
     collectives = ";".join(f"{op}:host" for op in ("barrier", "bcast", "allreduce", "allgather"))
     rounds = 1000 * times if host == "openmpi" else 18 * times + 27
-    expect_rounds(run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
+    expect_rounds(nodes, run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
 
 
 @pytest.mark.parametrize("host", THREE)

@@ -461,7 +461,7 @@ void start_node(int thread_level, bool collectively) {
   find_status_fields();
   find_fortran_number();
   largest_tag = unused_tag;
-  if (the_node && statistics::wanted(settings)) begin_counting();
+  if (the_node) statistics::begin(settings);
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&

@@ -12,6 +12,7 @@
 #include "engine/base/files.hpp"
 #include "engine/base/json.hpp"
 #include "engine/base/log_line.hpp"
+#include "engine/choosing/decisions.hpp"
 #include "mpi/shim/statistics/table.hpp"
 
 namespace nearfield::mpi::statistics {
@@ -155,6 +156,30 @@ std::string json_of(const Section& section) {
   return "{" + lines + "}";
 }
 
+std::string seconds(double nanoseconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9f", nanoseconds * 1e-9);
+  return text;
+}
+
+std::string decisions() {
+  std::string all;
+  choosing::each_decision([&](const choosing::Decision& decision) {
+    Members members, tried;
+    for (const auto& [algorithm, nanoseconds] : decision.tried)
+      tried.add(algorithm, nanoseconds > 0 ? seconds(double(nanoseconds)) : "null");
+    members.add("operation", json::quoted(collectives::name(decision.collective)));
+    members.add("bytes", std::to_string(decision.bytes));
+    members.add("ranks", std::to_string(decision.ranks));
+    members.add("algorithm", json::quoted(decision.algorithm));
+    members.add("tried", tried.object());
+    members.add("calls", std::to_string(decision.calls));
+    members.add("seconds_beyond_best", seconds(decision.beyond_best_ns));
+    all += (all.empty() ? "\n" : ",\n") + members.object();
+  });
+  return "[" + all + "]";
+}
+
 std::string json_of(const std::vector<Section>& sections, const early::Speaker& who, int size) {
   Members file, process;
   file.add("nearfield", json::quoted(NEARFIELD_VERSION));
@@ -165,6 +190,7 @@ std::string json_of(const std::vector<Section>& sections, const early::Speaker& 
   for (const Section& section : sections) file.add(section.key, json_of(section));
   for (const OfProcess& row : of_process()) process.add(row.name, shown(row, row.read()));
   file.add("counts", process.object());
+  file.add("decisions", decisions());
   return file.object() + "\n";
 }
 
@@ -177,12 +203,18 @@ void write(const std::string& pattern, const std::string& text, const early::Spe
              wrong);
 }
 
+bool is_wanted(const Settings& settings) { return settings.stats != Reporting::none || !settings.stats_file.empty(); }
+
 }  // namespace
 
-bool wanted(const Settings& settings) { return settings.stats != Reporting::none || !settings.stats_file.empty(); }
+void begin(const Settings& settings) {
+  if (!is_wanted(settings)) return;
+  begin_counting();
+  if (!settings.stats_file.empty()) choosing::keep_decisions();
+}
 
 void report(const Settings& settings) {
-  if (!wanted(settings)) return;
+  if (!is_wanted(settings)) return;
   int rank = 0, size = 1;
   host.Comm_rank(host.world, &rank);
   host.Comm_size(host.world, &size);

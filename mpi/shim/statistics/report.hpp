@@ -5,8 +5,8 @@
 
 namespace nearfield::mpi::statistics {
 
-/// Whether any rank of this process's settings reports, so that calls have to be counted.
-bool wanted(const Settings& settings);
+/// Has what will be reported be counted from now on.
+void begin(const Settings& settings);
 
 /// Writes what is asked for. pre: between MPI_Init and MPI_Finalize.
 void report(const Settings& settings);
