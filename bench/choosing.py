@@ -1,6 +1,6 @@
 """How good what trials choose is: every candidate forced, and the choice, in turn in one job; a table on standard output.
 
-Buffers are used (bench/own_work.hpp). Ratios are of the chosen algorithm, forced, to the fastest one.
+Buffers are used (bench/own_work.hpp), and calls are counted (NEARFIELD_STATS_FILE), by which all are slower alike. Ratios are of the chosen algorithm, forced, to the fastest one.
 
 Arguments: numbers of ranks, sizes, host and seconds per cell, e.g. 2,8 8,4K,256K mpich 0.5; with --json FILE the rows.
 """
@@ -8,17 +8,16 @@ Arguments: numbers of ranks, sizes, host and seconds per cell, e.g. 2,8 8,4K,256
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from nearfield.hosts import find_hosts, launcher_environment
 from nearfield.operations import OPERATIONS
+from nearfield.statistics import PATTERN, VARIABLE, read_statistics
 from nearfield.tune import worker_command
 from nearfield.values import parse_ranks, parse_sizes
-
-NOTE = re.compile(r"(\w+) of (\d+) bytes on (\d+) ranks: \S+ \(tried.*; (\d+) calls, ([\d.]+) us beyond")
 
 
 def main() -> None:
@@ -30,20 +29,22 @@ def main() -> None:
         if op == "barrier":
             continue
         for p in ranks:
-            done = subprocess.run(
-                worker_command(host, op, p, sizes, float(sys.argv[4]), also=("auto",)),
-                env=launcher_environment(host, nearfield=True) | {"NEARFIELD_LOG": "info"},
-                capture_output=True,
-                text=True,
-                timeout=600,
-            )
-            if done.returncode:
-                raise SystemExit(done.stderr[-2000:])
+            with tempfile.TemporaryDirectory() as directory:
+                done = subprocess.run(
+                    worker_command(host, op, p, sizes, float(sys.argv[4]), also=("auto",)),
+                    env=launcher_environment(host, nearfield=True) | {VARIABLE: f"{directory}/{PATTERN}"},
+                    capture_output=True,
+                    text=True,
+                    timeout=600,
+                )
+                if done.returncode:
+                    raise SystemExit(done.stderr[-2000:])
+                decisions = read_statistics(Path(directory))[0].decisions
             found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            spent: dict[int, float] = {}
-            for note in NOTE.finditer(done.stderr):
-                if note[1] == op and int(note[3]) == p:
-                    spent.setdefault(int(note[2]), float(note[5]))
+            spent: dict[int, float] = {}  # by length, of the first trials: microseconds
+            for one in decisions:
+                if one.operation == op and one.ranks == p:
+                    spent.setdefault(one.bytes, one.seconds_beyond_best * 1e6)
             for size in sizes:
                 times = {r["algorithm"]: r for r in found if r["bytes"] == size and "median" in r}
                 auto = times.pop("auto")

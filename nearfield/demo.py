@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 from rich.console import Console
@@ -33,6 +33,7 @@ from nearfield.demo_figures import (
 from nearfield.hosts import find_hosts, launch_command, launcher_environment
 from nearfield.libraries import DEFAULT_HEAP
 from nearfield.machine import describe_machine
+from nearfield.statistics import PATTERN, VARIABLE, Statistics, read_statistics
 from nearfield.tables import print_table
 
 HOST = "mpich"
@@ -143,37 +144,33 @@ def carried_calls(program: Program, ranks: int) -> Carried:
     command = [*APPS[program.app].command(host), "--size", str(program.points), "--loops", str(program.loops)]
     command += ["--form", program.form] if program.form else []
     env = launcher_environment(host, True, DEFAULT_HEAP) | {"NEARFIELD_STATS": "1"}
-    done = subprocess.run(
-        launch_command(host, ranks, command),
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-    )
-    if done.returncode:
-        raise ValueError(f"{program.app} failed:\n{done.stderr}")
-    return read_statistics(done.stderr)
+    with tempfile.TemporaryDirectory() as directory:
+        done = subprocess.run(
+            launch_command(host, ranks, command),
+            env=env | {VARIABLE: f"{directory}/{PATTERN}"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        if done.returncode:
+            raise ValueError(f"{program.app} failed:\n{done.stderr}")
+        return carried_by(read_statistics(Path(directory))[0], done.stderr.strip())
 
 
-def read_statistics(text: str) -> Carried:
-    """Out of what NEARFIELD_STATS=1 prints of the first rank."""
-    table = re.findall(r"^  ([a-z_]+) +(\d+) +\d+ +[\d.]+ +(\d+)\b", text, re.MULTILINE)
-
-    def count(pattern: str) -> int:
-        found = re.search(pattern, text)
-        return int(found[1]) if found else 0
-
+def carried_by(rank: Statistics, text: str) -> Carried:
+    """What a rank's statistics say of its program's calls; `text` is the same as it was printed."""
     ways = {
-        "fastboxes": count(r"(\d+) by fastboxes"),
-        "the queue": count(r"(\d+) by the queue"),
-        "copies without a buffer": count(r"(\d+) received directly"),
-        "copy buffers": count(r"(\d+) by copy buffers"),
+        "fastboxes": "messages_by_fastboxes",
+        "the queue": "messages_by_the_queue",
+        "copies without a buffer": "messages_direct",
+        "copy buffers": "messages_by_copy_buffers",
     }
+    operations = rank.operations.values()
     return Carried(
-        sum(int(calls) - int(passed) for _, calls, passed in table),
-        count(r"messages +(\d+) sent"),
-        ", ".join(f"{way} {number}" for way, number in ways.items() if number),
-        sum(int(passed) for _, _, passed in table) + count(r"calls for messages +(\d+) to the host"),
-        text.strip(),
+        sum(operation.carried for operation in operations),
+        rank.sent,
+        ", ".join(f"{way} {rank.counts[row]}" for way, row in ways.items() if rank.counts[row]),
+        sum(operation.to_the_host for operation in operations) + rank.counts["messages_to_the_host"],
+        text,
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 SETTINGS = {
     "--log": "NEARFIELD_LOG",
     "--log-file": "NEARFIELD_LOG_FILE",
+    "--stats-file": "NEARFIELD_STATS_FILE",
     "--algorithm": "NEARFIELD_ALGORITHM",
     "--heap": "NEARFIELD_HEAP",
 }

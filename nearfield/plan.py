@@ -11,11 +11,11 @@ import json
 import math
 import re
 import subprocess
-from dataclasses import dataclass, field
 from typing import Any
 
 from nearfield.libraries import program
 from nearfield.model import machine_file
+from nearfield.statistics import Statistics
 from nearfield.tables import print_columns
 
 Plan = dict[str, Any]
@@ -48,51 +48,30 @@ def make_plan(ranks: int, partners: int, machine: str = "here", calls=CALLS, **v
     return json.loads(done.stdout)
 
 
-@dataclass
-class Told:
-    """What the statistics of a job say of one rank."""
-
-    rank: int
-    # Bytes by component, at most; of the segment's pages at the end.
-    held: dict[str, int] = field(default_factory=dict)
-    ranks: int = 0  # of its node
-    partners: int = 0  # to which it sends by a fastbox
-    calls: dict[str, tuple[int, int]] = field(default_factory=dict)  # of operations: calls, bytes of all
+def held(rank: Statistics, component: str) -> int:
+    """Bytes that a rank held of a component at most, or of pages of its "segment" at the end."""
+    if component == "segment":
+        return int(rank.counts["memory_pages"])
+    return rank.memory[component].in_use_at_most if component in rank.memory else 0
 
 
-def read_statistics(text: str) -> list[Told]:
-    """The ranks that NEARFIELD_STATS had printed, by rank. Raises ValueError where there are none."""
-    found: dict[int, Told] = {}
-    rank = None
-    for line in text.splitlines():
-        if head := re.search(r"nearfield: rank (\d+) of \d+", line):
-            rank = found[int(head[1])] = Told(int(head[1]))
-        elif rank is None:
-            continue
-        elif use := re.search(r"in use: (\S+) +(\d+) bytes(?:, (\d+) at most)?", line):
-            rank.held[use[1]] = int(use[3] or use[2])
-        elif node := re.search(r"ranks of this node +(\d+), (\d+) of them by a fastbox", line):
-            rank.ranks, rank.partners = int(node[1]), int(node[2])
-        elif row := re.match(r"\s+([a-z_]+) +(\d+) +(\d+) +[\d.]+ +\d+", line):
-            rank.calls[row[1]] = (int(row[2]), int(row[3]))
-    told = [found[rank] for rank in sorted(found) if found[rank].ranks]
-    if not told:
-        raise ValueError("there are no statistics of Nearfield: run the job with NEARFIELD_STATS=1 or all")
-    return told
-
-
-def plan_job(text: str, machine: str = "here") -> Plan:
+def plan_job(ranks: list[Statistics], machine: str = "here") -> Plan:
     """The plan for a program that has run, from its statistics: by what the largest rank held. Adds "measured" (of a rank,
     by component and of the segment) and "calls" (of the first rank that tells); raises ValueError."""
-    told = read_statistics(text)
-    held = {name: max(rank.held.get(name, 0) for rank in told) for name in (*COMPUTED, *OF_PROGRAM)}
-    calls = {op: (count, total // count) for op, (count, total) in told[0].calls.items() if count and total}
+    told = [rank for rank in ranks if rank.counts["ranks_of_the_node"]]
+    if not told:
+        raise ValueError("no rank was served by Nearfield")
+    first = told[0]
+    most = {name: max(held(rank, name) for rank in told) for name in (*COMPUTED, *OF_PROGRAM)}
+    calls = {name: (op.calls, op.bytes // op.calls) for name, op in first.operations.items() if op.bytes}
     plan = make_plan(
-        *(told[0].ranks, max(rank.partners for rank in told), machine),
+        int(first.counts["ranks_of_the_node"]),
+        max(int(rank.counts["messages_fastboxes"]) for rank in told),
+        machine,
         [f"{op}:{each}" for op, (_, each) in calls.items()],
-        **{name.replace("-", "_"): count for name, count in held.items() if count},
+        **{name.replace("-", "_"): count for name, count in most.items() if count},
     )
-    plan["measured"] = held | {"segment": max(rank.held.get("segment", 0) for rank in told)}
+    plan["measured"] = most | {"segment": max(held(rank, "segment") for rank in told)}
     for cell in plan["worth"]:
         cell["calls"] = calls[cell["op"]][0]
     return plan

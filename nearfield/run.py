@@ -18,6 +18,7 @@ Runs a launcher (mpiexec, srun, a script around them) with Nearfield under its M
 them was served it says why when the launcher has ended, unless --log is error or off.
 
   --stats           print calls, bytes and time of every operation at the end
+  --stats-file FILE write them, of each rank, as JSON; %r: rank, %p: process, %h: host
   --check           compare the calls of all ranks; report which differ instead of hanging
   --log LEVEL       off, error, warn, info or debug
   --log-file FILE   where the log goes; %h: host, %p: process, %r: rank

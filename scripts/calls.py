@@ -3,8 +3,8 @@
     calls.py           writes it
     calls.py --check   fails when it is not what the tables say
 
-Every row of mpi/functions.def belongs to one family below, every function that may block in the host to one of those
-passed on, and every reason of mpi/shim/stats.cpp is explained: what is new has to be described here.
+Every row of mpi/functions.def belongs to one family below, and every function that may block in the host to one of those
+passed on: what is new has to be described here. Reasons are rows of mpi/statistics.def.
 """
 
 from __future__ import annotations
@@ -125,18 +125,6 @@ PASSED_ON = (
     ),
     (r"Win_set_info", "hints of windows"),
 )
-# Why a collective call went to the host: what the statistics say, and what that means.
-REASONS = {
-    "communicator not on one node": "its ranks do not share a node and the operation has no form over several; or it is an "
-    "intercommunicator over several nodes, has no team yet where a call must not block, has processes of another MPI_COMM_WORLD, or has been revoked",
-    "switched off": "by the hint `nearfield` of the communicator; what overlaps other calls by `NEARFIELD_MESSAGES=off`",
-    "argument": "the host judges what looks wrong, and raises the error",
-    "datatype": "over several nodes, a reduction of a type that is derived or that Nearfield does not know",
-    "user-defined operator": "over several nodes; or the host's MPI_Reduce_local rejects it for this type",
-    "no algorithm": "none applies to the call, or the host's own was the fastest over several nodes",
-    "no memory for copy buffers": "a member has none; from then on the host serves the communicator",
-    "communicator is young": "one of the first calls of a communicator that the program has made (`NEARFIELD_YOUNG`)",
-}
 
 
 def functions() -> list[str]:
@@ -155,12 +143,10 @@ def blocking() -> list[str]:
     return [name for name in names if not (name.endswith("_c") and name[:-2] in names)]
 
 
-def reasons() -> list[str]:
-    """What stats.cpp says."""
-    text = (ROOT / "mpi/shim/stats.cpp").read_text()
-    body = re.search(r"const char\* name\(Reason reason\).*?names\[\] = \{(.*?)\};", text, re.DOTALL)
-    assert body, "stats.cpp has no names of reasons"
-    return re.findall(r'"([^"]+)"', body[1])
+def reasons() -> list[tuple[str, str]]:
+    """Names and meanings, as mpi/statistics.def has them."""
+    text = (ROOT / "mpi/statistics.def").read_text()
+    return re.findall(r'^REASON\(\w+, "([^"]+)", "([^"]+)"\)', text, re.MULTILINE)
 
 
 def grouped(names: list[str], rules: tuple, where: str) -> list[list[str]]:
@@ -186,15 +172,12 @@ def words_of(names: list[str]) -> str:
 
 def page() -> str:
     """The page. Raises ValueError where the tables here and those of the library differ."""
-    unexplained = set(reasons()) ^ set(REASONS)
-    if unexplained:
-        raise ValueError(f"scripts/calls.py and mpi/shim/stats.cpp differ in reasons: {sorted(unexplained)}")
     carried = grouped(functions(), FAMILIES, "mpi/functions.def")
     passed = grouped(blocking(), PASSED_ON, "mpi/preload/blocking.def")
     lines = [
         "# Calls: carried, passed on, and why",
         "",
-        "<!-- Made by scripts/calls.py from mpi/functions.def, mpi/preload/blocking.def and mpi/shim/stats.cpp. -->",
+        "<!-- Made by scripts/calls.py from mpi/functions.def, mpi/preload/blocking.def and mpi/statistics.def. -->",
         "",
         "Functions of MPI, without MPI_ and without their large-count forms, which go the same ways. What is carried is served",
         "in shared memory; wrong arguments always go to the host, which raises the errors.",
@@ -222,7 +205,7 @@ def page() -> str:
         "",
         "| reason | |",
         "| --- | --- |",
-        *(f"| {reason} | {REASONS[reason]} |" for reason in reasons()),
+        *(f"| {reason} | {meaning} |" for reason, meaning in reasons()),
         "",
     ]
     return "\n".join(lines)

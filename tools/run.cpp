@@ -39,9 +39,13 @@ struct Option {
   bool has_value;
 };
 constexpr Option options[] = {
-    {"--stats", "NEARFIELD_STATS", false},  {"--check", "NEARFIELD_CHECK", false},
-    {"--log", early::log.variable, true},   {"--log-file", early::log_file.variable, true},
-    {"--heap", early::heap.variable, true}, {"--algorithm", "NEARFIELD_ALGORITHM", true},
+    {"--stats", "NEARFIELD_STATS", false},
+    {"--check", "NEARFIELD_CHECK", false},
+    {"--log", early::log.variable, true},
+    {"--log-file", early::log_file.variable, true},
+    {"--heap", early::heap.variable, true},
+    {"--algorithm", "NEARFIELD_ALGORITHM", true},
+    {"--stats-file", early::stats_file.variable, true},
 };
 
 const char* python;
@@ -243,6 +247,7 @@ int main(int count, char** words) {
   make_absolute(early::log_file.variable, true);
   make_absolute(early::record.variable, false);
   make_absolute(early::trace.variable, true);
+  make_absolute(early::stats_file.variable, true);
   execvp(command[0], command);
   const int why = errno;
   if (!outcome.empty()) unlink(outcome.c_str());  // there is nothing to say

@@ -59,6 +59,12 @@ inline constexpr SettingText trace{
     "a file, in which each rank writes its last calls one by one, as Chrome and Perfetto read them, at most 65536 of a "
     "thread; `%r` is the rank, `%p` the process, `%h` the host, and one of the first two has to be there"};
 
+inline constexpr SettingText stats_file{
+    "NEARFIELD_STATS_FILE", "", Decides::each_rank,
+    "a file, in which each rank writes its statistics as JSON at the end (`nearfield plan --job` reads them); `%r` is "
+    "the rank, `%p` the process, `%h` the host, and one of the first two has to be there. Where it cannot be written "
+    "the log says why"};
+
 inline constexpr const char* heaps[] = {"shared", "off"};
 inline constexpr SettingText heap{
     "NEARFIELD_HEAP", "shared", Decides::the_heap,

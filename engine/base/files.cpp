@@ -1,9 +1,11 @@
 #include "engine/base/files.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 namespace nearfield {
 
@@ -25,6 +27,32 @@ std::optional<std::string> read_file(const std::string& path) {
   close(fd);
   errno = trouble;
   return text;
+}
+
+bool write_whole(const std::string& path, const std::string& text) {
+  const std::string unfinished = path + ".part";
+  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  bool good = file >= 0;
+  for (std::size_t done = 0; good && done < text.size();) {
+    const ssize_t written = write(file, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    good = written > 0;
+    if (good) done += std::size_t(written);
+  }
+  if (file >= 0) good = close(file) == 0 && good;
+  if (good && rename(unfinished.c_str(), path.c_str()) == 0) return true;
+  const int trouble = errno;
+  if (file >= 0) unlink(unfinished.c_str());
+  errno = trouble;
+  return false;
+}
+
+std::string absolute_path(const std::string& path, bool pattern) {
+  char here[4096];
+  if (path.empty() || path[0] == '/' || !getcwd(here, sizeof here)) return path;
+  std::string text;
+  for (const char* at = here; *at; ++at) text.append(pattern && *at == '%' ? 2 : 1, *at);
+  return text + "/" + path;
 }
 
 }  // namespace nearfield

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <span>
 
+#include "engine/choosing/decisions.hpp"
 #include "engine/choosing/tuned.hpp"
 
 namespace nearfield::choosing {
@@ -221,18 +222,23 @@ void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
 void Chooser::report(const Call& call, const Tried& tried) const {
   if (team_->rank() != 0) return;
   const Trials& trials = tried.trials;
+  Decision found{call.collective,      call.bytes,    team_->size(), tried.row(trials.best())->name, {},
+                 trials.tried_calls(), trials.spent()};
   std::string text;
   for (const auto& candidate : trials.candidates()) {
+    const bool reached = !candidate.times.empty();
+    found.tried.push_back({tried.row(candidate)->name, reached ? trials.estimate(candidate) : 0});
     char one[80];
-    if (candidate.times.empty()) std::snprintf(one, sizeof one, ", %s out of reach", tried.row(candidate)->name);
+    if (!reached) std::snprintf(one, sizeof one, ", %s out of reach", found.tried.back().algorithm);
     else
-      std::snprintf(one, sizeof one, ", %s %.2f us", tried.row(candidate)->name,
-                    double(trials.estimate(candidate)) / 1e3);
+      std::snprintf(one, sizeof one, ", %s %.2f us", found.tried.back().algorithm,
+                    double(found.tried.back().nanoseconds) / 1e3);
     text += one;
   }
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s; %u calls, %.1f us beyond the best)",
-           collectives::name(call.collective), call.bytes, team_->size(), tried.row(trials.best())->name,
-           text.c_str() + 1, trials.tried_calls(), trials.spent() / 1e3);
+           collectives::name(found.collective), found.bytes, found.ranks, found.algorithm, text.c_str() + 1,
+           found.calls, found.beyond_best_ns / 1e3);
+  if (decisions_are_kept()) keep(std::move(found));
 }
 
 Chooser::Row Chooser::run_trial(Track& track, const Call& call, Cell& cell) {

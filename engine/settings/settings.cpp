@@ -6,6 +6,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "engine/base/files.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "engine/reach/ways.hpp"
 
@@ -138,13 +139,15 @@ std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
   return read_into(text, bytes);
 }
-std::string trace(const char* text, Settings& settings) {
+// A pattern of files' names, one for each process.
+template <std::string Settings::*field>
+std::string file_of_each(const char* text, Settings& settings) {
   bool apart = false;
   for (const char* at = text; (at = std::strchr(at, '%')); at += 2) {
     if (!at[1] || !std::strchr("rph%", at[1])) return ": behind % is r, p, h or %";
     apart |= at[1] == 'r' || at[1] == 'p';
   }
-  settings.trace = text;
+  settings.*field = absolute_path(text, true);
   return apart ? "" : ": neither %r nor %p is there, so all ranks would write one file";
 }
 std::string anything(const char*, Settings&) { return {}; }
@@ -161,10 +164,11 @@ constexpr SettingRow rows[] = {
     {early::log_file, {anything}},
     {{"NEARFIELD_STATS", "0", each_rank,
       "`1`: the first rank prints, at the end, calls, bytes and time per operation, how many went to the host and "
-      "why, and what its memory is taken by (`nearfield plan --job` reads that); `all`: every rank does"},
+      "why, and what its memory is taken by; `all`: every rank does"},
      into<&Settings::stats>},
+    {early::stats_file, {file_of_each<&Settings::stats_file>}},
     {early::record, into<&Settings::record>},
-    {early::trace, {trace}},
+    {early::trace, {file_of_each<&Settings::trace>}},
     {{"NEARFIELD_CHECK", "0", first_rank,
       "`1`: ranks compare collective, root, operator, type and length before every call; a difference is an error that "
       "names two ranks and their calls"},

@@ -33,6 +33,7 @@ struct Settings {
   bool enabled{};
   LogLevel log{};
   Reporting stats{};
+  std::string stats_file;  // pattern of a file's name
   bool check{};
   std::string algorithm;  // grammar in choosing/choose.hpp
   Choosing choosing{};

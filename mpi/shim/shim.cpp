@@ -22,6 +22,7 @@
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/recording/recording.hpp"
 #include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/statistics/report.hpp"
 
 namespace nearfield::mpi {
 
@@ -146,12 +147,7 @@ void end_of_program() {
   recording::end();
   team::Node* const n = node();
   if (!n) return;
-  if (n->settings().stats != Reporting::none) {
-    int rank = 0, size = 1;
-    host.Comm_rank(host.world, &rank);
-    host.Comm_size(host.world, &size);
-    if (rank == 0 || n->settings().stats == Reporting::all_ranks) print_stats(rank, size);
-  }
+  statistics::report(n->settings());
   finish_messages();
   finalize_node();
   lent_at_the_end = StandIn::lend();  // the host waits for the others, who may still need what we have sent

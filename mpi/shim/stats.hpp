@@ -1,18 +1,24 @@
 // Statistics per operation: what we carried, what the host did, and why it was the host (law 5 of
-// docs/architecture.md). They are kept, and printed at MPI_Finalize, when NEARFIELD_STATS is on, and kept from when a
-// tool asks for a performance variable (mpi/shim/tools). Threads count at the same time, in no order; whoever counts
-// looks at counting() first, which never turns off again. A call that began before it was on has no time.
+// docs/architecture.md). They are kept when a report at the end is asked for (mpi/shim/statistics/report.hpp), and from
+// when a tool asks for a performance variable (mpi/shim/tools). What each number means: mpi/statistics.def. Threads
+// count at the same time, in no order; whoever counts looks at counting() first, which never turns off again. A call
+// that began before it was on has no time.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
+#include "engine/base/function_ref.hpp"
 #include "engine/collectives/call.hpp"
 #include "engine/messages/messenger.hpp"
 #include "mpi/shim/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
 
-enum class Reason : std::uint8_t { communicator, off, argument, type, op, algorithm, memory, young, count };
+enum class Reason : std::uint8_t {
+#define REASON(identifier, ...) identifier,
+#include "mpi/statistics.def"
+  count
+};
 const char* name(Reason reason);
 
 struct Tally {
@@ -47,6 +53,7 @@ struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
 HostTotals host_totals();  // of all that are entered
+void each_host_function(FunctionRef<void(const HostCalls&)> function);
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
 inline void count_host_message() {
@@ -73,6 +80,5 @@ inline void count_one_sided(std::atomic<std::uint64_t>& kind, std::uint64_t byte
 // What the messenger has counted, always and from MPI_Init on; after MPI_Finalize, what it had counted then.
 messages::Counts message_counts();
 void keep_message_counts();  // before the messenger is taken away
-void print_stats(int rank, int size);
 
 }  // namespace nearfield::mpi

@@ -35,7 +35,7 @@ def plan(
     job: Annotated[
         Path | None,
         typer.Option(
-            help="For a program that has run: a file with what NEARFIELD_STATS=1 or all has printed."
+            help="For a program that has run: a file that NEARFIELD_STATS_FILE has had written, or the directory of all."
         ),
     ] = None,
     json: Annotated[bool, typer.Option(help="Print JSON.")] = False,
@@ -48,14 +48,11 @@ def plan(
 
     from nearfield import plan as planning
     from nearfield.model import ranks_of_a_node
+    from nearfield.statistics import read_statistics
     from nearfield.values import parse_bytes
 
     if job:
-        try:
-            text = job.read_text(errors="replace")
-        except OSError as error:
-            raise ValueError(f"cannot read {job}: {error.strerror}") from None
-        made = planning.plan_job(text, machine)
+        made = planning.plan_job(read_statistics(job), machine)
     else:
         count = ranks_of_a_node(ranks, machine)
         given = {"heap": heap, "windows": windows, "alloc_mem": alloc_mem}

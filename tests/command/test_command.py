@@ -164,6 +164,21 @@ def test_run_knows_its_heaps() -> None:
     assert "libnearfield-heap.so" in nearfield("run", "sh", "-c", "echo $LD_PRELOAD").stdout
 
 
+def test_the_table_of_statistics_is_what_their_rows_say(tmp_path: Path) -> None:
+    for file in ("mpi/statistics.def", "docs/settings.md", "scripts/statistics_table.py"):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    rows = tmp_path / "mpi/statistics.def"
+    for text, status in (
+        (rows.read_text(), 0),
+        (rows.read_text().replace("fastboxes that were made", "?"), 1),
+    ):
+        rows.write_text(text)
+        words = [sys.executable, str(tmp_path / "scripts/statistics_table.py"), "--check"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        assert done.returncode == status and ("run scripts" in done.stderr) == bool(status), done.stderr
+
+
 def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     def check(root: Path) -> subprocess.CompletedProcess:
         words = [sys.executable, str(root / "scripts/calls.py"), "--check"]
@@ -173,7 +188,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     tables = (
         "mpi/functions.def",
         "mpi/preload/blocking.def",
-        "mpi/shim/stats.cpp",
+        "mpi/statistics.def",
         "docs/calls.md",
         "scripts/calls.py",
     )
@@ -185,7 +200,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     for table, old, new, complaint in (
         ("mpi/functions.def", "F(Probe, ", "F(Probing, (int))\nF(Probe, ", "MPI_Probing"),
         ("mpi/preload/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
-        ("mpi/shim/stats.cpp", '"switched off"', '"switched off", "a novelty"', "a novelty"),
+        ("mpi/statistics.def", '"switched off"', '"a novelty"', "run scripts/calls.py"),
         ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
     ):
         text = (tmp_path / table).read_text()

@@ -7,27 +7,35 @@ from pathlib import Path
 import pytest
 
 from nearfield.apps import APPS
-from nearfield.demo import PROGRAMS, read_statistics, run_demo
+from nearfield.demo import PROGRAMS, carried_by, run_demo
 from nearfield.demo_figures import OPERATIONS, Program, ratios_of, speed_word
 from nearfield.demo_page import write_demo
+from nearfield.statistics import Function, Operation, Statistics
 from tests.command.pages import check_page
 from tests.selection import per_change
 
-STATISTICS = """nearfield: rank 0 of 2
-  operation                     calls          bytes      seconds  to the host  why
-  barrier                           3              0     0.002386            1  no algorithm 1
-  allreduce                        10             80     0.008958            0
-  MPI_Cart_sub                      2              -     0.011637            2  always
-  messages                       4601 sent (4597 by fastboxes, 4 by the queue), 275 received before
-  large messages                    0 received directly, 0 by CMA, 1970 by copy buffers, 9187328 bytes
-  calls for messages                5 to the host
-"""
+COUNTS = {
+    "messages_by_fastboxes": 4597,
+    "messages_by_the_queue": 4,
+    "messages_direct": 0,
+    "messages_by_copy_buffers": 1970,
+    "messages_to_the_host": 5,
+}
 
 
-def test_statistics_are_read() -> None:
-    read = read_statistics(STATISTICS)
+OPERATIONS_COUNTED = {
+    "barrier": Operation(3, 0, 0.002386, 1, {"no algorithm": 1}),
+    "allreduce": Operation(10, 80, 0.008958, 0, {}),
+}
+FUNCTIONS = {"MPI_Cart_sub": Function(2, 0.011637)}
+STATISTICS = Statistics("node", 1, 0, 2, OPERATIONS_COUNTED, FUNCTIONS, {}, COUNTS)
+TEXT = "nearfield: rank 0 of 2\n  allreduce"
+
+
+def test_what_was_carried_is_summed_up() -> None:
+    read = carried_by(STATISTICS, TEXT)
     assert (read.collectives, read.messages, read.to_host) == (12, 4601, 6)
-    assert read.ways == "fastboxes 4597, the queue 4, copy buffers 1970"
+    assert read.ways == "fastboxes 4597, the queue 4, copy buffers 1970" and read.text == TEXT
 
 
 @pytest.mark.parametrize(("ratio", "word"), [(2.0, "0.50"), (1.0, "1.00"), (0.5, "2.0"), (0.04, "25")])
@@ -69,7 +77,7 @@ def test_the_page_shows_gains_and_losses(tmp_path: Path) -> None:
     operations = cell("bcast", 2, 8, 0.04) + cell("bcast", 2, 1 << 20, 1.5) + cell("bcast", 8, 8, 0.5)
     assert ratios_of(operations, 2) == {"bcast": pytest.approx({8: 0.04, 1 << 20: 1.5})}
     out = tmp_path / "report.html"
-    carried = {program.app: read_statistics(STATISTICS) for program in PROGRAMS}
+    carried = {program.app: carried_by(STATISTICS, TEXT) for program in PROGRAMS}
     write_demo(out, rows, operations, PROGRAMS, carried)
     check_page(
         out,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nearfield.plan import COMPUTED, make_plan, partners_of, plan_job, read_statistics
+from nearfield.plan import COMPUTED, held, make_plan, partners_of, plan_job
+from nearfield.statistics import VARIABLE, read_statistics
 from tests.command.calling import nearfield
 from tests.mpi.jobs import SANITIZED, Completed, compile_c, hosts, launch
 
@@ -42,7 +43,7 @@ latency = 140
 def run(host: str, ranks: int, partners: int, *more: int) -> Completed:
     """A job of such ranks under Nearfield, with the statistics of all. `more`: calls of collectives, bytes of a window."""
     program = [compile_c(host, "partners.c"), str(partners), *map(str, more or (COLLECTIVES,))]
-    job = launch(host, ranks, program, env={"NEARFIELD_STATS": "all"})
+    job = launch(host, ranks, program, statistics=True)
     assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
     return job
 
@@ -58,24 +59,24 @@ def of_components(plan: dict) -> dict[str, dict]:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_predicted_bytes_are_those_of_jobs(host: str, ranks: int, pairs: str) -> None:
     partners = partners_of(pairs, ranks)
-    told = read_statistics(run(host, ranks, partners).stderr)
+    told = run(host, ranks, partners).statistics
     assert [rank.rank for rank in told] == list(range(ranks))
     predicted = of_components(make_plan(ranks, partners))
     for rank in told:
-        assert (rank.ranks, rank.partners) == (ranks, partners)
+        assert (rank.counts["ranks_of_the_node"], rank.counts["messages_fastboxes"]) == (ranks, partners)
         for name, row in predicted.items():
             bytes = row["leader" if rank.rank == 0 else "rank"]
-            assert bytes == pytest.approx(rank.held.get(name, 0), rel=0.05), (rank.rank, name)
+            assert bytes == pytest.approx(held(rank, name), rel=0.05), (rank.rank, name)
 
 
 def test_what_a_job_does_not_do_takes_nothing() -> None:
     for partners in (0, 1):
-        told = read_statistics(run("mpich", 2, partners, 0).stderr)
+        told = run("mpich", 2, partners, 0).statistics
         predicted = of_components(make_plan(2, partners, collectives=0, long=0))
         for name in COMPUTED:
             for rank in told:
                 bytes = predicted[name]["leader" if rank.rank == 0 else "rank"]
-                assert bytes == pytest.approx(rank.held.get(name, 0), rel=0.05), (rank.rank, name)
+                assert bytes == pytest.approx(held(rank, name), rel=0.05), (rank.rank, name)
         assert bool(predicted["fastboxes"]["rank"]) == bool(partners)
         more = of_components(make_plan(2, partners))
         assert more["copy-buffers"]["rank"] > predicted["copy-buffers"]["rank"]
@@ -85,16 +86,16 @@ def test_what_a_job_does_not_do_takes_nothing() -> None:
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_windows_and_communicators_have_their_own(host: str, ranks: int) -> None:
     for window, communicators in ((MIB, 0), (0, 3)):
-        told = read_statistics(run(host, ranks, 1, COLLECTIVES, window, communicators).stderr)
+        told = run(host, ranks, 1, COLLECTIVES, window, communicators).statistics
         more = {"windows": window} if window else {"communicators": communicators}
         plan, less = of_components(make_plan(ranks, 1, **more)), of_components(make_plan(ranks, 1))
         assert plan["control"]["rank"] > 1.1 * less["control"]["rank"]
         for rank in told:
-            assert rank.held.get("windows", 0) == window
+            assert held(rank, "windows") == window
             for name, row in plan.items():
                 bytes = row["leader" if rank.rank == 0 else "rank"]
                 if name != "segment" or not window:
-                    assert bytes == pytest.approx(rank.held[name], rel=0.05), (rank.rank, name)
+                    assert bytes == pytest.approx(held(rank, name), rel=0.05), (rank.rank, name)
 
 
 def test_rows_are_sums_of_their_pieces() -> None:
@@ -154,23 +155,23 @@ def test_sockets_have_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(SANITIZED, reason="there is no shared heap")
 def test_a_job_is_planned_from_its_statistics(tmp_path: Path) -> None:
-    statistics = tmp_path / "statistics"
-    statistics.write_text(run("mpich", 3, 2).stderr)
-    plan = plan_job(statistics.read_text(), "knl-64")
-    told = read_statistics(statistics.read_text())
+    program = [compile_c("mpich", "partners.c"), "2", str(COLLECTIVES)]
+    job = launch("mpich", 3, program, env={VARIABLE: f"{tmp_path}/%r.json"})
+    assert job.returncode == 0 and "good" in job.stdout, job.text[-3000:]
+    ranks = read_statistics(tmp_path)
+    plan = plan_job(ranks, "knl-64")
     assert (plan["ranks"], plan["partners"]) == (3, 2)
     for row in plan["components"]:
         if row["name"] in COMPUTED:
-            assert row["measured"] == plan["measured"][row["name"]] == max(t.held[row["name"]] for t in told)
+            most = max(held(rank, row["name"]) for rank in ranks)
+            assert row["measured"] == plan["measured"][row["name"]] == most
     assert plan["measured"]["heap"] >= MIB
     (cell,) = (cell for cell in plan["worth"] if cell["op"] == "allreduce")
     assert (cell["bytes"], cell["calls"]) == (800000, COLLECTIVES)
-    shown = nearfield("plan", "--job", str(statistics), "--machine", "knl-64")
-    assert shown.returncode == 0 and "seconds less" in shown.stdout and "measured" in shown.stdout
-    # Of one rank as well, as NEARFIELD_STATS=1 prints.
-    alone = statistics.read_text().split("nearfield: rank ")
-    first = "nearfield: rank " + next(text for text in alone if text.startswith("0 of"))
-    assert plan_job(first, "knl-64")["ranks"] == 3
+    for place in (tmp_path, tmp_path / "0.json"):  # all ranks, and one alone
+        shown = nearfield("plan", "--job", str(place), "--machine", "knl-64")
+        assert shown.returncode == 0 and "seconds less" in shown.stdout and "measured" in shown.stdout
+    assert plan_job(ranks[:1], "knl-64")["ranks"] == 3
 
 
 def test_the_command() -> None:
@@ -189,7 +190,8 @@ def test_the_command() -> None:
     assert here.returncode == 0 and "NUMA node 0" in here.stdout
     for wrong, why in (
         (("--pairs", "many"), "neighbours:N"),
-        (("--job", "/dev/null"), "NEARFIELD_STATS"),
+        (("--job", "/dev/null"), "has no statistics of Nearfield"),
+        (("--job", "/dev/shm"), "run the job with NEARFIELD_STATS_FILE="),
         (("--job", "/nowhere"), "cannot read"),
         (("--machine", "cray"), "knl-64"),
     ):

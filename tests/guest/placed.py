@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from nearfield.statistics import VARIABLE, parse_statistics
 from tests.guest.guest import Guest
 from tests.mpi.jobs import Completed, compile_c
 
@@ -50,11 +51,14 @@ def run(
     good: bool = True,
 ) -> Lies:
     """Runs the program's actions under Nearfield with NEARFIELD_MEMORY=`memory`; the job has to end well if `good`."""
-    env = {"NEARFIELD_STATS": "1"} | ({"NEARFIELD_MEMORY": memory} if memory else {})
+    env = {VARIABLE: "/tmp/%r.json"} | ({"NEARFIELD_MEMORY": memory} if memory else {})
     program = [compile_c(host, str(PROGRAM)), *map(str, actions)]
     completed = guest.launch(host, ranks, program, env, options=PINNED[host])
     assert not completed.timed_out, completed.text[-3000:]
     assert completed.returncode == 0 or not good, completed.text[-3000:]
+    written = guest.run(["sh", "-c", "cat /tmp/0.json; rm -f /tmp/*.json"], timeout=30)
+    if written.stdout:  # a job that fails writes none
+        completed.statistics = [parse_statistics(written.stdout)]
     return read(completed)
 
 
@@ -74,9 +78,12 @@ def read(completed: Completed) -> Lies:
             if not times or rank in times[-1]:  # a barrier is between two actions
                 times.append({})
             times[-1][rank] = pages
-    line = r"^ *memory: (\S+) +(\d+) bytes asked for, (\d+) there, (\d+) elsewhere, (\d+) unknown"
-    for component, *numbers in re.findall(line, completed.stderr, re.MULTILINE):
-        found.counts[component] = Counts(*map(int, numbers))
+    for rank in completed.statistics:
+        found.counts = {
+            name: Counts(one.asked, one.placed, one.elsewhere, one.unknown)
+            for name, one in rank.memory.items()
+            if one.wish or one.asked
+        }
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nearfield.plan import COMPUTED, read_statistics
+from nearfield.plan import COMPUTED, held
 from tests.guest import placed
 from tests.guest.guest import Guest
 from tests.guest.placed import MIB, RANKS, pages
@@ -43,7 +43,7 @@ def test_advice_places_every_page(booted: Callable[[str], Guest], name: str, hos
         if name != "tiers":
             fast = [node for node in lying if node == "absent" or not guest.machine.nodes[node].cpus]
             assert list(lying) == fast, (rank, lying)
-    (told,) = read_statistics(job.completed.stderr)
+    (told,) = job.completed.statistics
     predicted = {row["name"]: row["leader"] for row in plan["components"]}
     for component in COMPUTED:
-        assert told.held[component] == pytest.approx(predicted[component], rel=0.05), component
+        assert held(told, component) == pytest.approx(predicted[component], rel=0.05), component

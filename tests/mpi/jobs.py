@@ -18,6 +18,7 @@ import pytest
 
 from nearfield.hosts import HOSTS, host_environment, launch_command
 from nearfield.hosts import python_of as interpreter
+from nearfield.statistics import PATTERN, VARIABLE, Statistics, missing, read_statistics
 
 ROOT = Path(__file__).resolve().parents[2]
 # The build that is tested: "release", another directory, or "asan", whose runtimes come first; they replace malloc, so the heap is out.
@@ -41,7 +42,7 @@ class Completed:
     stdout: str
     stderr: str
     timed_out: bool
-    statistics: str = ""  # Nearfield's, where launch() asked for them and the test did not
+    statistics: list[Statistics] = field(default_factory=list)  # by rank, where launch() asked for them
 
     @property
     def text(self) -> str:
@@ -113,18 +114,9 @@ def run(arguments: list[str], env: dict[str, str], timeout: float) -> Completed:
         return Completed(process.returncode, out.read(), err.read(), timed_out)
 
 
-# One rank's statistics, as mpi/shim/stats.cpp prints them.
-TABLE = re.compile(r"^nearfield: rank \d+ of \d+\n(?:  .*\n)*", re.MULTILINE)
-OPERATION = re.compile(r"  ([a-z]\w*) +(\d+) +\d+ +[\d.]+ +(\d+)  (.*)")
-MESSAGES = re.compile(r"  messages +(\d+) sent")
-CALLS_FOR_MESSAGES = re.compile(r"  calls for messages +(\d+) to the host")
-WINDOWS = re.compile(r"  windows +(\d+) served, \d+ left to the host \((.*)\)")
-REASON = re.compile(r"([a-z][a-z -]*[a-z]) (\d+)")
-
-
 @dataclass(frozen=True)
 class Served:
-    """What Nearfield has to have served of a job, told by the statistics of the ranks that print them.
+    """What Nearfield has to have served of a job, told by the statistics of the first rank and by those of all ranks together.
 
     `to_the_host` names rows of which calls may have gone to the host: an operation ("bcast"), "messages" or "windows", of
     which some have to have been carried; or all of them for one reason ("alltoallw: argument", "windows: dynamic", "messages:
@@ -134,38 +126,50 @@ class Served:
     to_the_host: frozenset[str] = field(default_factory=frozenset)
     nothing: bool = False  # the host has to have served all of it
     looked_at: bool = True
+    anywhere: bool = False  # what has to have been carried may be so on any rank, not by the first one
 
     def but(self, *rows: str) -> Served:
         """The same, with further rows of which calls may be the host's."""
         return replace(self, to_the_host=self.to_the_host | set(rows))
 
-    def complaints(self, statistics: str) -> list[str]:
-        """What a job's statistics say against it; that there are none is a complaint of who wants anything served."""
+    def complaints(self, ranks: list[Statistics]) -> list[str]:
+        """What a job's statistics say against it, row: figures; a rank without any is a complaint of who wants anything served."""
         if not self.looked_at:
             return []
-        ours: dict[str, str] = {}  # rows, by their names
-        theirs: list[tuple[str, str]] = []
-        for line in statistics.splitlines():
-            if row := OPERATION.match(line):
-                ours |= {row[1]: line} if row[2] != row[3] else {}
-                theirs += [(f"{row[1]}: {reason}", line) for reason, _ in REASON.findall(row[4])]
-            elif row := MESSAGES.match(line):
-                ours |= {"messages": line} if row[1] != "0" else {}
-            elif row := CALLS_FOR_MESSAGES.match(line):
-                theirs += [("messages: all", line)] if row[1] != "0" else []
-            elif row := WINDOWS.match(line):
-                ours |= {"windows": line} if row[1] != "0" else {}
-                theirs += [(f"windows: {why}", line) for why, calls in REASON.findall(row[2]) if calls != "0"]
         if self.nothing:
-            return list(ours.values())
-        if not TABLE.search(statistics):
-            return ["Nearfield has printed no statistics"]
+            return list(_rows(ranks)[0].values())
+        absent = missing(ranks)
+        found = [] if ranks else ["no rank has written statistics"]
+        found += [f"ranks without statistics: {absent}"] if absent else []
+        for some in [ranks] if self.anywhere else [ranks[:1], ranks]:
+            ours, theirs = _rows(some)
+            for row, said in theirs:
+                name = row.partition(":")[0]
+                complaint = f"{row}: {said}"
+                if row not in self.to_the_host and not (name in self.to_the_host and name in ours):
+                    found += [complaint] if complaint not in found else []
+        return found
 
-        def allowed(row: str) -> bool:
-            name = row.split(":")[0]
-            return row in self.to_the_host or (name in self.to_the_host and name in ours)
 
-        return [line for row, line in theirs if not allowed(row)]
+def _rows(ranks: list[Statistics]) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """What Nearfield has served, by row, and what the host has, each with the figures of the rank that says so."""
+    ours: dict[str, str] = {}
+    theirs: list[tuple[str, str]] = []
+    for rank in ranks:
+        for name, operation in rank.operations.items():
+            said = f"rank {rank.rank}: {operation}"
+            ours |= {name: f"{name}: {said}"} if operation.carried else {}
+            theirs += [(f"{name}: {reason}", said) for reason in operation.why]
+        said = f"rank {rank.rank}: {rank.counts}"
+        ours |= {"messages": f"messages: {said}"} if rank.sent else {}
+        ours |= {"windows": f"windows: {said}"} if rank.counts["windows"] else {}
+        theirs += [("messages: all", said)] if rank.counts["messages_to_the_host"] else []
+        theirs += [
+            (f"windows: {why}", said)
+            for why in ("communicator", "memory", "dynamic")
+            if rank.counts[f"windows_to_the_host_{why}"]
+        ]
+    return ours, theirs
 
 
 EVERYTHING = Served()
@@ -185,23 +189,28 @@ def launch(
     nearfield: bool = True,
     options: tuple[str, ...] = (),
     served: Served | None = None,
+    statistics: bool = False,
 ) -> Completed:
-    """Runs `program` on `ranks` ranks of `host`; fails where a job that ends well was not served as `served` states."""
+    """Runs `program` on `ranks` ranks of `host`; fails where a job that ends well was not served as `served` states.
+
+    `statistics`: has all ranks write theirs also where `served` does not look at them. A rank that dies, or ends without
+    MPI_Finalize, writes none; the others do where they come to MPI_Finalize.
+    """
     served = served or SERVED_BY_DEFAULT
     env = dict(env or {})
-    asks = nearfield and served.looked_at and "NEARFIELD_STATS" not in env
-    if asks:
-        env["NEARFIELD_STATS"] = "1"
-    arguments, env = command(host, ranks, program, options), environment(host, nearfield, env)
-    for _ in range(3):
-        job = run(arguments, env, timeout)
-        if NOT_LAUNCHED not in job.stderr:
-            break
-    tables = "".join(TABLE.findall(job.stderr))
-    if asks:
-        job.statistics, job.stderr = tables, TABLE.sub("", job.stderr)
+    with tempfile.TemporaryDirectory() as directory:
+        if nearfield and (served.looked_at or statistics):
+            Path(directory).chmod(0o1777)
+            env[VARIABLE] = f"{directory}/{PATTERN}"
+        arguments, env = command(host, ranks, program, options), environment(host, nearfield, env)
+        for _ in range(3):
+            job = run(arguments, env, timeout)
+            if NOT_LAUNCHED not in job.stderr:
+                break
+        if any(Path(directory).iterdir()):
+            job.statistics = read_statistics(Path(directory))
     if nearfield and job.returncode == 0:
-        complaints = served.complaints(tables)
+        complaints = served.complaints(job.statistics)
         assert not complaints, "\n".join(["not served as stated:", *complaints, job.text[-2000:]])
     return job
 
@@ -348,10 +357,11 @@ def compile_library(source: Path, name: str, *options: str) -> str:
     return compiled(name, ("-O1", "-g1", "-shared", "-fPIC", str(source), *options, "-ldl"))
 
 
-def carried(completed: Completed, operation: str) -> int:
-    """Calls of `operation` that Nearfield carried itself, out of the table of NEARFIELD_STATS."""
-    for line in completed.stderr.splitlines():
-        words = line.split()
-        if len(words) >= 5 and words[0] == operation and words[1].isdigit():
-            return int(words[1]) - int(words[4])
-    return 0
+def carried(job: Completed, operation: str) -> int:
+    """Calls of `operation` that Nearfield carried itself, of the first rank that has written statistics."""
+    return job.statistics[0].carried(operation) if job.statistics else 0
+
+
+def sent(job: Completed) -> int:
+    """Messages, and notes about them, that it sent."""
+    return job.statistics[0].sent if job.statistics else 0

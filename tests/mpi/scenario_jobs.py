@@ -88,6 +88,7 @@ def run_scenarios(
     nearfield: bool = True,
     served: Served = EVERYTHING,
     before: tuple[str, ...] = (),
+    statistics: bool = False,
 ) -> list[Outcome]:
     """Runs scenarios in one job, and, where one of them ends it, those behind in another; `before` are words before the program.
 
@@ -99,7 +100,7 @@ def run_scenarios(
         rest = scenarios[len(found) :]
         with tempfile.NamedTemporaryFile("r") as out:
             line = [*before, *command_line(host, *rest, threads=threads, out=out.name)]
-            job = launch(host, ranks, line, env, timeout, nearfield, served=served)
+            job = launch(host, ranks, line, env, timeout, nearfield, served=served, statistics=statistics)
             job.stdout += out.read()
         found += outcomes(rest, job)
     return found

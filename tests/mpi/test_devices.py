@@ -10,6 +10,6 @@ from tests.mpi.scenario_jobs import good_scenarios
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_device_memory_and_ordinary_memory_meet(host: str, ranks: int) -> None:
     cuda = compile_library(PROGRAMS / "fake_cuda.c", "libcuda.so.1")
-    (done,) = good_scenarios(host, ranks, f"devices {cuda}", env={"NEARFIELD_STATS": "1"})
+    (done,) = good_scenarios(host, ranks, f"devices {cuda}")
     for operation in ("bcast", "allgather", "alltoall", "allreduce", "reduce"):
         assert carried(done.job, operation) >= 4, done.job.text

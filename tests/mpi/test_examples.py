@@ -2,13 +2,12 @@
 
 import functools
 import math
-import re
 
 import numpy as np
 import pytest
 
 from nearfield.libraries import program as built
-from tests.mpi.jobs import HOSTS, ROOT, Completed, carried, hosts, launch, python_of
+from tests.mpi.jobs import HOSTS, ROOT, Completed, carried, hosts, launch, python_of, sent
 from tests.selection import per_change
 
 WORKER = ROOT / "tests/mpi/worker_matmul.py"
@@ -18,7 +17,7 @@ WORKER = ROOT / "tests/mpi/worker_matmul.py"
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_all_forms_of_the_product_are_numpys(host: str, ranks: int) -> None:
     program = [python_of(host), "-m", "mpi4py", str(WORKER)]  # which ends the job at an exception
-    done = launch(host, ranks, program, {"NEARFIELD_STATS": "1"})
+    done = launch(host, ranks, program, statistics=True)
     assert done.stdout == "good\n" and done.returncode == 0, done.text
     if ranks > 1:
         for operation in ("bcast", "allgather", "allreduce"):
@@ -67,7 +66,7 @@ def stencil_alone(rows: int, columns: int, sweeps: int) -> str:
 def launch_stencil(host: str, ranks: int, *arguments: str) -> Completed:
     """Runs examples/stencil."""
     program = str(built(f"nearfield-stencil-{HOSTS[host].abi}"))
-    return launch(host, ranks, [program, *arguments], {"NEARFIELD_STATS": "1"})
+    return launch(host, ranks, [program, *arguments], statistics=True)
 
 
 def printed_by_form(done: Completed) -> dict[str, dict[str, str]]:
@@ -94,8 +93,7 @@ def test_all_forms_of_the_stencil_have_numpys_bits(host: str, ranks: int) -> Non
     done = launch_stencil(host, ranks, "--size", "37x53", "--loops", "15")
     expect_numpys_bits(done, 37, 53, 15, STENCIL_FORMS)
     if ranks > 1:  # a neighbour at least, in two forms
-        sent = re.search(r"messages +(\d+) sent", done.stderr)
-        assert sent and int(sent[1]) >= 2 * (WARM_UP + 15), done.stderr
+        assert sent(done) >= 2 * (WARM_UP + 15), done.statistics
 
 
 @pytest.mark.parametrize(
@@ -150,7 +148,7 @@ def launch_mesh(host: str, ranks: int, *arguments: str, nearfield: bool = True) 
     """Runs examples/mesh."""
     program = str(built(f"nearfield-mesh-{HOSTS[host].abi}"))
     sizes = ("--size", str(MESH_SIZE), "--loops", str(MESH_LOOPS))
-    return launch(host, ranks, [program, *sizes, *arguments], {"NEARFIELD_STATS": "1"}, nearfield=nearfield)
+    return launch(host, ranks, [program, *sizes, *arguments], nearfield=nearfield, statistics=True)
 
 
 def printed_by(done: Completed) -> dict[str, str]:
@@ -228,8 +226,7 @@ def test_the_mesh_has_the_same_bits_on_any_ranks(host: str, ranks: int) -> None:
     printed = printed_by(done)
     assert (printed["checksum"], printed["blocks"]) == mesh_of_one_rank(), done.text
     assert 8 < int(printed["blocks"]) < 8**4 and float(printed["error"]) == 0
-    sent = re.search(r"messages +(\d+) sent", done.stderr)
-    assert sent and int(sent[1]) >= 100 * MESH_LOOPS, done.stderr
+    assert sent(done) >= 100 * MESH_LOOPS, done.statistics
     assert carried(done, "allreduce") >= 5 * MESH_LOOPS and carried(done, "allgatherv") >= MESH_LOOPS
 
 
@@ -251,7 +248,7 @@ def launch_training(host: str, ranks: int, *arguments: str, nearfield: bool = Tr
     """Runs examples/training.py."""
     program = [python_of(host), str(ROOT / "examples/training.py")]
     sizes = ("--size", "3", "--batch", "14", "--loops", "8")
-    return launch(host, ranks, [*program, *sizes, *arguments], {"NEARFIELD_STATS": "1"}, nearfield=nearfield)
+    return launch(host, ranks, [*program, *sizes, *arguments], nearfield=nearfield, statistics=True)
 
 
 def losses_of(done: Completed) -> list[float]:

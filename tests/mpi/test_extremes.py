@@ -5,7 +5,6 @@ import pytest
 from tests.mpi.jobs import carried, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
-STATS = {"NEARFIELD_STATS": "1"}
 HUGE = {
     2: [f"huge_message {5 << 30}", f"huge_gather {1 << 30}", f"huge_scatter {1 << 30}"],
     3: [
@@ -30,5 +29,5 @@ def test_distributed_arrays_lie_where_the_host_says(host: str) -> None:
 @pytest.mark.parametrize("heap", ["shared", "off"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_types_of_millions_of_blocks_are_packed(host: str, heap: str) -> None:
-    (done,) = good_scenarios(host, 2, "undescribed 1500000", env=STATS | {"NEARFIELD_HEAP": heap})
+    (done,) = good_scenarios(host, 2, "undescribed 1500000", env={"NEARFIELD_HEAP": heap})
     assert carried(done.job, "bcast") == 1, done.job.text[-3000:]

@@ -73,7 +73,7 @@ def test_killing_everything_leaves_nothing() -> None:
 @pytest.mark.parametrize("host", BOTH)
 def test_denied_system_calls_do_no_harm(host: str) -> None:
     program = [compile_c("debian-mpich", "deny.c"), compile_c(host, "several.c"), "plain"]
-    job = launch(host, 3, program, env={"NEARFIELD_STATS": "1", "NEARFIELD_LOG": "info"})
+    job = launch(host, 3, program, env={"NEARFIELD_LOG": "info"}, statistics=True)
     assert "good" in job.stdout, job.text
     assert "CMA does not reach" in job.stderr
     assert carried(job, "allreduce") == 1
@@ -81,7 +81,7 @@ def test_denied_system_calls_do_no_harm(host: str) -> None:
 
 def test_a_way_can_be_left_out() -> None:
     job = launch(
-        "mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_REACH": "^cma", "NEARFIELD_STATS": "1"}
+        "mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_REACH": "^cma"}, statistics=True
     )
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
@@ -95,9 +95,9 @@ def test_an_ordinary_user_is_served(tmp_path_factory: pytest.TempPathFactory) ->
         shutil.copy(program, public / "program")
         for path in [public, *public.iterdir()]:
             path.chmod(0o755)
-        env = {"LD_PRELOAD": str(public / "libnearfield.so"), "NEARFIELD_STATS": "1", "HOME": "/tmp"}
+        env = {"LD_PRELOAD": str(public / "libnearfield.so"), "HOME": "/tmp"}
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        job = launch("debian-mpich", 2, [*user, str(public / "program"), "plain"], env=env)
+        job = launch("debian-mpich", 2, [*user, str(public / "program"), "plain"], env=env, statistics=True)
         assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
     finally:
         shutil.rmtree(public)
@@ -105,7 +105,7 @@ def test_an_ordinary_user_is_served(tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
 def test_a_tiny_dev_shm_does_not_matter() -> None:
-    env = environment("openmpi", True, {"NEARFIELD_STATS": "1"})
+    env = environment("openmpi", True)
     inner = " ".join(
         command("openmpi", 2, [compile_c("openmpi", "several.c"), "plain"], ("--mca", "btl", "^sm"))
     )
@@ -136,7 +136,7 @@ def test_another_users_letters_delay_nobody(host: str) -> None:
     flood = subprocess.Popen([sys.executable, "-c", FLOOD])
     try:
         start = time.monotonic()
-        job = launch(host, 3, program, env={"NEARFIELD_STATS": "1"})
+        job = launch(host, 3, program, statistics=True)
         assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
         assert time.monotonic() - start < 20
     finally:

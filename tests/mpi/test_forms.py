@@ -10,7 +10,7 @@ from tests.mpi.scenario_jobs import good_scenarios
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_what_is_freed_lives_as_long_as_its_requests(host: str, ranks: int) -> None:
     # Memory that has been freed holds nothing that could pass for what was there.
-    env = {"NEARFIELD_STATS": "1", "MALLOC_PERTURB_": "165"}
+    env = {"MALLOC_PERTURB_": "165"}
     freed, _ = good_scenarios(host, ranks, "freed", "freed_planned", env=env)
     assert carried(freed.job, "allreduce") >= 100
 
@@ -18,7 +18,7 @@ def test_what_is_freed_lives_as_long_as_its_requests(host: str, ranks: int) -> N
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "impi"))
 def test_a_team_is_founded_while_nobody_waits(host: str, ranks: int) -> None:
-    (done,) = good_scenarios(host, ranks, "founded 30", env={"NEARFIELD_STATS": "1"})
+    (done,) = good_scenarios(host, ranks, "founded 30")
     for operation in ("allreduce", "bcast", "barrier", "gather", "reduce_scatter"):
         assert carried(done.job, operation) > 0
 

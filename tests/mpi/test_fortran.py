@@ -15,6 +15,7 @@ from tests.mpi.jobs import (
     compile_c,
     hosts,
     launch,
+    sent,
 )
 from tests.selection import per_change
 
@@ -69,8 +70,8 @@ def run_fortran(host: str, interface: str, body: str, tool: str = "") -> Complet
     compiler = HOSTS[host].mpiexec.name.replace("mpiexec", "mpifort")
     flags = ["-fallow-argument-mismatch", "-w"]
     subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True, capture_output=True)
-    env = {"NEARFIELD_STATS": "1", "LD_PRELOAD": f"{LIBRARY} {HEAP} {tool}"}
-    job = launch(host, 3, [str(program)], env=env)
+    env = {"LD_PRELOAD": f"{LIBRARY} {HEAP} {tool}"}
+    job = launch(host, 3, [str(program)], env=env, statistics=True)
     assert "good" in job.stdout, job.text
     if tool:
         plain = launch(host, 3, [str(program)], env={"LD_PRELOAD": tool}, nearfield=False)
@@ -92,9 +93,8 @@ def test_collectives_of_fortran_programs_are_carried(host: str, interface: str) 
 @CELLS
 def test_messages_of_fortran_programs_are_carried(host: str, interface: str) -> None:
     job = run_fortran(host, interface, "messages")
-    sent = [line.split() for line in job.stderr.splitlines() if " sent (" in line]
-    assert sent and int(sent[0][1]) == 18, job.stderr
-    assert "calls for messages                0 to the host" in job.stderr, job.stderr
+    assert sent(job) == 18, job.statistics
+    assert job.statistics[0].counts["messages_to_the_host"] == 0, job.statistics
 
 
 @pytest.mark.parametrize("interface", INTERFACES)

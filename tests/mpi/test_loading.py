@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from nearfield.statistics import PATTERN, VARIABLE, read_statistics
 from tests.mpi.jobs import (
     EVERYTHING,
     HEAP,
@@ -28,9 +29,8 @@ from tests.mpi.jobs import (
     launch,
     python_of,
     run,
+    sent,
 )
-
-STATS = {"NEARFIELD_STATS": "1"}
 
 
 @pytest.mark.parametrize("command", [["bash", "-c", "echo fine"], ["ls", "/"], ["python3", "-c", "print(1)"]])
@@ -97,36 +97,32 @@ def test_programs_with_musl_are_untouched() -> None:
 
 @pytest.mark.parametrize("host", hosts())
 def test_every_host_is_served(host: str) -> None:
-    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], env=STATS, served=EVERYTHING)
+    job = launch(host, 2, [compile_c(host, "several.c"), "plain"], served=EVERYTHING)
     assert "good" in job.stdout, job.text
     assert carried(job, "allreduce") == 1 and carried(job, "reduce") == 1, job.stderr
 
 
 def test_the_standard_abi_is_served() -> None:
-    job = launch(
-        "mpich", 2, [compile_for_the_standard_abi("several.c"), "plain"], env=STATS, served=EVERYTHING
-    )
+    job = launch("mpich", 2, [compile_for_the_standard_abi("several.c"), "plain"], served=EVERYTHING)
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
 
 def test_it_can_be_switched_off() -> None:
-    job = launch(
-        "mpich", 2, [compile_c("mpich", "several.c")], env={**STATS, "NEARFIELD": "off"}, served=NOTHING
-    )
+    job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD": "off"}, served=NOTHING)
     assert "good" in job.stdout, job.text
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_switched_off_in_one_rank_the_host_serves_all(host: str) -> None:
     script = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; [ "$r" = 1 ] && export NEARFIELD=off; exec "$0" plain'
-    job = launch(host, 3, ["bash", "-c", script, compile_c(host, "several.c")], env=STATS, served=NOTHING)
+    job = launch(host, 3, ["bash", "-c", script, compile_c(host, "several.c")], served=NOTHING)
     assert "good" in job.stdout, job.text
 
 
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_communicators_that_span_nodes_go_to_the_host(host: str) -> None:
     script = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
-    job = launch(host, 2, ["bash", "-c", script, compile_c(host, "several.c")], env=STATS, served=NOTHING)
+    job = launch(host, 2, ["bash", "-c", script, compile_c(host, "several.c")], served=NOTHING)
     assert "good" in job.stdout, job.text
 
 
@@ -140,12 +136,6 @@ def test_a_misspelt_algorithm_is_an_error_that_lists_the_names() -> None:
 def test_an_unknown_setting_is_an_error() -> None:
     job = launch("mpich", 2, [compile_c("mpich", "several.c")], env={"NEARFIELD_WAIT": "forever"})
     assert job.returncode != 0 and "spin" in job.stderr
-
-
-def sent(job: Completed) -> int:
-    """Messages that rank 0 sent through Nearfield."""
-    found = re.search(r"messages +(\d+) sent", job.stderr)
-    return int(found[1]) if found else 0
 
 
 def opener() -> str:
@@ -166,7 +156,7 @@ def profiled(host: str, how: str) -> Completed:
         host,
         2,
         [program],
-        {**STATS, "LD_PRELOAD": preload.get(how.split(",")[0], f"{LIBRARY} {HEAP}")},
+        {"LD_PRELOAD": preload.get(how.split(",")[0], f"{LIBRARY} {HEAP}")},
         served=EVERYTHING,
     )
 
@@ -189,7 +179,7 @@ def test_profiling_tools_see_a_library_that_is_loaded_privately() -> None:
             "mpich",
             2,
             [python_of("mpich"), "-c", text],
-            env={**STATS, "LD_PRELOAD": preload},
+            env={"LD_PRELOAD": preload},
             served=EVERYTHING,
         )
         assert job.returncode == 0 and "profiled" in job.stderr, job.text
@@ -200,7 +190,7 @@ def test_profiling_tools_see_a_library_that_is_loaded_privately() -> None:
 def test_profiling_tools_see_what_plugins_call_that_are_linked_with_them(host: str) -> None:
     tool = compile_c(host, "profiler.c", "-shared", "-fPIC")
     plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN", "-Wl,--no-as-needed", tool)
-    job = launch(host, 2, [opener(), "libm.so.6", plugin], env=STATS, served=EVERYTHING)
+    job = launch(host, 2, [opener(), "libm.so.6", plugin], served=EVERYTHING)
     assert "good" in job.stdout and "profiled 1 0 1" in job.stderr, job.text
     assert carried(job, "allreduce") == 1, job.stderr
 
@@ -226,9 +216,7 @@ def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str,
     file = str(HOSTS[host].library)
     if "plugin" in " ".join(how):
         file = compile_c(host, "pingpong.c", "-shared", "-fPIC", "-DPLUGIN")
-    job = launch(
-        host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], env=STATS, timeout=20, served=EVERYTHING
-    )
+    job = launch(host, 2, [compile_c(host, "pingpong.c", "-ldl"), file, *how], timeout=20, served=EVERYTHING)
     assert "good" in job.stdout, job.text
     assert carried(job, "allreduce") == 100 and sent(job) == 100, job.stderr
 
@@ -236,7 +224,7 @@ def test_calls_that_go_past_the_linker_are_served_too(host: str, how: tuple[str,
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_plugins_that_bring_their_mpi_and_prefer_it_are_served(host: str) -> None:
     plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
-    job = launch(host, 2, [opener(), "libm.so.6", plugin, "deep"], env=STATS, served=EVERYTHING)
+    job = launch(host, 2, [opener(), "libm.so.6", plugin, "deep"], served=EVERYTHING)
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
 
@@ -244,7 +232,7 @@ def test_plugins_that_bring_their_mpi_and_prefer_it_are_served(host: str) -> Non
 def test_ctypes_and_mpi4py_meet(host: str) -> None:
     worker = ROOT / "tests/mpi/worker_ctypes.py"
     program = [python_of(host), str(worker), str(HOSTS[host].library)]
-    job = launch(host, 2, program, env=STATS, timeout=30, served=EVERYTHING)
+    job = launch(host, 2, program, timeout=30, served=EVERYTHING)
     assert "good" in job.stdout and sent(job) == 100, job.text
 
 
@@ -276,24 +264,25 @@ def test_an_mpi_that_is_not_known_is_left_alone(kind: str) -> None:
 @pytest.mark.parametrize("host, other", [("mpich", "openmpi"), ("openmpi", "mpich")])
 def test_of_two_mpis_the_caller_s_counts(host: str, other: str) -> None:
     plugin = compile_c(host, "two_mpis.c", "-shared", "-fPIC", "-DPLUGIN")
-    job = launch(host, 2, [opener(), str(HOSTS[other].library), plugin], env=STATS, served=EVERYTHING)
+    job = launch(host, 2, [opener(), str(HOSTS[other].library), plugin], served=EVERYTHING)
     assert "good" in job.stdout and carried(job, "allreduce") == 1, job.text
 
 
 @pytest.mark.parametrize("sanitizer", ["address", "undefined", "leak"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
-def test_programs_with_sanitizers_run_and_are_watched(host: str, sanitizer: str) -> None:
+def test_programs_with_sanitizers_run_and_are_watched(host: str, sanitizer: str, tmp_path: Path) -> None:
     program = compile_c(host, "overflow.c", f"-fsanitize={sanitizer}")
     # The hosts keep memory to the end.
     env = {
-        **environment(host, False, STATS),
+        **environment(host, False, {VARIABLE: f"{tmp_path}/{PATTERN}"}),
         "ASAN_OPTIONS": "detect_leaks=0",
         "LSAN_OPTIONS": "detect_leaks=0",
     }
     nearfield = [str(ROOT / ".venv/bin/nearfield"), "run"]
     job = run([*nearfield, *command(host, 2, [program])], env, 60)
     assert "good" in job.stdout and job.returncode == 0, job.text
-    assert sent(job) == 1 and carried(job, "barrier") == 1, job.stderr
+    first = read_statistics(tmp_path)[0]
+    assert first.sent == 1 and first.carried("barrier") == 1, first
     if sanitizer == "address":
         job = run([*nearfield, *command(host, 2, [program, "too far"])], env, 60)
         assert "heap-buffer-overflow" in job.text and "overflow.c" in job.text

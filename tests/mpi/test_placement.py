@@ -4,7 +4,6 @@ This machine may have one NUMA node only: what is asked of others falls back, vi
 is the guest's to test.
 """
 
-import re
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,19 @@ from tests.selection import per_change
 BOTH = hosts("mpich", "openmpi")
 NODES = [int(path.name[4:]) for path in Path("/sys/devices/system/node").glob("node[0-9]*")]
 ABSENT = max(NODES) + 1
-COUNTS = re.compile(r"memory: (\S+) +(\d+) bytes asked for, (\d+) there, (\d+) elsewhere, (\d+) unknown")
 
 
 def counted(job: Completed) -> dict[str, tuple[int, ...]]:
     """Of every component: bytes asked for, there, elsewhere, unknown; of the first rank."""
-    return {found[1]: tuple(map(int, found.groups()[1:])) for found in COUNTS.finditer(job.stderr)}
+    return {
+        name: (one.asked, one.placed, one.elsewhere, one.unknown)
+        for name, one in job.statistics[0].memory.items()
+        if one.wish or one.asked
+    }
 
 
 def run(host: str, hints: list[str], **env: str) -> Completed:
-    settings = {"NEARFIELD_STATS": "1", "NEARFIELD_LOG": "info"} | env
+    settings = {"NEARFIELD_LOG": "info"} | env
     return launch(host, 2, command_line(host, ["placement", *hints]), env=settings, served=EVERYTHING)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nearfield.statistics import Operation, Statistics
 from tests.mpi.jobs import EVERYTHING, NOTHING, Served, compile_c, compiled, digest, hosts, launch
 from tests.mpi.scenario_jobs import good_scenarios, run_scenarios
 
@@ -49,42 +50,75 @@ def test_a_job_that_the_host_served_is_refused(host: str) -> None:
         launch(host, 2, program, served=NOTHING)
 
 
-def test_statistics_are_the_job_s_own_only_where_the_test_asks_for_them() -> None:
+def test_statistics_are_there_where_the_test_asks_for_them() -> None:
     program = [compile_c("mpich", "several.c"), "plain"]
-    unasked = launch("mpich", 2, program, served=EVERYTHING)
-    assert not unasked.stderr and "allreduce" in unasked.statistics
-    asked = launch("mpich", 2, program, {"NEARFIELD_STATS": "1"}, served=EVERYTHING)
-    assert "allreduce" in asked.stderr
+    job = launch("mpich", 2, program, served=EVERYTHING)
+    assert not job.stderr and [rank.rank for rank in job.statistics] == [0, 1]
+    assert all("allreduce" in rank.operations for rank in job.statistics)
+    assert len(launch("mpich", 2, program, statistics=True).statistics) == 2
+    assert not launch("mpich", 2, program).statistics
 
 
-TABLE = """\
-nearfield: rank 0 of 2
-  operation                     calls          bytes      seconds  to the host  why
-  allreduce                        20            320     0.000100            3  argument 2, switched off 1
-  bcast                             4            320     0.000100            0  \n\
-  MPI_Comm_dup                      3              -     0.000100            3  always
-  messages                         11 sent (4 by fastboxes, 7 by the queue), 0 received before their receive was posted
-  calls for messages                2 to the host
-  windows                           0 served, 1 left to the host (communicator not on one node 0, memory out of reach 0, dynamic 1)
-  in use: fastboxes              1000 bytes, 1000 at most
-"""
+COUNTS = {
+    "messages_by_fastboxes": 4,
+    "messages_by_the_queue": 7,
+    "messages_to_the_host": 2,
+    "windows": 0,
+    "windows_to_the_host_communicator": 0,
+    "windows_to_the_host_memory": 0,
+    "windows_to_the_host_dynamic": 1,
+}
+
+
+def statistics_of(rank: int, size: int, counts: dict[str, int], **operations: Operation) -> Statistics:
+    """A rank's, where nothing else was counted."""
+    return Statistics("node", 100 + rank, rank, size, operations, {}, {}, counts)
+
+
+FIRST = statistics_of(
+    0,
+    1,
+    COUNTS,
+    allreduce=Operation(20, 320, 0.0001, 3, {"argument": 2, "switched off": 1}),
+    bcast=Operation(4, 320, 0.0001, 0, {}),
+)
 
 
 @pytest.mark.parametrize(
     ("served", "rows"),
     [
-        (EVERYTHING, ["allreduce", "allreduce", "calls", "windows"]),
-        (EVERYTHING.but("allreduce: argument", "messages", "windows: dynamic"), ["allreduce"]),
+        (
+            EVERYTHING,
+            ["allreduce: argument", "allreduce: switched off", "messages: all", "windows: dynamic"],
+        ),
+        (
+            EVERYTHING.but("allreduce: argument", "messages", "windows: dynamic"),
+            ["allreduce: switched off"],
+        ),
         (EVERYTHING.but("allreduce", "messages: all", "windows: dynamic"), []),
-        (EVERYTHING.but("allreduce", "messages", "windows"), ["windows"]),  # none of which was served
+        (
+            EVERYTHING.but("allreduce", "messages", "windows"),
+            ["windows: dynamic"],
+        ),  # none of which was served
         (NOTHING, ["allreduce", "bcast", "messages"]),
     ],
 )
-def test_the_statistics_are_read(served: Served, rows: list[str]) -> None:
-    assert [line.split()[0] for line in served.complaints(TABLE)] == rows
-    assert served.nothing or served.complaints("nothing of Nearfield's") == [
-        "Nearfield has printed no statistics"
-    ]
+def test_statistics_are_judged(served: Served, rows: list[str]) -> None:
+    assert [line.partition(": rank 0")[0] for line in served.complaints([FIRST])] == rows
+    assert served.nothing or served.complaints([]) == ["no rank has written statistics"]
+
+
+def test_every_rank_has_to_have_statistics_and_to_be_served() -> None:
+    idle = dict.fromkeys(COUNTS, 0)
+    served = [statistics_of(rank, 2, idle, bcast=Operation(4, 8, 0, 0, {})) for rank in (0, 1)]
+    assert not EVERYTHING.complaints(served)
+    assert EVERYTHING.complaints(served[:1]) == ["ranks without statistics: [1]"]
+    served[1].operations["bcast"] = Operation(4, 8, 0, 4, {"argument": 4})
+    (complaint,) = EVERYTHING.complaints(served)
+    assert complaint.startswith("bcast: argument: rank 1: ")
+    assert not EVERYTHING.but("bcast").complaints(served)
+    served.reverse()  # the first alone would have carried none
+    assert EVERYTHING.but("bcast").complaints(served)
 
 
 def test_programs_are_made_anew_where_a_header_is_another(tmp_path: Path) -> None:

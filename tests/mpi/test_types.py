@@ -11,8 +11,6 @@ import pytest
 from tests.mpi.jobs import EVERYTHING, UNKNOWN, carried, hosts
 from tests.mpi.scenario_jobs import good_scenarios
 
-STATS = {"NEARFIELD_STATS": "1"}
-
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-openmpi"))
@@ -20,7 +18,7 @@ def test_every_type_with_every_operator(host: str, ranks: int) -> None:
     # Each call is made by the host too, for its result; operators are not defined on all types.
     reasons = ("switched off", "argument" if ranks == 1 else "datatype")
     rows = [f"{name}: {why}" for name in ("allreduce", "reduce", "reduce_scatter_block") for why in reasons]
-    (done,) = good_scenarios(host, ranks, "types", env=STATS, served=EVERYTHING.but(*rows))
+    (done,) = good_scenarios(host, ranks, "types", served=EVERYTHING.but(*rows))
     assert carried(done.job, "allreduce") > 200
 
 
@@ -37,7 +35,7 @@ def test_wrong_arguments_give_the_hosts_errors(host: str, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi", "debian-mpich", "debian-openmpi"))
 def test_derived_types_and_files(host: str, ranks: int, heap: str, tmp_path: Path) -> None:
-    env = STATS | {"NEARFIELD_HEAP": heap}
+    env = {"NEARFIELD_HEAP": heap}
     (done,) = good_scenarios(host, ranks, f"derived {tmp_path}/file", env=env)
     assert carried(done.job, "alltoall") >= 64
 
@@ -45,7 +43,7 @@ def test_derived_types_and_files(host: str, ranks: int, heap: str, tmp_path: Pat
 @pytest.mark.parametrize("heap", ["shared", "off"])
 @pytest.mark.parametrize("host", hosts("mpich", "openmpi"))
 def test_nested_types_of_all_constructors(host: str, heap: str) -> None:
-    (done,) = good_scenarios(host, 2, "nested 1 400", env=STATS | {"NEARFIELD_HEAP": heap})
+    (done,) = good_scenarios(host, 2, "nested 1 400", env={"NEARFIELD_HEAP": heap})
     assert carried(done.job, "allgather") > 300 and carried(done.job, "bcast") > 150
 
 

@@ -23,7 +23,7 @@ CALM = {"NEARFIELD_STALL_SECONDS": "30"}
 
 
 # The host serves dynamic windows, and those of memory that peers do not reach.
-SERVED = EVERYTHING.but("windows: dynamic", "windows: memory out of reach")
+SERVED = EVERYTHING.but("windows: dynamic", "windows: memory")
 
 
 def good(host: str, ranks: int, *scenarios: Scenario) -> None:

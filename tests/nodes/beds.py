@@ -14,6 +14,7 @@ import pytest
 
 from nearfield.explain import explain_nodes
 from nearfield.nodes.bed import Nodes, Unavailable
+from nearfield.statistics import PATTERN, Statistics, read_statistics
 from tests.mpi.jobs import compile_c, hosts
 from tests.nodes.slurm import Slurm
 
@@ -27,6 +28,20 @@ ROOTED = ("bcast", "reduce", "gather", "scatter")
 OPERATIONS = ("barrier", "allreduce", "allgather", "alltoall", "reduce_scatter_block", *ROOTED)
 # Rows whose sums of floating-point numbers have the same bits in one layout.
 SAME_BITS = ("leader", "lanes", "pipelined")
+
+
+def empty_statistics(nodes: Nodes) -> str:
+    """NEARFIELD_STATS_FILE of the next job; those of the last one are forgotten."""
+    place = nodes.files / "statistics"
+    place.mkdir(exist_ok=True)
+    for file in place.iterdir():
+        file.unlink()
+    return f"{place}/{PATTERN}"
+
+
+def statistics_in(nodes: Nodes) -> list[Statistics]:
+    """What the ranks of that job have written."""
+    return read_statistics(nodes.files / "statistics")
 
 
 @functools.cache

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from nearfield.nodes.bed import Nodes
 from nearfield.nodes.jobs import Ended, Job, blocks, round_robin
+from nearfield.statistics import VARIABLE
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts, python_of
-from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
 from tests.selection import FULL, per_change
 
 THREE = per_change(hosts("mpich", "openmpi", "impi"), 2)
@@ -32,7 +33,7 @@ def nodes() -> Iterator[Nodes]:
 
 def begin(nodes: Nodes, host: str, placement: list[int], command: list[str], algorithm: str = "") -> Job:
     """A job under Nearfield."""
-    extra = {"NEARFIELD_STATS": "1", "NEARFIELD_ALGORITHM": algorithm}
+    extra = {VARIABLE: empty_statistics(nodes), "NEARFIELD_ALGORITHM": algorithm}
     if host == "mpich":
         extra |= {"MPIR_CVAR_CH4_NETMOD": "ofi", "FI_PROVIDER": "tcp"}
     return Job(nodes, HOSTS[host], placement, command, environment(host, True, extra))
@@ -57,11 +58,10 @@ def wild(host: str, rounds: int, seed: int = 1) -> list[str]:
     return program(host, "wild.c", str(rounds if host == "openmpi" else rounds // 3), str(seed))
 
 
-def expect_rounds(ended: Ended) -> None:
+def expect_rounds(nodes: Nodes, ended: Ended) -> None:
     """All ranks have played all rounds, and what was near was ours."""
     assert all(re.fullmatch(r"begun\n\d+ rounds\n", out) for out in ended.out), ended.text[-4000:]
-    sent = re.search(r"messages +(\d+) sent", ended.err[0])
-    assert sent and int(sent[1]) > 10, ended.err[0]
+    assert statistics_in(nodes)[0].sent > 10, ended.err[0]
 
 
 LENGTHS = pytest.mark.parametrize("times", per_change([1, 5]), ids=["short", "long"])
@@ -78,7 +78,7 @@ def test_receives_from_anybody_are_met_by_either_side(
     nodes: Nodes, host: str, placement: list[int], times: int
 ) -> None:
     rounds = 200 * times if host == "openmpi" else 9 * times + 27
-    expect_rounds(run(nodes, host, placement, wild(host, rounds)))
+    expect_rounds(nodes, run(nodes, host, placement, wild(host, rounds)))
 
 
 @LENGTHS
@@ -87,7 +87,7 @@ def test_they_are_posted_at_the_host_where_it_blocks(nodes: Nodes, host: str, ti
     """Its own collectives, in which it knows of no message of ours."""
     collectives = ";".join(f"{op}:host" for op in ("barrier", "bcast", "allreduce", "allgather"))
     rounds = 1000 * times if host == "openmpi" else 18 * times + 27
-    expect_rounds(run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
+    expect_rounds(nodes, run(nodes, host, [0, 1, 1, 0], wild(host, rounds, 2), algorithm=collectives))
 
 
 @pytest.mark.parametrize("host", THREE)
@@ -151,7 +151,7 @@ def test_a_network_that_stalls_delays_them_only(nodes: Nodes, host: str) -> None
         time.sleep(2)
     ended = job.wait(90)
     assert ended.returncode == 0 and not ended.timed_out, ended.text
-    expect_rounds(ended)
+    expect_rounds(nodes, ended)
 
 
 @FULL

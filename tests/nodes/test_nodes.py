@@ -19,8 +19,9 @@ import pytest
 
 from nearfield.nodes.bed import Nodes
 from nearfield.nodes.jobs import Ended, Job, blocks, round_robin, run_job
+from nearfield.statistics import VARIABLE
 from tests.mpi.jobs import HOSTS, ROOT, environment, hosts
-from tests.nodes.beds import MAIN, made_or_skip, program
+from tests.nodes.beds import MAIN, empty_statistics, made_or_skip, program, statistics_in
 from tests.nodes.slurm import Slurm
 from tests.selection import FULL, per_change
 
@@ -35,7 +36,7 @@ def nodes() -> Iterator[Nodes]:
 
 def run(nodes: Nodes, host: str, placement: list[int], command: list[str], nearfield: bool = True) -> Ended:
     """Runs a job to its end, which has to be a good one."""
-    env = environment(host, nearfield, {"NEARFIELD_STATS": "1"} if nearfield else {})
+    env = environment(host, nearfield, {VARIABLE: empty_statistics(nodes)} if nearfield else {})
     ended = run_job(nodes, HOSTS[host], placement, command, env, timeout=30)
     assert ended.returncode == 0 and not ended.timed_out, ended.text
     return ended
@@ -58,8 +59,8 @@ def test_ranks_live_on_their_nodes(nodes: Nodes, host: str, nearfield: bool) -> 
     ended = run(nodes, host, placement, program(host, "ring.c"), nearfield)
     expect_ring(nodes, ended, placement)
     if nearfield:  # the first rank's node is served, what spans nodes is not reached into
-        calls = re.search(r"allreduce +(\d+) +\d+ +[\d.]+ +(\d+)", ended.err[0])
-        assert calls and calls.groups() == ("1", "0"), ended.err[0]
+        allreduce = statistics_in(nodes)[0].operations["allreduce"]
+        assert (allreduce.calls, allreduce.to_the_host) == (1, 0), allreduce
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,7 @@ def test_ranks_can_be_placed_anyhow(nodes: Nodes, host: str, placement: list[int
 def test_communicators_of_a_node_have_messages_of_ours(nodes: Nodes, host: str, placement: list[int]) -> None:
     ended = run(nodes, host, placement, program(host, "near.c"))
     assert ended.out == ["good\n"] * len(placement), ended.text
-    sent = re.search(r"messages +(\d+) sent", ended.err[0])
-    assert sent and int(sent[1]) >= 80, ended.err[0]
+    assert statistics_in(nodes)[0].sent >= 80, statistics_in(nodes)[0]
 
 
 @FULL

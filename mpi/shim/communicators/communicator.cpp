@@ -35,6 +35,7 @@
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/outcome.hpp"
 #include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/statistics/report.hpp"
 #include "mpi/shim/stats.hpp"
 
 namespace nearfield::mpi {
@@ -385,7 +386,7 @@ void start_node(int thread_level, bool collectively) {
   find_status_fields();
   find_fortran_number();
   largest_tag = tags ? *upper_bound : 32767;
-  if (the_node && settings.stats != Reporting::none) begin_counting();
+  if (the_node) statistics::begin(settings);
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&

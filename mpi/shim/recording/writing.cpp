@@ -18,6 +18,8 @@
 #include <mutex>
 #include <vector>
 
+#include "engine/base/files.hpp"
+#include "engine/base/json.hpp"
 #include "engine/base/log_line.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/roll/sites.hpp"
@@ -56,21 +58,7 @@ class Clock {
   double rate_;
 };
 
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e) {
-      char code[8];  // a byte that is no ASCII as Python's surrogateescape has it
-      const unsigned byte = static_cast<unsigned char>(c);
-      std::snprintf(code, sizeof code, "\\u%04x", byte < 0x80 ? byte : 0xdc00 + byte);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
+using json::quoted;
 
 std::string number(std::uint64_t n) { return std::to_string(n); }
 
@@ -227,20 +215,9 @@ std::string trace_text(const Clock& clock) {
 }
 
 // False, with a line in the log, where it cannot be written.
-bool write_whole(const std::string& path, const std::string& text) {
-  const std::string unfinished = path + ".part";
-  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  bool good = file >= 0;
-  for (std::size_t done = 0; good && done < text.size();) {
-    const ssize_t written = write(file, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    good = written > 0;
-    if (good) done += std::size_t(written);
-  }
-  if (file >= 0) good = close(file) == 0 && good;
-  if (good && rename(unfinished.c_str(), path.c_str()) == 0) return true;
+bool write_or_say(const std::string& path, const std::string& text) {
+  if (write_whole(path, text)) return true;
   log_line(LogLevel::warn, "what was recorded cannot be written to %s: %s", path.c_str(), std::strerror(errno));
-  if (file >= 0) unlink(unfinished.c_str());
   return false;
 }
 
@@ -251,15 +228,6 @@ std::string trace_path() {
       early::expand_pattern(run->settings.trace.c_str(), early::speaker(run->rank), path, sizeof path);
   if (wrong) log_line(LogLevel::warn, "NEARFIELD_TRACE=%s: %s", run->settings.trace.c_str(), wrong);
   return wrong ? "" : path;
-}
-
-// Programs change their directory. `pattern`: where % is written twice.
-std::string absolute(const std::string& path, bool pattern) {
-  char here[4096];
-  if (path.empty() || path[0] == '/' || !getcwd(here, sizeof here)) return path;
-  std::string text;
-  for (const char* at = here; *at; ++at) text.append(pattern && *at == '%' ? 2 : 1, *at);
-  return text + "/" + path;
 }
 
 std::string hexadecimal(std::uint64_t n) {
@@ -274,12 +242,12 @@ void save_locked(const char* ending, bool last) {
     std::string trace;
     if (last && !run->settings.trace.empty()) {
       trace = trace_path();
-      if (!trace.empty() && !write_whole(trace, trace_text(clock))) trace.clear();
+      if (!trace.empty() && !write_or_say(trace, trace_text(clock))) trace.clear();
     }
     const std::string& directory = run->settings.record;
     if (!directory.empty())
-      write_whole(directory + "/" + run->host + "." + std::to_string(run->pid) + ".json",
-                  record_text(ending, clock, trace));
+      write_or_say(directory + "/" + run->host + "." + std::to_string(run->pid) + ".json",
+                   record_text(ending, clock, trace));
     // What is saved on the way takes a thousandth of the time at most.
     const std::uint64_t took = waiting::nanoseconds() - clock.now();
     run->pause = std::max(std::min<std::uint64_t>(2 * run->pause, 60'000'000'000), took * 1000);
@@ -325,8 +293,7 @@ void begin() {
   // What tells jobs apart that one command has started: one may have been killed before all of it had written.
   if (team::Node* const node = node_ever(); node && node->roll)
     run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->roll->job());
-  run->settings.record = absolute(run->settings.record, false);
-  run->settings.trace = absolute(run->settings.trace, true);
+  run->settings.record = absolute_path(run->settings.record, false);
   const std::string& directory = run->settings.record;
   const bool there = !directory.empty() && (mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST);
   if (!directory.empty() && !there)

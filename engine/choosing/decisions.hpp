@@ -1,0 +1,33 @@
+// What trials have decided in this process, kept where somebody reports it at the end (NEARFIELD_STATS_FILE).
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "engine/base/function_ref.hpp"
+#include "engine/collectives/operations.hpp"
+
+namespace nearfield::choosing {
+
+struct Decision {
+  struct Tried {
+    const char* algorithm;
+    float nanoseconds;  // of a call, as trials estimate it; 0: it was out of reach
+  };
+  collectives::Collective collective;
+  std::size_t bytes;
+  int ranks;
+  const char* algorithm;  // the one that was chosen
+  std::vector<Tried> tried;
+  unsigned calls;         // that the trials took
+  double beyond_best_ns;  // what these took beyond calls by the chosen one
+};
+
+/// From now on decisions are kept: of the first member of each team, and no more than `most_decisions`.
+void keep_decisions();
+bool decisions_are_kept();
+inline constexpr std::size_t most_decisions = 4096;
+
+void keep(Decision decision);
+void each_decision(FunctionRef<void(const Decision&)> function);
+
+}  // namespace nearfield::choosing

@@ -1,0 +1,14 @@
+// Statistics at the end of a rank: as text on standard error (NEARFIELD_STATS), and as JSON in a file of its own
+// (NEARFIELD_STATS_FILE), which nearfield/statistics.py reads. Both have the numbers of table.hpp.
+#pragma once
+#include "engine/settings/settings.hpp"
+
+namespace nearfield::mpi::statistics {
+
+/// Has what will be reported be counted from now on.
+void begin(const Settings& settings);
+
+/// Writes what is asked for. pre: between MPI_Init and MPI_Finalize.
+void report(const Settings& settings);
+
+}  // namespace nearfield::mpi::statistics
