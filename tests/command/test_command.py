@@ -85,7 +85,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     assert check(ROOT).returncode == 0, check(ROOT).stderr
     tables = (
         "mpi/functions.def",
-        "mpi/preload/blocking.def",
+        "mpi/blocking.def",
         "mpi/shim/stats.cpp",
         "docs/calls.md",
         "scripts/calls.py",
@@ -97,7 +97,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     # What is new must be described, and the page be written again.
     for table, old, new, complaint in (
         ("mpi/functions.def", "F(Probe, ", "F(Probing, (int))\nF(Probe, ", "MPI_Probing"),
-        ("mpi/preload/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
+        ("mpi/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
         ("mpi/shim/stats.cpp", '"switched off"', '"switched off", "a novelty"', "a novelty"),
         ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
     ):
