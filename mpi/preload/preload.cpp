@@ -44,8 +44,8 @@ struct Slot {
   void (*entry)();  // our PMPI_X
   const char* mpi_name() const { return pmpi_name + 1; }
 };
+// That of number n (mpi/numbers.hpp) is at n - 1.
 constexpr Slot slots[] = {
-    // number n at n - 1
 #define SLOT(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "mpi/each_slot.def"
 };
