@@ -115,7 +115,7 @@ FAMILIES = (
         "variables, categories and sessions of the host's",
     ),
 )
-# Functions that may block in the host (mpi/preload/blocking.def): a stand-in keeps our messages going meanwhile.
+# Functions that may block in the host (mpi/blocking.def): a stand-in keeps our messages going meanwhile.
 PASSED_ON = (
     (r"File_\w+", "files are the host's"),
     (
@@ -139,7 +139,7 @@ def functions() -> list[str]:
 
 def blocking() -> list[str]:
     """Names of the functions that may block in the host, without their large-count twins."""
-    names = re.findall(r"^F\((\w+)\)", (ROOT / "mpi/preload/blocking.def").read_text(), re.MULTILINE)
+    names = re.findall(r"^F\((\w+)\)", (ROOT / "mpi/blocking.def").read_text(), re.MULTILINE)
     return [name for name in names if not (name.endswith("_c") and name[:-2] in names)]
 
 
@@ -173,11 +173,11 @@ def words_of(names: list[str]) -> str:
 def page() -> str:
     """The page. Raises ValueError where the tables here and those of the library differ."""
     carried = grouped(functions(), FAMILIES, "mpi/functions.def")
-    passed = grouped(blocking(), PASSED_ON, "mpi/preload/blocking.def")
+    passed = grouped(blocking(), PASSED_ON, "mpi/blocking.def")
     lines = [
         "# Calls: carried, passed on, and why",
         "",
-        "<!-- Made by scripts/calls.py from mpi/functions.def, mpi/preload/blocking.def and mpi/statistics.def. -->",
+        "<!-- Made by scripts/calls.py from mpi/functions.def, mpi/blocking.def and mpi/statistics.def. -->",
         "",
         "Functions of MPI, without MPI_ and without their large-count forms, which go the same ways. What is carried is served",
         "in shared memory; wrong arguments always go to the host, which raises the errors.",

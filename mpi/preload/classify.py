@@ -117,9 +117,9 @@ def generate(known: dict[str, str]) -> dict[str, str]:
 
     made = "Made by mpi/preload/classify.py from the hosts' headers."
     return {
-        "mpi/preload/blocking.def": "/* Functions that stay the host's but may block in it, as F(name): a stand-in "
+        "mpi/blocking.def": "/* Functions that stay the host's but may block in it, as F(name): a stand-in "
         "progresses our messages meanwhile\n   (mpi/shim/stand_in.hpp). " + made + " */\n" + rows(plain),
-        "mpi/preload/extensions.def": "/* Hosts' extensions, MPIX_, PMPIX_ and MPII_, as F(X_name): those that may block, and "
+        "mpi/extensions.def": "/* Hosts' extensions, MPIX_, PMPIX_ and MPII_, as F(X_name): those that may block, and "
         "those that take our handles.\n   " + made + " */\n" + rows(extensions),
         "mpi/shim/signatures.def": "// Functions that may block, as F(name, (types)), and the large-count "
         "forms of some as L(name, (types)).\n// " + made + "\n"

@@ -25,21 +25,15 @@
 #include "engine/base/log_line.hpp"
 #include "engine/base/outcome.hpp"
 #include "engine/processor/processor.h"
+#include "mpi/numbers.hpp"
 #include "mpi/preload/objects.hpp"
 #include "mpi/preload/yielding.hpp"
 
-#define NAME(name)                                                               \
+#define SLOT(symbol, name)                                                       \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
   extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
-#include "mpi/each_function.def"
-#define F(name)                                                                  \
-  extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
-  extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
-  extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
-#include "blocking.def"
-#include "extensions.def"
-#undef F
+#include "mpi/each_slot.def"
 
 namespace nearfield::preload {
 namespace {
@@ -49,18 +43,13 @@ struct Slot {
   void **mpi, **pmpi;
   void (*entry)();  // our PMPI_X
   const char* mpi_name() const { return pmpi_name + 1; }
-  const char* name() const { return pmpi_name + (pmpi_name[4] == '_' ? 5 : 4); }
 };
+// That of number n (mpi/numbers.hpp) is at n - 1.
 constexpr Slot slots[] = {
-#define F(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
-#include "blocking.def"
-#undef F
-#define NAME(name) {"PMPI_" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
-#include "mpi/each_function.def"
-#define F(name) {"PMPI" #name, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
-#include "extensions.def"  // X_Y: MPIX_Y, I_Y: MPII_Y
-#undef F
+#define SLOT(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
+#include "mpi/each_slot.def"
 };
+static_assert(std::size(slots) + 1 == std::size_t(mpi::Function::count));
 
 const char* (*last_algorithm)() = [] { return "host"; };
 const char* variant;                                             // the ABI whose shim is attached
@@ -188,7 +177,7 @@ const char* known_abi(const Object& mpi, void* handle, const char*& reason) {
   std::abort();
 }
 
-using Function = void*(const char*);
+using Function = void*(unsigned number);
 
 // The function of libnearfield-ABI.so that gives its functions; nullptr where the MPI serves every call itself.
 Function* attach_shim(const char* abi, void* host) {
@@ -208,8 +197,8 @@ Function* attach_shim(const char* abi, void* host) {
     early::leave_word(reason);
     return nullptr;
   }
-  const auto attach = reinterpret_cast<int (*)(void*)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
-  if (!attach || !attach(host)) return nullptr;
+  const auto attach = reinterpret_cast<int (*)(void*, std::uint64_t)>(loaders_dlsym()(shim, "nearfield_shim_attach"));
+  if (!attach || !attach(host, mpi::numbering)) return nullptr;
   last_algorithm = reinterpret_cast<const char* (*)()>(loaders_dlsym()(shim, "nearfield_shim_last_algorithm"));
   mend_attribute =
       reinterpret_cast<decltype(mend_attribute)>(loaders_dlsym()(shim, "nearfield_shim_fortran_attribute"));
@@ -305,7 +294,7 @@ void bind(const Scope& of_caller) {
   Function* const function = abi ? attach_shim(abi, handle) : nullptr;
   for (const Slot& slot : slots) {
     void* const own_mpi = mpi.address_of(slot.mpi_name());
-    void* served = function ? function(slot.name()) : nullptr;
+    void* served = function ? function(unsigned(&slot - slots) + 1) : nullptr;
     if (!served) served = loaders_dlsym()(handle, slot.pmpi_name);
     if (!served) served = loaders_dlsym()(handle, slot.mpi_name());
     if (!served || ourselves().contains(served)) served = reinterpret_cast<void*>(&missing);

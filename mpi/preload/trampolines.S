@@ -12,7 +12,7 @@
      LOADER   dlsym and dlopen: what is found by them must not lead past Nearfield, so the host's symbol table has to be
               redirected before the loader looks into it. The loader's own are jumped to, since they look at their
               return address */
-#define SLOT(slot, first) \
+#define WORD(slot, first) \
   .globl slot;            \
   .hidden slot;           \
   slot : .quad first;
@@ -28,16 +28,11 @@
   BIND(pbind_##name, nearfield_pslot_##name)                   \
   .data;                                                       \
   .p2align 3;                                                  \
-  SLOT(nearfield_slot_##name, bind_##name)                     \
-  SLOT(nearfield_pslot_##name, pbind_##name)
+  WORD(nearfield_slot_##name, bind_##name)                     \
+  WORD(nearfield_pslot_##name, pbind_##name)
 
-#define NAME(name) ENTRIES(MPI_##name, name)
-#include "mpi/each_function.def"
-#define F(name) ENTRIES(MPI_##name, name)
-#include "blocking.def"
-#undef F
-#define F(name) ENTRIES(MPI##name, name) /* X_Y: MPIX_Y, I_Y: MPII_Y */
-#include "extensions.def"
+#define SLOT(symbol, name) ENTRIES(symbol, name)
+#include "mpi/each_slot.def"
 
   .text
 BINDER(nearfield_bind)

@@ -3,7 +3,6 @@
 // is an error.
 #include "mpi/shim/blocking.hpp"
 
-#include <cstring>
 #include <tuple>
 
 #include "mpi/shim/calls/calling.hpp"
@@ -13,13 +12,11 @@
 namespace nearfield::mpi {
 namespace {
 
-template <auto member, class Function>
+template <auto member, Function number, class Type>
 struct Blocking;
-template <auto member, class... Arguments>
-struct Blocking<member, int (*)(Arguments...)> {
+template <auto member, Function number, class... Arguments>
+struct Blocking<member, number, int (*)(Arguments...)> {
   static inline HostCalls record;
-
-  static inline Function number{};
 
   static int call(Arguments... arguments) {
     const calls::Words words(arguments...);
@@ -33,14 +30,14 @@ struct Blocking<member, int (*)(Arguments...)> {
   }
 };
 
-template <auto member, auto plain, class Large, class Plain>
+template <auto member, auto plain, Function number, class Large, class Plain>
 struct LargeForm;
-template <auto member, auto plain, class... Arguments, class... Narrow>
-struct LargeForm<member, plain, int (*)(Arguments...), int (*)(Narrow...)> {
-  using Record = Blocking<member, int (*)(Arguments...)>;
+template <auto member, auto plain, Function number, class... Arguments, class... Narrow>
+struct LargeForm<member, plain, number, int (*)(Arguments...), int (*)(Narrow...)> {
+  using Record = Blocking<member, number, int (*)(Arguments...)>;
   static int call(Arguments... arguments) {
     const calls::Words words(arguments...);
-    const calls::Calling calling(Record::number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
+    const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const std::tuple<Arguments...> all(arguments...);
     constexpr bool of_file = std::is_same_v<std::tuple_element_t<0, decltype(all)>, const MPI_File>;
     Lengths lengths;
@@ -57,39 +54,35 @@ struct LargeForm<member, plain, int (*)(Arguments...), int (*)(Narrow...)> {
   }
 };
 
-template <auto member>
-using Of = Blocking<member, std::remove_reference_t<decltype(host.*member)>>;
-
-template <auto member>
-void* bound(const char* name, Function number) {
-  Of<member>::number = number;
-  enter(Of<member>::record, name);
-  return reinterpret_cast<void*>(host.*member ? &Of<member>::call : &Of<member>::lack);
+template <auto member, Function number>
+void* bound() {
+  using Form = Blocking<member, number, std::remove_reference_t<decltype(host.*member)>>;
+  enter(Form::record, function_names[unsigned(number)]);
+  return reinterpret_cast<void*>(host.*member ? &Form::call : &Form::lack);
 }
 
-template <auto member, auto plain>
-void* bound_large(const char* name, Function number) {
-  if (host.*member || !(host.*plain)) return bound<member>(name, number);
-  Of<member>::number = number;
-  enter(Of<member>::record, name);
-  using Form = LargeForm<member, plain, std::remove_reference_t<decltype(host.*member)>,
+template <auto member, auto plain, Function number>
+void* bound_large() {
+  if (host.*member || !(host.*plain)) return bound<member, number>();
+  using Form = LargeForm<member, plain, number, std::remove_reference_t<decltype(host.*member)>,
                          std::remove_reference_t<decltype(host.*plain)>>;
+  enter(Form::Record::record, function_names[unsigned(number)]);
   return reinterpret_cast<void*>(&Form::call);
 }
 
 }  // namespace
 
-void* blocking_function(const char* name) {
-#define F(function, types)           \
-  if (!std::strcmp(name, #function)) \
-    return bound<&Host::function>(*name == 'X' ? "MPI" #function : "MPI_" #function, Function::Blocking_##function);
-#define L(function, types)                \
-  if (!std::strcmp(name, #function "_c")) \
-    return bound_large<&Host::function##_c, &Host::function>("MPI_" #function "_c", Function::Blocking_##function##_c);
+void* blocking_function(Function number) {
+  switch (number) {
+#define F(function, types) \
+  case Function::function: return bound<&Host::function, Function::function>();
+#define L(function, types) \
+  case Function::function##_c: return bound_large<&Host::function##_c, &Host::function, Function::function##_c>();
 #include "mpi/shim/signatures.def"
 #undef F
 #undef L
-  return nullptr;
+    default: return nullptr;
+  }
 }
 
 }  // namespace nearfield::mpi

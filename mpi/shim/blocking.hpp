@@ -3,6 +3,7 @@
 // may be at the same time, and one inside of another.
 #pragma once
 #include "engine/waiting/wait.hpp"
+#include "mpi/numbers.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/stats.hpp"
 
@@ -31,7 +32,7 @@ class HostCall {
   const StandIn stand_in_;
 };
 
-// What serves MPI_`name` where the host's own function is called with a stand-in; nullptr: it is none of those.
-void* blocking_function(const char* name);
+// What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
+void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

@@ -8,9 +8,9 @@
 //                    from here on a stand-in serves others, since the host may still wait for them
 //                  dismisses the stand-in and the helper; the segment stays until the process goes
 #include <algorithm>
-#include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
+#include "engine/base/outcome.hpp"
 #include "engine/reach/shared_heap.hpp"
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
@@ -117,7 +117,6 @@ template <auto function, Function number, class Type = decltype(function)>
 struct Entry;
 template <auto function, Function number, class Result, class... Arguments>
 struct Entry<function, number, Result (*)(Arguments...)> {
-  static inline const char* name = nullptr;
   static Result call(Arguments... arguments) {
     if constexpr (std::is_same_v<Result, int>) {
       const calls::Words words(arguments...);
@@ -126,9 +125,9 @@ struct Entry<function, number, Result (*)(Arguments...)> {
       try {
         return function(arguments...);
       } catch (const OutOfMemory&) {
-        return raise(host.world, name, "out of memory", MPI_ERR_NO_MEM);
+        return raise(host.world, function_names[unsigned(number)], "out of memory", MPI_ERR_NO_MEM);
       } catch (const team::Broken& broken) {
-        return raise(host.world, name, broken);
+        return raise(host.world, function_names[unsigned(number)], broken);
       }
     } else {
       return function(arguments...);
@@ -136,12 +135,6 @@ struct Entry<function, number, Result (*)(Arguments...)> {
   }
 };
 }  // namespace
-
-template <auto function, Function number>
-void* entry(const char* name) {
-  Entry<function, number>::name = name;
-  return reinterpret_cast<void*>(&Entry<function, number>::call);
-}
 
 void end_of_program() {
   recording::end();
@@ -234,23 +227,37 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   return host.Comm_set_info(comm, info);
 }
 
-// What serves MPI_`name`, or MPI`name` of an extension; nullptr where the host's own does.
-void* serving(const char* name) {
-#define NAME(function) \
-  if (!std::strcmp(name, #function)) return entry<&function, Function::function>(#function);
+using Address = void (*)();
+const Address own_entries[] = {
+    nullptr,
+#define NAME(function) reinterpret_cast<Address>(&Entry<&function, Function::function>::call),
 #include "mpi/each_function.def"
-  if (!std::strcmp(name, "X_Request_is_complete")) return reinterpret_cast<void*>(&X_Request_is_complete);
-  if (abi::knows_fortran_keys && host.I_Win_get_attr && !std::strcmp(name, "I_Win_get_attr"))
-    return reinterpret_cast<void*>(&I_Win_get_attr);
-  if (!std::strcmp(name, "X_Comm_revoke") && host.Comm_revoke) return reinterpret_cast<void*>(&Comm_revoke);
-  return blocking_function(name);
+};
+static_assert(std::size(own_entries) == own_functions + 1);
+
+// What serves the function; nullptr where the host's own does.
+void* serving(Function number) {
+  if (unsigned(number) <= own_functions) return reinterpret_cast<void*>(own_entries[unsigned(number)]);
+  switch (number) {
+    case Function::X_Request_is_complete: return reinterpret_cast<void*>(&X_Request_is_complete);
+    case Function::X_Comm_revoke: return host.Comm_revoke ? reinterpret_cast<void*>(&Comm_revoke) : nullptr;
+    case Function::I_Win_get_attr:
+      return abi::knows_fortran_keys && host.I_Win_get_attr ? reinterpret_cast<void*>(&I_Win_get_attr) : nullptr;
+    default: return blocking_function(number);
+  }
 }
 
 }  // namespace nearfield::mpi
 
 extern "C" {
 
-__attribute__((visibility("default"))) int nearfield_shim_attach(void* library) {
+__attribute__((visibility("default"))) int nearfield_shim_attach(void* library, std::uint64_t numbering) {
+  if (numbering != nearfield::mpi::numbering) {
+    constexpr const char* text = "libnearfield.so and its shim are of different builds; the host MPI serves every call";
+    nearfield::log_line(nearfield::LogLevel::warn, "%s", text);
+    nearfield::early::leave_word(text);
+    return 0;
+  }
   try {
     return nearfield::mpi::bind_host(library);
   } catch (const nearfield::OutOfMemory&) {
@@ -259,10 +266,12 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library) 
   }
 }
 
-// The shim's version of MPI_`name`, or of MPI`name` for an extension; nullptr where the host's own serves.
-__attribute__((visibility("default"))) void* nearfield_shim_function(const char* name) {
-  void* const function = nearfield::mpi::serving(name);
-  return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(name, function) : function;
+// The shim's version of the function with that number (mpi/numbers.hpp); nullptr where the host's own serves.
+__attribute__((visibility("default"))) void* nearfield_shim_function(unsigned number) {
+  const auto which = static_cast<nearfield::mpi::Function>(number);
+  void* const function = nearfield::mpi::serving(which);
+  return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(which, function)
+                                                         : function;
 }
 // What serves sched_yield to threads that are in the host, as `in_host` tells of the calling one; whether it has
 // waited.

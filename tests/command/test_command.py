@@ -187,7 +187,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     assert check(ROOT).returncode == 0, check(ROOT).stderr
     tables = (
         "mpi/functions.def",
-        "mpi/preload/blocking.def",
+        "mpi/blocking.def",
         "mpi/statistics.def",
         "docs/calls.md",
         "scripts/calls.py",
@@ -199,7 +199,7 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     # What is new must be described, and the page be written again.
     for table, old, new, complaint in (
         ("mpi/functions.def", "F(Probe, ", "F(Probing, (int))\nF(Probe, ", "MPI_Probing"),
-        ("mpi/preload/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
+        ("mpi/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
         ("mpi/statistics.def", '"switched off"', '"a novelty"', "run scripts/calls.py"),
         ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
     ):

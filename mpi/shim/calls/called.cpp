@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "engine/roll/roll.hpp"
 #include "engine/roll/sites.hpp"
+#include "mpi/roles.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/calls/script.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -25,150 +25,17 @@ bool world_is_here = false;  // its ranks are the roll's members; before `rollin
 
 // ---------------------------------------------------------------- what arguments mean
 
-// Types of arguments apart, where hosts have one type for several.
-namespace tag {
-struct Comm;
-struct Datatype;
-struct Request;
-struct Other;
-}  // namespace tag
+const Roles& roles_of(const Call& call) { return roles[std::size_t(call.function)]; }
 
-enum class Sort : std::uint8_t { other, from, into, number, type, comm, request };
-template <class T>
-constexpr Sort sort = std::is_integral_v<T> ? Sort::number : Sort::other;
-template <>
-constexpr Sort sort<const void*> = Sort::from;
-template <>
-constexpr Sort sort<void*> = Sort::into;
-template <>
-constexpr Sort sort<tag::Datatype> = Sort::type;
-template <>
-constexpr Sort sort<tag::Comm> = Sort::comm;
-template <>
-constexpr Sort sort<tag::Request*> = Sort::request;
+// A receive beside a send.
+bool receives_too(const Roles& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
-// Where in a function's arguments is what; -1: it has no such thing.
-struct Meaning {
-  roll::Kind kind = roll::Kind::none;
-  std::int16_t comm = -1, type = -1, peer = -1, tag = -1, root = -1, buffer = -1;
-  std::int16_t receive_type = -1, receive_peer = -1, receive_tag = -1;  // of a send and receive in one
-  std::int16_t requests = -1;                                           // completes those, as many as argument 0 says
-  bool one_request = false;
-  bool alike = true;  // bytes are the same on all ranks
-};
-
-constexpr bool scatters(const char* name) {
-  const char* const begins[] = {"Scatter", "Iscatter"};
-  for (const char* begin : begins) {
-    const char* at = name;
-    while (*begin && *begin == *at) ++begin, ++at;
-    if (!*begin && (*at != 'v')) return true;
-  }
-  return false;
+roll::Kind kind_of(const Roles& r, bool receiving) {
+  if (r.communicator < 0) return roll::Kind::none;
+  if (r.partner() < 0) return roll::Kind::collective;
+  if (r.sends.partner >= 0 && !receiving) return roll::Kind::send;
+  return r.receives.type < 0 ? roll::Kind::probe : roll::Kind::receive;
 }
-
-// Ranks may give as much as they like.
-constexpr bool differs(std::string_view name) {
-  return name.find("atherv") != name.npos || name.find("eighbor") != name.npos;
-}
-
-template <class... Types>
-constexpr Meaning meaning_of(const char* name, int (*)(Types...)) {
-  constexpr int n = sizeof...(Types);
-  const Sort sorts[n + 1] = {sort<Types>..., Sort::other};
-  Meaning m;
-  if (n > 0 && sorts[0] == Sort::request) {
-    m.requests = 0, m.one_request = true;
-    return m;
-  }
-  if (n > 1 && sorts[0] == Sort::number && sorts[1] == Sort::request) {
-    m.requests = 1;
-    return m;
-  }
-  int second_type = -1;
-  for (int i = 0; i < n && m.comm < 0; ++i) {
-    if (sorts[i] == Sort::comm) m.comm = std::int16_t(i);
-    if (sorts[i] == Sort::type && m.type >= 0 && second_type < 0) second_type = i;
-    if (sorts[i] == Sort::type && m.type < 0) m.type = std::int16_t(i);
-    if ((sorts[i] == Sort::from || sorts[i] == Sort::into) && m.buffer < 0) m.buffer = std::int16_t(i);
-  }
-  if (m.comm < 0) return m;
-  int numbers = 0;  // right before the communicator
-  while (m.comm - numbers > 0 && sorts[m.comm - numbers - 1] == Sort::number) ++numbers;
-  if (numbers == 2 && second_type >= 0) {  // Sendrecv
-    m.kind = roll::Kind::send;
-    m.peer = std::int16_t(m.type + 1), m.tag = std::int16_t(m.type + 2);
-    m.receive_type = std::int16_t(second_type);
-    m.receive_peer = std::int16_t(m.comm - 2), m.receive_tag = std::int16_t(m.comm - 1);
-  } else if (numbers == 4 && m.type >= 0) {  // Sendrecv_replace
-    m.kind = roll::Kind::send;
-    m.peer = std::int16_t(m.comm - 4), m.tag = std::int16_t(m.comm - 3);
-    m.receive_type = m.type;
-    m.receive_peer = std::int16_t(m.comm - 2), m.receive_tag = std::int16_t(m.comm - 1);
-  } else if (numbers == 2) {
-    m.kind = m.type < 0 ? roll::Kind::probe : sorts[m.buffer] == Sort::from ? roll::Kind::send : roll::Kind::receive;
-    if (name[0] == 'P' && name[1] == 'r' && name[2] == 'e') m.kind = roll::Kind::receive;  // Precv_init
-    m.peer = std::int16_t(m.comm - 2), m.tag = std::int16_t(m.comm - 1);
-  } else {
-    m.kind = roll::Kind::collective;
-    if (numbers == 1) m.root = std::int16_t(m.comm - 1);
-    // What a rank gives is equal on all ranks, where it is one count; of a scatter, what it gets.
-    if (scatters(name) && second_type >= 0) {
-      m.type = std::int16_t(second_type);
-      m.buffer = std::int16_t(second_type - 2);
-    }
-    if (m.type < 1 || sorts[m.type - 1] != Sort::number) m.type = -1;
-    m.alike = !differs(name);
-  }
-  return m;
-}
-
-#define MPI_Comm tag::Comm
-#define MPI_Datatype tag::Datatype
-#define MPI_Request tag::Request
-#define MPI_Op tag::Other
-#define MPI_Info tag::Other
-#define MPI_Group tag::Other
-#define MPI_Errhandler tag::Other
-#define MPI_Win tag::Other
-#define MPI_Message tag::Other
-constexpr Meaning meanings[] = {
-    {},
-#define FUNCTION(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
-#define OF_HANDLES(result, name, types) {},
-#include "mpi/each_function.def"
-    {},
-#define F(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
-#define L(name, types) meaning_of(#name, static_cast<int(*) types>(nullptr)),
-#include "mpi/shim/signatures.def"
-#undef F
-#undef L
-};
-#undef MPI_Comm
-#undef MPI_Datatype
-#undef MPI_Request
-#undef MPI_Op
-#undef MPI_Info
-#undef MPI_Group
-#undef MPI_Errhandler
-#undef MPI_Win
-#undef MPI_Message
-static_assert(std::size(meanings) == std::size_t(Function::count));
-
-constexpr const char* names[] = {
-    "MPI",
-#define NAME(name) "MPI_" #name,
-#include "mpi/each_function.def"
-    "MPI",
-#define F(name, types) "MPI_" #name,
-#define L(name, types) "MPI_" #name "_c",
-#include "mpi/shim/signatures.def"
-#undef F
-#undef L
-};
-static_assert(std::size(names) == std::size_t(Function::count));
-
-const Meaning& meaning(const Call& call) { return meanings[std::size_t(call.function)]; }
 
 template <class Handle>
 Handle handle(const Call& call, int at) {
@@ -215,27 +82,30 @@ void set_partner(roll::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint6
 
 // `sized`: the arguments are known to be good.
 roll::Item describe(const Call& call, bool sized, bool named, bool receiving = false) {
-  const Meaning& m = meaning(call);
+  const Roles& r = roles_of(call);
   roll::Item item;
   item.function = std::uint16_t(call.function);
-  item.kind = receiving ? roll::Kind::receive : m.kind;
-  if (m.comm < 0) return item;
-  const auto comm = handle<MPI_Comm>(call, m.comm);
+  item.kind = kind_of(r, receiving);
+  if (r.communicator < 0) return item;
+  const auto comm = handle<MPI_Comm>(call, r.communicator);
   set_communicator(item, comm, named);
-  const int peer = receiving ? m.receive_peer : m.peer, tag = receiving ? m.receive_tag : m.tag,
-            type = receiving ? m.receive_type : m.type;
-  if (peer >= 0) set_partner(item, comm, call.argument[peer], call.argument[tag]);
-  item.alike = m.alike;
-  if (m.root >= 0) {
-    const int root = int(call.argument[m.root]);
+  const bool collective = r.partner() < 0;
+  const SideRoles& side = collective ? r.own_side() : r.sends.partner >= 0 && !receiving ? r.sends : r.receives;
+  if (!collective) set_partner(item, comm, call.argument[side.partner], call.argument[side.tag]);
+  // Ranks may give as much as they like to who has a count for each.
+  item.alike = !collective || !(r.neighbors || (r.receives.lists && !r.sends.lists));
+  if (r.root >= 0) {
+    const int root = int(call.argument[r.root]);
     item.root = root == MPI_ROOT ? roll::Item::itself : root == MPI_PROC_NULL ? roll::Item::no_root : root;
   }
-  const bool in_place = m.buffer >= 0 && handle<const void*>(call, m.buffer) == MPI_IN_PLACE && m.type != 3;
-  if (sized && type >= 1 && !in_place) {
+  const bool one_count = side.count >= 0 && !side.lists && !(collective && r.sends.lists);
+  const bool in_place = collective && side.buffer >= 0 && r.sends.type != r.receives.type &&
+                        handle<const void*>(call, side.buffer) == MPI_IN_PLACE;
+  if (sized && one_count && !in_place) {
     MPI_Count size = 0;
-    const auto of = handle<MPI_Datatype>(call, type);
+    const auto of = handle<MPI_Datatype>(call, side.type);
     if (of != host.type_null && host.Type_size_x(of, &size) == MPI_SUCCESS)
-      item.bytes = std::uint64_t(size) * call.argument[type - 1];
+      item.bytes = std::uint64_t(size) * call.argument[side.count];
   }
   return item;
 }
@@ -258,9 +128,9 @@ void add(roll::Told& told, const roll::Item& item) {
 }
 
 void describe_requests(roll::Told& told, const Call& call, bool named) {
-  const Meaning& m = meaning(call);
-  const auto* const requests = handle<const MPI_Request*>(call, m.requests);
-  const int count = m.one_request ? 1 : int(call.argument[0]);
+  const Roles& r = roles_of(call);
+  const auto* const requests = handle<const MPI_Request*>(call, r.requests);
+  const int count = r.request_count < 0 ? 1 : int(call.argument[r.request_count]);
   for (int i = 0; requests && i < count; ++i) {
     if (!is_own(requests[i])) continue;
     const UserRequest& user = *own(requests[i]);
@@ -327,12 +197,12 @@ roll::Post* tell(roll::Told& told, bool fully) {
   const Call* const call = calls_of_thread->innermost();
   if (!call || !calls_of_thread->word) return nullptr;
   told.call = calls_of_thread->word->load(std::memory_order_relaxed);
-  const Meaning& m = meaning(*call);
-  if (m.requests >= 0) {
+  const Roles& r = roles_of(*call);
+  if (r.requests >= 0) {
     describe_requests(told, *call, fully);
   } else {
     add(told, describe(*call, true, fully));
-    if (m.receive_type >= 0) add(told, describe(*call, true, fully, true));
+    if (receives_too(r)) add(told, describe(*call, true, fully, true));
   }
   if (the_messenger)
     if (const auto lost = the_messenger->oldest_unexpected()) {
@@ -394,18 +264,18 @@ void note_host() {
   roll::Told told;
   told.call = place_of_thread->post->call.load(std::memory_order_relaxed);
   told.in_host = 1;
-  if (meaning(*call).comm >= 0) add(told, describe(*call, false, false));
+  if (roles_of(*call).communicator >= 0) add(told, describe(*call, false, false));
   place_of_thread->post->tell(told);
 }
 
 // What blocks in the host calls others there, which tell of themselves.
 void go_on(Calls& calls, std::uint64_t word) {
   calls.word->store(word, std::memory_order_relaxed);
-  if (calls.innermost()->function > Function::blocking_ones) note_host();
+  if (std::uint16_t(calls.innermost()->function) > own_functions) note_host();
 }
 
 const char* name(unsigned function) {
-  return function < std::size(names) ? names[function] : "an MPI function that is not known here";
+  return function < std::size(function_names) ? function_names[function] : "an MPI function that is not known here";
 }
 
 void begin_roll(team::Team* base) {

@@ -10,24 +10,11 @@
 
 #include "engine/processor/processor.h"
 #include "engine/roll/post.hpp"
+#include "mpi/numbers.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/threads/inside.hpp"
 
 namespace nearfield::mpi {
-
-// Every function that is ours, or that may block in the host. Equal numbers in all processes of a job.
-enum class Function : std::uint16_t {
-  none,
-#define NAME(name) name,
-#include "mpi/each_function.def"
-  blocking_ones,
-#define F(name, types) Blocking_##name,
-#define L(name, types) Blocking_##name##_c,
-#include "mpi/shim/signatures.def"
-#undef F
-#undef L
-  count
-};
 
 namespace calls {
 

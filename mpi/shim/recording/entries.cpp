@@ -19,12 +19,12 @@ bool begins(std::string_view name, std::initializer_list<const char*> with) {
 }
 
 // By its name; of what is a collective the engine's table knows.
-Kind kind_of(std::string_view name, const Places& places) {
+Kind kind_of(std::string_view name, const Roles& r) {
   if (begins(name, {"Comm_", "Intercomm_", "Cart_", "Graph_", "Dist_graph_"})) return Kind::communicator;
   if (begins(name, {"File_"})) return Kind::file;
-  if (begins(name, {"Win_"}) || places.window >= 0) return Kind::window;
+  if (begins(name, {"Win_"}) || r.window >= 0) return Kind::window;
   if (begins(name, {"Wait", "Test", "Request_", "Start", "Cancel", "Pready", "Parrived"})) return Kind::completion;
-  if (begins(name, {"Mrecv", "Imrecv"}) || places.partner >= 0) return Kind::message;
+  if (begins(name, {"Mrecv", "Imrecv"}) || r.partner() >= 0) return Kind::message;
   std::string plain;
   for (const char c : name) plain += char(std::tolower(c));
   for (const char* ending : {"_c", "_init"})
@@ -37,14 +37,13 @@ Kind kind_of(std::string_view name, const Places& places) {
   return Kind::other;
 }
 
-template <auto number, class Signature>
-void* placed(const char* name, const char* parameters, void* function) {
+template <mpi::Function number, class Signature>
+void* placed(void* function) {
   using Form = Around<number, Signature>;
-  static const std::string full =  // never destroyed before the last call is written
-      std::string(*name == 'X' ? "MPI" : "MPI_") + name;
-  const Places places = places_in(name, parameters);
+  const std::string_view name = function_names[unsigned(number)];
+  if (name.starts_with("MPI_T_")) return function;
   Form::inner = reinterpret_cast<decltype(Form::inner)>(function);
-  Form::function = {full.c_str(), kind_of(name, places), places};
+  Form::function.kind = kind_of(name.substr(name.find('_') + 1), roles[unsigned(number)]);
   return reinterpret_cast<void*>(&Form::call);
 }
 
@@ -67,22 +66,21 @@ bool wanted() {
   return asked;
 }
 
-void* around(const char* name, void* function) {
-  if (!std::strncmp(name, "T_", 2)) return function;
-  using Number = mpi::Function;
-#define TEXT(...) #__VA_ARGS__
-#define EXPANDED(...) TEXT(__VA_ARGS__)
-#define AROUND(row, number, types) \
-  if (!std::strcmp(name, #row)) return placed<Number::number, int types>(#row, EXPANDED(types), function);
-#define FUNCTION(row, types) AROUND(row, row, types)
+void* around(mpi::Function number, void* function) {
+  switch (number) {
+#define FUNCTION(row, types) \
+  case mpi::Function::row: return placed<mpi::Function::row, int types>(function);
 #define OF_HANDLES(result, row, types)
 #include "mpi/each_function.def"
-#define F(row, types) AROUND(row, Blocking_##row, types)
-#define L(row, types) AROUND(row##_c, Blocking_##row##_c, types)
+#define F(row, types) \
+  case mpi::Function::row: return placed<mpi::Function::row, int types>(function);
+#define L(row, types) \
+  case mpi::Function::row##_c: return placed<mpi::Function::row##_c, int types>(function);
 #include "mpi/shim/signatures.def"
 #undef F
 #undef L
-  return function;
+    default: return function;
+  }
 }
 
 }  // namespace nearfield::mpi::recording

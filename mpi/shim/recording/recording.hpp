@@ -31,13 +31,14 @@ struct Row;
 struct Function {
   const char* name;  // as the program calls it
   Kind kind;
-  Places places;
+  const Roles& roles;
 };
 
 // Whether the environment asks for it. The same at all times.
 bool wanted();
-// What takes the place of `function`, which serves MPI_`name`; itself where such calls are not recorded.
-void* around(const char* name, void* function);
+// What takes the place of `function`, which serves the function with that number; itself where such calls are not
+// recorded.
+void* around(mpi::Function number, void* function);
 
 extern std::atomic<bool> active;  // between begin() and end()
 void begin();
@@ -62,13 +63,13 @@ class Observation {
   const char* before_;  // what served the last collective
 };
 
-// Of the function with that number (calls/calling.hpp).
-template <auto number, class Signature>
+// Of the function with that number.
+template <mpi::Function number, class Signature>
 struct Around;
-template <auto number, class... Arguments>
+template <mpi::Function number, class... Arguments>
 struct Around<number, int(Arguments...)> {
   static inline int (*inner)(Arguments...) = nullptr;
-  static inline Function function{};
+  static inline Function function{function_names[unsigned(number)], Kind::other, roles[unsigned(number)]};
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);

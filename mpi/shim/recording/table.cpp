@@ -135,9 +135,9 @@ constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 Observation::Observation(const Function& function, const void* site, const std::uint64_t* words)
     : function_(function),
       site_(site),
-      bytes_(bytes_in(function.places, words)),
-      partner_(partner_in(function.places, words)),
-      communicator_(communicator_in(function.places, words)),
+      bytes_(bytes_in(function.roles, words)),
+      partner_(partner_in(function.roles, words)),
+      communicator_(communicator_in(function.roles, words)),
       context_(0),
       before_(*last_algorithm) {
   const MPI_Comm communicator = communicator_;

@@ -1,0 +1,39 @@
+// The number of each function that libnearfield.so exports: its slot, its entry in the shim's tables, and what other
+// processes of a job are told of a call. Equal in all processes of a job, and in all libraries of one build.
+#pragma once
+#include <cstdint>
+
+namespace nearfield::mpi {
+
+enum class Function : std::uint16_t {
+  none,
+#define SLOT(symbol, name) name,
+#include "mpi/each_slot.def"
+  count
+};
+
+// Functions that Nearfield has a version of have the numbers from 1 to this one.
+inline constexpr std::uint16_t own_functions = 0
+#define NAME(name) +1
+#include "mpi/each_function.def"
+    ;
+
+// "MPI_Send", by number.
+inline constexpr const char* function_names[] = {
+    "MPI",
+#define SLOT(symbol, name) #symbol,
+#include "mpi/each_slot.def"
+};
+
+// Of all names in their order: libraries of different builds find out that their numbers differ.
+inline constexpr std::uint64_t numbering = [] {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char* name : function_names)
+    for (const char* at = name;; ++at) {
+      hash = (hash ^ std::uint8_t(*at)) * 0x100000001b3u;
+      if (!*at) break;
+    }
+  return hash;
+}();
+
+}  // namespace nearfield::mpi
