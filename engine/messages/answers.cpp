@@ -29,19 +29,19 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 // The record of its Transfer; false while there is no room. `small`: the data travels with it.
 bool Messenger::offer(Request& request, bool small) {
   const bool looked_at = offered_count_ < most_looked_at;
-  request.transfer->listed = !looked_at;
-  const auto note = std::as_bytes(std::span(&request.transfer_offset, 1));
+  request.offered.transfer->listed = !looked_at;
+  const auto note = std::as_bytes(std::span(&request.offered.offset, 1));
   if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
               : push(request.member, Kind::transfer, request.envelope, note, {})))
     return false;
-  request.looked_at = looked_at;
+  request.offered.looked_at = looked_at;
   offered_count_ += looked_at;
   (looked_at ? offered_ : listed_).push(request.under_way);
   return true;
 }
 
 // It is answered, or given up.
-void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.looked_at, false); }
+void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
 
 // Whether any has come. What is looked at is looked at first, and goes behind the others: a receiver that has answered
 // it has put into the list before what it has answered before.
@@ -50,7 +50,7 @@ bool Messenger::take_answers() {
   std::size_t count = 0;
   for (Link* link = offered_.next; link != &offered_; link = link->next) {
     auto* const request = static_cast<Request*>(link->owner);
-    if (request->transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
+    if (request->offered.transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
       found[count++] = request;
   }
   bool any = count != 0;
@@ -84,7 +84,7 @@ bool Messenger::take_answers() {
 
 // It is under way, or ends.
 void Messenger::take_answer(Request& request) {
-  request.way = request.transfer->state.load(std::memory_order_relaxed);  // seen before
+  request.way = request.offered.transfer->state.load(std::memory_order_relaxed);  // seen before
   if (request.way != State::done && request.way != State::cancelled) return begin_send(request);
   request.cancelled = request.way == State::cancelled;
   request.way = State::done;

@@ -100,22 +100,22 @@ bool Messenger::cancel_locked(Request& request) {
     complete(request);
     return true;
   }
-  const bool in_buffers = request.chain.first && !request.transfer;
+  const InBuffers* const in_buffers = request.offered.transfer ? nullptr : request.in_buffers();
   if (!request.under_way.linked() || request.busy || (request.way != State::waiting && !in_buffers)) return true;
   if (request.waits) {  // nobody has heard of it yet
     request.under_way.remove();
     --waiting_for_room_;
-    if (request.transfer) {
-      node_.reach().noticeboard.put_back(request.slot);
-      free_transfers_.push_back(request.transfer_offset);
+    if (request.offered.transfer) {
+      node_.reach().noticeboard.put_back(request.offered.slot);
+      free_transfers_.push_back(request.offered.offset);
     }
     request.cancelled = true;
     complete(request);
     return true;
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  if (in_buffers ? !request.tells || request.withdrawn : !request.transfer) return true;
-  const std::uint64_t what = in_buffers ? request.chain.first : request.transfer_offset;
+  if (in_buffers ? !in_buffers->tells || request.withdrawn : !request.offered.transfer) return true;
+  const std::uint64_t what = in_buffers ? in_buffers->chain.first : request.offered.offset;
   if (!out_[request.member].waiting.empty() ||
       !push(request.member, Kind::withdraw, request.envelope, std::as_bytes(std::span(&what, 1)), {}))
     return false;
@@ -152,11 +152,11 @@ void Messenger::abandon(Request& request) {
     request.under_way.remove();
     stop_looking(request);
     if (request.is_send) end_chain(request);
-    if (request.is_send && request.transfer) request.transfer->own = nullptr;
+    if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
   }
   disinherit(request);
-  node_.reach().noticeboard.put_back(request.slot);
-  request.mapping.reset();
+  node_.reach().noticeboard.put_back(request.offered.slot);
+  request.part = {};
   request.trouble = Trouble::broken;
   complete(request);
 }

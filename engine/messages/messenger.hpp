@@ -293,7 +293,7 @@ class Messenger final : public waiting::Source {
   Whereabouts describe(int member, const layout::Data& data);
   reach::Place place_for(int member, const std::byte* begin, std::size_t bytes);
   std::byte* resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping);
-  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request);
+  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part);
   Transfer& transfer_of(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Transfer*>(base_[member] + offset);
   }

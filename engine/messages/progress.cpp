@@ -285,8 +285,8 @@ bool Messenger::sends_pending() {
 
 // Other threads may be at work with it: then its receiver goes by what was said when it began.
 void Messenger::attend(Request& request) {
-  if (request.is_send && !threaded() && request.transfer && !request.complete())
-    request.transfer->attended.store(1, std::memory_order_relaxed);
+  if (request.is_send && !threaded() && request.offered.transfer && !request.complete())
+    request.offered.transfer->attended.store(1, std::memory_order_relaxed);
 }
 
 // A thread of the program that waits. Where there are several of a rank they share its CPUs: each gives its CPU away

@@ -156,7 +156,7 @@ bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
 // False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
   const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
-  if (!request.transfer) {
+  if (!request.offered.transfer) {
     const bool eager = request.mode == Mode::standard && request.data.bytes <= eager_limit(out_[request.member]);
     const bool in_record = request.mode == Mode::standard ? eager && request.data.bytes <= in_record_ : small;
     Whereabouts where{};
@@ -196,7 +196,7 @@ void Messenger::start_locked(Request& request, Guard& guard) {
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
       summon(request.member);
-    } else if (request.chain.first && !request.complete()) {
+    } else if (request.in_buffers() && !request.complete()) {
       pump_send(request, guard);
       if (request.way == State::done) end_send(request);
     }

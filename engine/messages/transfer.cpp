@@ -91,19 +91,19 @@ std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared
 }
 
 // Fills in where the other side's data lies; whether it can be reached.
-bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request) {
+bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part) {
   std::byte* const lowest =
-      member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, request.mapping);
+      member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, part.mapping);
   if (!lowest) return false;
-  request.other_data = {lowest + where.element, bytes, {}};
+  part.other_data = {lowest + where.element, bytes, {}};
   if (member == me_) return true;  // the caller knows the layout
   if (where.runs) {
-    request.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs),
-                               where.run_count,
-                               where.size,
-                               where.extent,
-                               where.low,
-                               where.high};
+    part.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs),
+                            where.run_count,
+                            where.size,
+                            where.extent,
+                            where.low,
+                            where.high};
   }
   return true;
 }
@@ -175,52 +175,55 @@ Transfer* Messenger::new_transfer(std::uint64_t& offset) {
 
 // False without memory.
 bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
-  if (!(request.transfer = new_transfer(request.transfer_offset))) return false;
-  request.way = State::waiting;
-  request.done = request.blocks = 0;
-  request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
-  Transfer& t = *request.transfer;
+  if (!(request.offered.transfer = new_transfer(request.offered.offset))) return false;
+  request.offered.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
+  Transfer& t = *request.offered.transfer;
   t.bytes = request.data.bytes;
   t.own = &request;
   t.attended.store(request.attended, std::memory_order_relaxed);
   t.from = where.size ? where : describe(request.member, request.data);
   return true;
 } catch (const std::bad_alloc&) {
-  if (request.transfer) free_transfers_.push_back(request.transfer_offset);
-  request.transfer = nullptr;
-  node_.reach().noticeboard.put_back(request.slot);
+  if (request.offered.transfer) free_transfers_.push_back(request.offered.offset);
+  request.offered.transfer = nullptr;
+  node_.reach().noticeboard.put_back(request.offered.slot);
   return false;
 }
 
 // It is matched, and goes on as its receiver has chosen.
 void Messenger::begin_send(Request& request) {
-  const Transfer& t = *request.transfer;
+  const Transfer& t = *request.offered.transfer;
   if (t.advised) out_[std::size_t(request.member)].offers.advised(t.bytes, t.from.place.reachable());
-  request.blocks = request.way == State::staged ? 0 : parts(t.length, t.block_bytes);
-  request.chain = {};
-  request.helps = request.way == State::by_calls && request.member != me_ && calls_[request.member];
+  if (request.way == State::staged) {
+    request.part.emplace<InBuffers>();
+    return;
+  }
+  InBlocks& part = request.part.emplace<InBlocks>();
+  part.blocks = parts(t.length, t.block_bytes);
+  part.helps = request.way == State::by_calls && request.member != me_ && calls_[request.member];
   if (request.way != State::direct || request.member == me_) return;
   try {
-    request.helps = adopt(request.member, t.to, t.length, request);
+    part.helps = adopt(request.member, t.to, t.length, part);
   } catch (const std::bad_alloc&) {  // its receiver does it alone
   }
 }
 
 bool Messenger::pump_send(Request& request, Guard& guard) {
-  if (!request.transfer) return pump_chain(request, guard);
-  Transfer& t = *request.transfer;
+  if (!request.offered.transfer) return pump_chain(request, guard);
+  Transfer& t = *request.offered.transfer;
   switch (request.way) {
     case State::direct:
     case State::by_calls: {
+      const InBlocks& part = *request.in_blocks();
       bool copied = false;
-      if (request.helps)
+      if (part.helps)
         for (int i = blocks_in_one_poll(request); i > 0 && copy_block(request, guard, true); --i) copied = true;
-      if (request.done + t.front.load(std::memory_order_acquire) == request.blocks) request.way = State::done;
+      if (part.done + t.front.load(std::memory_order_acquire) == part.blocks) request.way = State::done;
       return copied || request.way == State::done;
     }
     case State::staged: {
       const bool filled = fill_buffers(request, t.length, guard);
-      if (request.chain.position == t.length) request.way = State::done;
+      if (request.in_buffers()->chain.position == t.length) request.way = State::done;
       return filled;
     }
     default: return false;
@@ -231,10 +234,10 @@ bool Messenger::pump_send(Request& request, Guard& guard) {
 void Messenger::end_send(Request& request) {
   request.under_way.remove();
   end_chain(request);
-  if (request.transfer) {
-    node_.reach().noticeboard.put_back(request.slot);
-    retired_.push_back(request.transfer_offset);
-    request.mapping.reset();
+  if (request.offered.transfer) {
+    node_.reach().noticeboard.put_back(request.offered.slot);
+    retired_.push_back(request.offered.offset);
+    request.part = {};
   }
   complete(request);
 }
@@ -261,10 +264,9 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   Transfer& t = transfer_of(member, transfer);
   request.member = member;
   request.envelope = envelope;
-  request.transfer = &t;
+  request.offered.transfer = &t;
   request.received = std::min(t.bytes, request.data.bytes);
   if (t.bytes > request.data.bytes) request.trouble = Trouble::truncated, request.total = t.bytes;
-  request.done = 0;
   request.under_way.owner = &request;
   if (request.received == 0) {
     acknowledge(member, transfer, State::done);
@@ -273,15 +275,13 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
   t.length = request.received;
   const Protocol protocol = node_.settings().protocol;
   const bool by_calls = calls_[member] && request.data.dense() && t.from.address && t.from.run_count == 0;
-  request.accepted = 0;
-  request.tried = false;
-  request.chain = {};
+  InBlocks& part = request.part.emplace<InBlocks>();
   try {
     // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-    request.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
-    if (adopt(member, t.from, t.length, request)) {
+    request.offered.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
+    if (adopt(member, t.from, t.length, part)) {
       request.way = State::direct;
-      if (member == me_) request.other_data.view = t.own ? t.own->data.view : layout::View{};
+      if (member == me_) part.other_data.view = t.own ? t.own->data.view : layout::View{};
       else if (tries_ways_ && t.attended.load(std::memory_order_relaxed)) try_way(request, by_calls);
     } else if (tries_ways_ && by_calls && protocol == Protocol::automatic &&
                t.attended.load(std::memory_order_relaxed)) {
@@ -293,17 +293,20 @@ void Messenger::accept(Request& request, int member, std::uint64_t transfer, con
       t.advised = tries_ways_ && !calls && !t.from.place.reachable();  // there is no choice
     }
   } catch (const std::bad_alloc&) {  // this way needs nothing but the sender's copy buffers
-    request.tried = false;
+    request.offered.tried = false;
     request.way = State::staged;
   }
   ++(request.way == State::direct     ? counts_.direct
      : request.way == State::by_calls ? counts_.by_calls
                                       : counts_.staged);
   t.block_bytes = block_for(t.length);
-  request.blocks = request.way == State::staged ? 0 : parts(t.length, t.block_bytes);  // its sender has the say
-  if (request.way != State::staged) {
+  if (request.way == State::staged) {
+    request.part.emplace<InBuffers>();  // its sender has the say
+  } else {
+    if (request.way == State::by_calls) part.mapping.reset();
+    part.blocks = parts(t.length, t.block_bytes);
     t.claims.store(1, std::memory_order_relaxed);  // the first block is ours, without a contest
-    request.has_first = true;
+    part.has_first = true;
     t.to = describe(member, request.data);
     t.to.address = std::uint64_t(request.data.address);
   }
@@ -318,27 +321,27 @@ void Messenger::try_way(Request& request, bool by_calls, bool mapped) {
   const bool turn = (processor::ticks() / slice & 1) == (me_ < request.member);
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(
       request.received, by_calls,
-      (mapped ? reach::ways()[request.transfer->from.place.way()] : calls_[request.member])
+      (mapped ? reach::ways()[request.offered.transfer->from.place.way()] : calls_[request.member])
           ->time(double(request.received)),
       turn, mapped);
   request.way = chosen.way;
-  request.tried = true;
-  request.mapped = mapped;
-  request.transfer->advised = chosen.advised;
-  if (chosen.way != State::direct) request.mapping.reset();
-  if (chosen.timed) request.accepted = waiting::nanoseconds();
+  request.offered.tried = true;
+  request.offered.mapped = mapped;
+  request.offered.transfer->advised = chosen.advised;
+  if (chosen.timed) request.offered.accepted = waiting::nanoseconds();
 }
 
 // Claims a block and copies it; false when none is left.
 bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
-  Transfer& t = *request.transfer;
+  Transfer& t = *request.offered.transfer;
+  InBlocks& part = *request.in_blocks();
   std::uint64_t nth = 0;
-  const bool claimed = std::exchange(request.has_first, false);
+  const bool claimed = std::exchange(part.has_first, false);
   std::uint64_t claims = claimed ? 0 : t.claims.load(std::memory_order_relaxed);
   while (!claimed) {
     const std::uint64_t front = claims & 0xffffffff, back = claims >> 32;
-    if (front + back >= request.blocks) return false;
-    nth = from_back ? request.blocks - 1 - back : front;
+    if (front + back >= part.blocks) return false;
+    nth = from_back ? part.blocks - 1 - back : front;
     // Only the numbers are shared; the bytes are published by front and back.
     const std::uint64_t mine = claims + (from_back ? std::uint64_t{1} << 32 : 1);
     if (t.claims.compare_exchange_weak(claims, mine, std::memory_order_relaxed)) break;
@@ -354,16 +357,16 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
     good = from_back ? bool(way.write(peer, own, t.to.address + position, bytes))
                      : bool(way.read(peer, own, t.from.address + position, bytes));
   } else if (from_back) {
-    layout::copy(request.other_data, request.data, position, bytes);
+    layout::copy(part.other_data, request.data, position, bytes);
   } else {
-    layout::copy(request.data, request.other_data, position, bytes);
+    layout::copy(request.data, part.other_data, position, bytes);
   }
   guard.take();
   request.busy = false;
   if (!good) request.trouble = Trouble::broken;
-  ++request.done;
+  ++part.done;
   // Both pair with the other side's look at them in its pump: the block is there.
-  (from_back ? t.back : t.front).store(request.done, std::memory_order_release);
+  (from_back ? t.back : t.front).store(part.done, std::memory_order_release);
   wake(request.member);
   return true;
 }
@@ -371,16 +374,18 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
 bool Messenger::pump_receive(Request& request, Guard& guard) {
   bool copied = false;
   if (request.way == State::staged) {
-    if (!request.chain.buffer) {
-      const std::uint64_t first = request.transfer->first.load(std::memory_order_acquire);  // pairs with continue_chain
+    if (Chain& chain = request.in_buffers()->chain; !chain.buffer) {
+      const Transfer& t = *request.offered.transfer;
+      const std::uint64_t first = t.first.load(std::memory_order_acquire);  // pairs with continue_chain
       if (!first) return false;
-      request.chain = {first, first};
-      request.total = request.transfer->length;
+      chain = {first, first};
+      request.total = t.length;
     }
     copied = drain_buffers(request, guard);
   } else {
     for (int i = blocks_in_one_poll(request); i > 0 && copy_block(request, guard, false); --i) copied = true;
-    if (request.done + request.transfer->back.load(std::memory_order_acquire) == request.blocks)
+    const InBlocks& part = *request.in_blocks();
+    if (part.done + request.offered.transfer->back.load(std::memory_order_acquire) == part.blocks)
       request.way = State::done;
   }
   return copied || request.way == State::done;
@@ -388,17 +393,17 @@ bool Messenger::pump_receive(Request& request, Guard& guard) {
 
 void Messenger::end_receive(Request& request) {
   request.under_way.remove();
-  if (!request.transfer) {
+  if (!request.offered.transfer) {
     wake(request.member);
     return complete(request);
   }
-  node_.reach().noticeboard.put_back(request.slot);
-  request.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
+  node_.reach().noticeboard.put_back(request.offered.slot);
+  request.offered.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
-  if (request.tried)
+  if (const Offered& offered = request.offered; offered.tried)
     in_[std::size_t(request.member)].ways.over(
-        request.received, {request.accepted, request.accepted ? waiting::nanoseconds() : 0}, request.mapped);
-  request.mapping.reset();
+        request.received, {offered.accepted, offered.accepted ? waiting::nanoseconds() : 0}, offered.mapped);
+  request.part = {};
   complete(request);
 }
 
