@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -26,18 +26,23 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 
 // ---------------------------------------------------------------- the sender's side
 
-// The record of its Transfer; false while there is no room. `small`: the data travels with it.
-bool Messenger::offer(Request& request, bool small) {
+// The record of its Transfer, `with` data of the message or none.
+Started Messenger::offer(Request& request, const Whereabouts& where, Kind kind, const layout::Data& with) {
+  if (!request.offered.transfer && !begin_transfer(request, where)) {
+    // Those under way give back what they hold.
+    if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return Started::no_room;
+    request.trouble = Trouble::no_memory;
+    complete(request);
+    return Started::yes;
+  }
   const bool looked_at = offered_count_ < most_looked_at;
   request.offered.transfer->listed = !looked_at;
   const auto note = std::as_bytes(std::span(&request.offered.offset, 1));
-  if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
-              : push(request.member, Kind::transfer, request.envelope, note, {})))
-    return false;
+  if (!push(request.member, kind, request.envelope, note, with)) return Started::no_room;
   request.offered.looked_at = looked_at;
   offered_count_ += looked_at;
   (looked_at ? offered_ : listed_).push(request.under_way);
-  return true;
+  return Started::yes;
 }
 
 // It is answered, or given up.
@@ -119,5 +124,35 @@ void Messenger::enlist(int member, std::uint64_t transfer) {
   while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed))
     continue;
 }
+
+// ---------------------------------------------------------------- the row
+
+std::uint64_t Messenger::Protocols::recall_offer(Messenger&, const Request& request) { return request.offered.offset; }
+
+void Messenger::Protocols::refuse_offer(Messenger& m, int member, std::uint64_t transfer) {
+  m.acknowledge(member, transfer, State::cancelled);
+}
+
+struct Messenger::Protocols::Offer {
+  static Cost cost(Messenger&, const Request&) { return Cost::offer; }
+  static Started start(Messenger& m, Request& request, Whereabouts& where) {
+    return m.offer(request, where, Kind::transfer, {});
+  }
+  static void keep(Messenger& m, Early& message) {
+    message.bytes = m.transfer_of(message.member, message.transfer).bytes;
+  }
+};
+
+const MessageProtocol Messenger::Protocols::offered = {
+    .name = "offered",
+    .cost = Offer::cost,
+    .start = Offer::start,
+    .recall = recall_offer,
+    .note = sizeof(std::uint64_t),
+    .acknowledged = true,
+    .deliver = shared<&Messenger::accept>,
+    .keep = Offer::keep,
+    .refuse = refuse_offer,
+};
 
 }  // namespace nearfield::messages

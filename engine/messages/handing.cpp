@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "engine/copying/handover.hpp"
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -318,9 +318,12 @@ void Messenger::end_chain(Request& request) {
 
 // ---------------------------------------------------------------- the receiver's side
 
-void Messenger::accept_buffers(Request& request, int member, const Handed& handed, const Envelope& envelope) {
+void Messenger::accept_buffers(Request& request, const Arrived& message) {
+  const int member = message.member;
+  const Handed& handed = message.told;
+  request.protocol = &Protocols::copy_buffers;
   request.member = member;
-  request.envelope = envelope;
+  request.envelope = message.envelope;
   request.total = handed.bytes;
   request.received = std::min(handed.bytes, request.data.bytes);
   if (handed.bytes > request.data.bytes) request.trouble = Trouble::truncated;

@@ -83,6 +83,7 @@ struct Elsewhere {
 };
 
 struct Request;
+struct MessageProtocol;
 
 // What could not go on, asked again in every poll, under the messenger's lock.
 struct Stalled {
@@ -136,6 +137,7 @@ struct Offered {
 struct Course {
   Trouble trouble = Trouble::none;
   State way = State::waiting;
+  const MessageProtocol* protocol = nullptr;  // by which it is announced, then by which it moves (protocols.hpp)
   bool cancelled = false;
   bool posted = false;             // in the list of posted receives
   bool busy = false;               // a thread copies for it, outside of the lock
@@ -150,6 +152,7 @@ struct Course {
   bool alone() const { return under_way.next == under_way.previous; }  // in that list
   Offered offered;
   std::variant<std::monostate, InBuffers, InBlocks> part;
+  const InBuffers* in_buffers() const { return std::get_if<InBuffers>(&part); }
   InBuffers* in_buffers() { return std::get_if<InBuffers>(&part); }  // nullptr: it is not under way by them
   InBlocks* in_blocks() { return std::get_if<InBlocks>(&part); }
 };
