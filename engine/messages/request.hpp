@@ -135,6 +135,7 @@ struct Offered {
 
 // What becomes of a request from its start to its end. A start assigns a fresh value.
 struct Course {
+  [[gnu::always_inline]] Course() {}  // as `= default` it would clear the room of the variant as well
   Trouble trouble = Trouble::none;
   State way = State::waiting;
   const MessageProtocol* protocol = nullptr;  // by which it is announced, then by which it moves (protocols.hpp)
