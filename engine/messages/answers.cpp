@@ -15,7 +15,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -26,22 +26,27 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 
 // ---------------------------------------------------------------- the sender's side
 
-// The record of its Transfer; false while there is no room. `small`: the data travels with it.
-bool Messenger::offer(Request& request, bool small) {
+// The record of its Transfer, `with` data of the message or none.
+Started Messenger::offer(Request& request, const Whereabouts& where, Kind kind, const layout::Data& with) {
+  if (!request.offered.transfer && !begin_transfer(request, where)) {
+    // Those under way give back what they hold.
+    if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return Started::no_room;
+    request.trouble = Trouble::no_memory;
+    complete(request);
+    return Started::yes;
+  }
   const bool looked_at = offered_count_ < most_looked_at;
-  request.transfer->listed = !looked_at;
-  const auto note = std::as_bytes(std::span(&request.transfer_offset, 1));
-  if (!(small ? push(request.member, Kind::eager_synchronous, request.envelope, note, request.data)
-              : push(request.member, Kind::transfer, request.envelope, note, {})))
-    return false;
-  request.looked_at = looked_at;
+  request.offered.transfer->listed = !looked_at;
+  const auto note = std::as_bytes(std::span(&request.offered.offset, 1));
+  if (!push(request.member, kind, request.envelope, note, with)) return Started::no_room;
+  request.offered.looked_at = looked_at;
   offered_count_ += looked_at;
   (looked_at ? offered_ : listed_).push(request.under_way);
-  return true;
+  return Started::yes;
 }
 
 // It is answered, or given up.
-void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.looked_at, false); }
+void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
 
 // Whether any has come. What is looked at is looked at first, and goes behind the others: a receiver that has answered
 // it has put into the list before what it has answered before.
@@ -50,7 +55,7 @@ bool Messenger::take_answers() {
   std::size_t count = 0;
   for (Link* link = offered_.next; link != &offered_; link = link->next) {
     auto* const request = static_cast<Request*>(link->owner);
-    if (request->transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
+    if (request->offered.transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
       found[count++] = request;
   }
   bool any = count != 0;
@@ -84,7 +89,7 @@ bool Messenger::take_answers() {
 
 // It is under way, or ends.
 void Messenger::take_answer(Request& request) {
-  request.way = request.transfer->state.load(std::memory_order_relaxed);  // seen before
+  request.way = request.offered.transfer->state.load(std::memory_order_relaxed);  // seen before
   if (request.way != State::done && request.way != State::cancelled) return begin_send(request);
   request.cancelled = request.way == State::cancelled;
   request.way = State::done;
@@ -119,5 +124,35 @@ void Messenger::enlist(int member, std::uint64_t transfer) {
   while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed))
     continue;
 }
+
+// ---------------------------------------------------------------- the row
+
+std::uint64_t Messenger::Protocols::recall_offer(Messenger&, const Request& request) { return request.offered.offset; }
+
+void Messenger::Protocols::refuse_offer(Messenger& m, int member, std::uint64_t transfer) {
+  m.acknowledge(member, transfer, State::cancelled);
+}
+
+struct Messenger::Protocols::Offer {
+  static Cost cost(Messenger&, const Request&) { return Cost::offer; }
+  static Started start(Messenger& m, Request& request, Whereabouts& where) {
+    return m.offer(request, where, Kind::transfer, {});
+  }
+  static void keep(Messenger& m, Early& message) {
+    message.bytes = m.transfer_of(message.member, message.transfer).bytes;
+  }
+};
+
+const MessageProtocol Messenger::Protocols::offered = {
+    .name = "offered",
+    .cost = Offer::cost,
+    .start = Offer::start,
+    .recall = recall_offer,
+    .note = sizeof(std::uint64_t),
+    .acknowledged = true,
+    .deliver = shared<&Messenger::accept>,
+    .keep = Offer::keep,
+    .refuse = refuse_offer,
+};
 
 }  // namespace nearfield::messages

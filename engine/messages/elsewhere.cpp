@@ -22,7 +22,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
 
@@ -131,11 +131,12 @@ void Messenger::take_in_undecided() {
 
 // Without memory it stays where it is.
 void Messenger::take_in(Early& message) {
-  if (message.kind == Kind::eager_synchronous) {
+  const MessageProtocol& protocol = Protocols::of(message.kind);
+  if (protocol.carries) {
     message.kind = Kind::eager;
-    return acknowledge(message.member, message.transfer, State::done);
+    if (protocol.acknowledged) acknowledge(message.member, message.transfer, State::done);
+    return;
   }
-  if (message.taking || message.kind == Kind::eager) return;
   auto* const taking = new (std::nothrow) Taking;
   if (!taking) return;
   if (!message.fits()) {
@@ -148,12 +149,9 @@ void Messenger::take_in(Early& message) {
   taking->data = {message.payload(), message.bytes, {}};
   message.taking = taking;
   ++takings_;
-  const Handed handed{message.transfer, message.bytes, message.tell};
-  const bool in_buffers = message.kind == Kind::buffers;
   message.kind = Kind::eager;
-  if (!in_buffers) return accept(*taking, message.member, handed.first, message.envelope);
-  in_[std::size_t(message.member)].waiting -= message.bytes;
-  accept_buffers(*taking, message.member, handed, message.envelope);
+  if (protocol.unkeep) protocol.unkeep(*this, message);
+  protocol.deliver(*this, *taking, arrived(message));
 }
 
 // The Taking has received its message.

@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "engine/copying/handover.hpp"
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -177,17 +177,18 @@ bool Messenger::begin_chain(Request& request) {
   if (may_wait && !request.attended && chains_that_wait_ >= most_that_wait) return false;
   Buffer* const buffer = take_buffer(whole ? bytes : std::min(bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
-  request.tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
-  const Handed handed{offset, bytes, request.tells};
+  const bool tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
+  const Handed handed{offset, bytes, tells};
+  request.part = InBuffers{.chain = {offset, offset}, .tells = tells};
   begin_buffer(request, *buffer);
   if (!push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
     drop_sample(request);
+    request.part = {};
     buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
     return false;
   }
-  request.chain = {offset, offset};
   request.way = State::staged;
-  chains_that_wait_ += request.tells;
+  chains_that_wait_ += tells;
   sending_.push(request.under_way);
   return true;
 }
@@ -196,8 +197,9 @@ bool Messenger::begin_chain(Request& request) {
 void Messenger::begin_buffer(Request& request, Buffer& buffer) {
   Out& out = out_[std::size_t(request.member)];
   const auto choice = next_kinds(out, buffer.capacity);
-  request.kind = choice.kind;
-  request.sampled = choice.sample;
+  InBuffers& part = *request.in_buffers();
+  part.kind = choice.kind;
+  part.sampled = choice.sample;
   buffer.drain = std::uint32_t(copying::handover_kinds[choice.kind].drain);
   buffer.sample = choice.sample;
   if (choice.sample) out.sample = {true, choice.kind, out.sample.number + 1, 0, 0};
@@ -205,7 +207,7 @@ void Messenger::begin_buffer(Request& request, Buffer& buffer) {
 
 // Its buffer will not be read.
 void Messenger::drop_sample(Request& request) {
-  if (!std::exchange(request.sampled, false)) return;
+  if (!std::exchange(request.in_buffers()->sampled, false)) return;
   auto& sample = out_[std::size_t(request.member)].sample;
   sample.pending = false;
   --sample.number;
@@ -213,10 +215,10 @@ void Messenger::drop_sample(Request& request) {
 
 // The next buffer of a chain; false: not now.
 bool Messenger::continue_chain(Request& request, std::uint64_t length) {
-  Chain& chain = request.chain;
+  Chain& chain = request.in_buffers()->chain;
   // pairs with accept_buffers
   const bool matched =
-      request.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
+      request.offered.transfer || own_buffer(chain.first).match.load(std::memory_order_acquire) == Match::matched;
   if (!matched && chain.position >= longest_whole()) return false;
   std::uint64_t offset;
   const std::size_t spared = !chain.buffer ? buffers_->span() / 8 : matched ? 0 : buffers_->span() / 4;
@@ -229,7 +231,7 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
     if (chain.buffer != chain.first) lend_buffer(chain.buffer);
   } else {
     chain.first = offset;
-    request.transfer->first.store(offset, std::memory_order_release);  // pairs with pump_receive
+    request.offered.transfer->first.store(offset, std::memory_order_release);  // pairs with pump_receive
   }
   chain.buffer = offset;
   chain.in_buffer = 0;
@@ -239,7 +241,8 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
 
 // Whether it filled anything. `length`: bytes of the message that move.
 bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guard) {
-  Chain& chain = request.chain;
+  InBuffers& part = *request.in_buffers();
+  Chain& chain = part.chain;
   bool any_filled = false;
   for (int i = pieces_in_one_poll(request); i > 0 && chain.position < length; --i) {
     if (!chain.buffer || chain.in_buffer == own_buffer(chain.buffer).capacity) {
@@ -250,13 +253,12 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
         {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
     guard.let_go();
-    const std::uint64_t start = request.sampled ? processor::ticks() : 0;
-    fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes,
-         copying::handover_kinds[request.kind].fill);
-    const std::uint64_t took = request.sampled ? processor::ticks() - start : 0;
+    const std::uint64_t start = part.sampled ? processor::ticks() : 0;
+    fill(buffer.data + chain.in_buffer, request.data, chain.position, bytes, copying::handover_kinds[part.kind].fill);
+    const std::uint64_t took = part.sampled ? processor::ticks() - start : 0;
     guard.take();
     request.busy = false;
-    if (request.sampled) {
+    if (part.sampled) {
       auto& sample = out_[std::size_t(request.member)].sample;
       sample.bytes += bytes;
       sample.ticks += took;
@@ -273,10 +275,11 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
 // A chain that no Transfer goes with.
 bool Messenger::pump_chain(Request& request, Guard& guard) {
   const std::uint64_t length = request.data.bytes;
-  const Match match = request.tells ? own_buffer(request.chain.first).match.load(std::memory_order_acquire)
-                                    : Match::none;  // pairs with accept_buffers and withdraw
+  const InBuffers& part = *request.in_buffers();
+  const Match match = part.tells ? own_buffer(part.chain.first).match.load(std::memory_order_acquire)
+                                 : Match::none;  // pairs with accept_buffers and withdraw
   if (match == Match::cancelled) {
-    for (std::uint64_t at = request.chain.first; at;) {  // nobody reads them
+    for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
       Buffer& buffer = own_buffer(at);
       at = buffer.next.load(std::memory_order_relaxed);
       buffer.released.store(1, std::memory_order_relaxed);
@@ -289,41 +292,43 @@ bool Messenger::pump_chain(Request& request, Guard& guard) {
   const bool filled = fill_buffers(request, length, guard);
   // Who has asked for it back waits for the answer.
   const bool answered = match == Match::matched || (request.mode == Mode::standard && !request.withdrawn);
-  if (request.chain.position == length && answered) request.way = State::done;
+  if (part.chain.position == length && answered) request.way = State::done;
   return filled || request.way == State::done;
 }
 
 bool Messenger::leave(Request& request) {
   Guard guard(*this);
   if (request.complete()) return true;
-  if (request.transfer || request.busy || !request.chain.first || request.chain.position < request.data.bytes)
-    return false;
+  const InBuffers* const part = request.offered.transfer || request.busy ? nullptr : request.in_buffers();
+  if (!part || part->chain.position < request.data.bytes) return false;
   request.mode = Mode::standard;
   if (pump_chain(request, guard)) end_send(request);
   return request.complete();
 }
 
 void Messenger::end_chain(Request& request) {
-  const Chain& chain = request.chain;
   if (spare_user_ == &request) spare_user_ = nullptr;
-  if (!chain.first) return;
-  if (!request.transfer) chains_that_wait_ -= request.tells;
+  const InBuffers* const part = request.in_buffers();
+  if (!part || !part->chain.first) return;
+  const Chain& chain = part->chain;
+  if (!request.offered.transfer) chains_that_wait_ -= part->tells;
   lend_buffer(chain.first);
   if (chain.buffer != chain.first) lend_buffer(chain.buffer);
 }
 
 // ---------------------------------------------------------------- the receiver's side
 
-void Messenger::accept_buffers(Request& request, int member, const Handed& handed, const Envelope& envelope) {
+void Messenger::accept_buffers(Request& request, const Arrived& message) {
+  const int member = message.member;
+  const Handed& handed = message.told;
+  request.protocol = &Protocols::copy_buffers;
   request.member = member;
-  request.envelope = envelope;
-  request.transfer = nullptr;
+  request.envelope = message.envelope;
   request.total = handed.bytes;
   request.received = std::min(handed.bytes, request.data.bytes);
   if (handed.bytes > request.data.bytes) request.trouble = Trouble::truncated;
   request.way = State::staged;
-  request.tried = false;
-  request.chain = {handed.first, handed.first};
+  request.part = InBuffers{.chain = {handed.first, handed.first}};
   request.under_way.owner = &request;
   if (handed.tell) {
     buffer_of(member, handed.first).match.store(Match::matched, std::memory_order_release);  // pairs with pump_chain
@@ -336,7 +341,7 @@ void Messenger::accept_buffers(Request& request, int member, const Handed& hande
 
 // Whether it read anything; at the end of the message its way is State::done.
 bool Messenger::drain_buffers(Request& request, Guard& guard) {
-  Chain& chain = request.chain;
+  Chain& chain = request.in_buffers()->chain;
   const int member = request.member;
   bool any_read = false;
   for (int i = pieces_in_one_poll(request); i > 0; --i) {
@@ -359,7 +364,8 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
       any_read = true;
     }
     if (chain.position == request.total) {
-      if (request.trouble == Trouble::truncated && request.transfer) request.total = request.transfer->bytes;
+      if (request.trouble == Trouble::truncated && request.offered.transfer)
+        request.total = request.offered.transfer->bytes;
       if (buffer.sample && in_[std::size_t(member)].box) in_[std::size_t(member)].box.tell_sample(chain.ticks);
       buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
       request.way = State::done;

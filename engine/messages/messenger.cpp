@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "engine/messages/fastbox_room.hpp"
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 #include "engine/messages/roads.hpp"
 
 namespace nearfield::messages {
@@ -100,22 +100,22 @@ bool Messenger::cancel_locked(Request& request) {
     complete(request);
     return true;
   }
-  const bool in_buffers = request.chain.first && !request.transfer;
-  if (!request.under_way.linked() || request.busy || (request.way != State::waiting && !in_buffers)) return true;
+  if (!request.under_way.linked() || request.busy) return true;
   if (request.waits) {  // nobody has heard of it yet
     request.under_way.remove();
     --waiting_for_room_;
-    if (request.transfer) {
-      node_.reach().noticeboard.put_back(request.slot);
-      free_transfers_.push_back(request.transfer_offset);
+    if (request.offered.transfer) {
+      node_.reach().noticeboard.put_back(request.offered.slot);
+      free_transfers_.push_back(request.offered.offset);
     }
     request.cancelled = true;
     complete(request);
     return true;
   }
   // Only the receiver knows whether it is matched. Without room for the question the message is sent as usual.
-  if (in_buffers ? !request.tells || request.withdrawn : !request.transfer) return true;
-  const std::uint64_t what = in_buffers ? request.chain.first : request.transfer_offset;
+  const auto recall = request.protocol->recall;
+  const std::uint64_t what = recall ? recall(*this, request) : 0;
+  if (!what) return true;
   if (!out_[request.member].waiting.empty() ||
       !push(request.member, Kind::withdraw, request.envelope, std::as_bytes(std::span(&what, 1)), {}))
     return false;
@@ -132,14 +132,10 @@ void Messenger::withdraw(int member, std::uint64_t transfer) {
   unexpected_.remove(*entry);
   auto& early = static_cast<Early&>(*entry);
   settle(early);
-  const bool in_buffers = early.kind == Kind::buffers;
-  if (in_buffers) in_[std::size_t(member)].waiting -= early.bytes;
+  const MessageProtocol& protocol = Protocols::of(early.kind);
+  if (protocol.unkeep) protocol.unkeep(*this, early);
   free_early(early);
-  if (in_buffers) {
-    buffer_of(member, transfer).match.store(Match::cancelled, std::memory_order_release);  // pairs with pump_chain
-    return wake(member);
-  }
-  acknowledge(member, transfer, State::cancelled);
+  protocol.refuse(*this, member, transfer);
 }
 
 void Messenger::abandon(Request& request) {
@@ -152,11 +148,11 @@ void Messenger::abandon(Request& request) {
     request.under_way.remove();
     stop_looking(request);
     if (request.is_send) end_chain(request);
-    if (request.is_send && request.transfer) request.transfer->own = nullptr;
+    if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
   }
   disinherit(request);
-  node_.reach().noticeboard.put_back(request.slot);
-  request.mapping.reset();
+  node_.reach().noticeboard.put_back(request.offered.slot);
+  request.part = {};
   request.trouble = Trouble::broken;
   complete(request);
 }

@@ -25,6 +25,17 @@ using reach::Peer;
 
 struct Partitions;
 
+// protocols.hpp
+struct Arrived;
+struct MessageProtocol;
+enum class Started : std::uint8_t {
+  no,       // this protocol cannot take the message
+  no_room,  // it can, later: the message waits
+  yes,
+};
+// How willingly a message is sent by a protocol.
+enum class Cost : std::uint8_t { record, buffers, long_record, offer, never };
+
 struct Counts {
   std::uint64_t cells = 0, fastbox = 0, direct = 0, by_calls = 0, staged = 0;  // messages sent (large ones: received)
   std::uint64_t unexpected = 0, bytes = 0;
@@ -147,6 +158,8 @@ class Messenger final : public waiting::Source {
   }
   static std::unique_ptr<Messenger> prepare(team::Team& base, bool threaded);
   struct Guard;
+  struct Protocols;
+  friend struct MessageProtocol;
   struct AmongWaiters;
   struct Out {
     FastboxWriter box;
@@ -200,14 +213,12 @@ class Messenger final : public waiting::Source {
                     const std::byte* payload);  // nullptr without memory
   bool copy_out(Early& message);
   static const std::byte* read_note(Kind kind, const Record& record, Handed& told, std::uint64_t& bytes);
-  void give(Request& request, int member, Kind kind, const Envelope& envelope, const Handed& told,
-            const std::byte* payload, std::uint64_t bytes);
+  void give(Request& request, Kind kind, const Arrived& message);
+  static Arrived arrived(Early& message);
   bool receive_next(Request& request, Guard& guard);
   void read_what_is_there(Request& request, Guard& guard);
   void consume_now(Early& message, Request& request, Guard& guard);
   void consume(Early& message, Request& request);
-  void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
-                    std::uint64_t bytes);
   void complete(Request& request);
   void start_locked(Request& request, Guard& guard);
   void follow(Guard& guard);
@@ -260,7 +271,7 @@ class Messenger final : public waiting::Source {
   bool fill_buffers(Request& request, std::uint64_t length, Guard& guard);
   bool pump_chain(Request& request, Guard& guard);
   void end_chain(Request& request);
-  void accept_buffers(Request& request, int member, const Handed& handed, const Envelope& envelope);
+  void accept_buffers(Request& request, const Arrived& message);
   bool drain_buffers(Request& request, Guard& guard);
   std::uint64_t spare_buffer() const { return std::uint64_t(mine_->spare_buffer - node_.segment().base()); }
   Buffer& own_buffer(std::uint64_t offset) const { return buffer_of(me_, offset); }
@@ -269,7 +280,7 @@ class Messenger final : public waiting::Source {
   }
 
   // answers.cpp
-  bool offer(Request& request, bool small);
+  Started offer(Request& request, const Whereabouts& where, Kind kind, const layout::Data& with);
   void stop_looking(Request& request);
   bool take_answers();
   void take_answer(Request& request);
@@ -277,15 +288,20 @@ class Messenger final : public waiting::Source {
   void acknowledge(int member, std::uint64_t transfer, State state);
   void enlist(int member, std::uint64_t transfer);
 
+  // eager.cpp
+  void finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
+                    std::uint64_t bytes);
+
   // transfer.cpp
   bool add_transfers();
   Transfer* new_transfer(std::uint64_t& offset);
   bool begin_transfer(Request& request, const Whereabouts& where);
-  void accept(Request& request, int member, std::uint64_t transfer, const Envelope& envelope);
-  void try_way(Request& request, bool by_calls, bool mapped = true);
+  void accept(Request& request, const Arrived& message);
+  const MessageProtocol& choose(Request& request);
+  State try_way(Request& request, bool by_calls, bool mapped);
   void begin_send(Request& request);
-  bool pump_send(Request& request, Guard& guard);
-  bool pump_receive(Request& request, Guard& guard);
+  bool send_blocks(Request& request, Guard& guard);
+  bool receive_blocks(Request& request, Guard& guard);
   bool copy_block(Request& request, Guard& guard, bool from_back);
   void end_send(Request& request);
   void end_receive(Request& request);
@@ -293,7 +309,7 @@ class Messenger final : public waiting::Source {
   Whereabouts describe(int member, const layout::Data& data);
   reach::Place place_for(int member, const std::byte* begin, std::size_t bytes);
   std::byte* resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping);
-  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, Request& request);
+  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part);
   Transfer& transfer_of(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Transfer*>(base_[member] + offset);
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "engine/base/yield.hpp"
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 #include "engine/messages/queue.hpp"
 #include "engine/roll/roll.hpp"
 
@@ -138,10 +138,10 @@ bool Messenger::go_on(Guard& guard, bool all) {
   if (waiting_for_room_) flush_waiting();
   bool progress = take_answers();
   progress |= go_on_with(
-      receiving_, all, [&](Request& request) { return pump_receive(request, guard); },
+      receiving_, all, [&](Request& request) { return request.protocol->receive(*this, request, guard); },
       [&](Request& request) { end_receive(request); });
   progress |= go_on_with(
-      sending_, all, [&](Request& request) { return pump_send(request, guard); },
+      sending_, all, [&](Request& request) { return request.protocol->send(*this, request, guard); },
       [&](Request& request) { end_send(request); });
   if (!retired_.empty()) reclaim();
   return progress;
@@ -285,8 +285,8 @@ bool Messenger::sends_pending() {
 
 // Other threads may be at work with it: then its receiver goes by what was said when it began.
 void Messenger::attend(Request& request) {
-  if (request.is_send && !threaded() && request.transfer && !request.complete())
-    request.transfer->attended.store(1, std::memory_order_relaxed);
+  if (request.is_send && !threaded() && request.offered.transfer && !request.complete())
+    request.offered.transfer->attended.store(1, std::memory_order_relaxed);
 }
 
 // A thread of the program that waits. Where there are several of a rank they share its CPUs: each gives its CPU away

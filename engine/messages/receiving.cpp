@@ -3,15 +3,9 @@
 #include <new>
 #include <utility>
 
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
-namespace {
-
-// Bytes of one sender's unexpected messages that may stay in its copy buffers.
-std::uint64_t left_at_most(const memory::CopyBuffers& buffers) { return buffers.span() / 8; }
-
-}  // namespace
 
 void Messenger::complete(Request& request) {
   if (request.takes_in) [[unlikely]]
@@ -22,29 +16,17 @@ void Messenger::complete(Request& request) {
     follower->next = std::exchange(due_, follower);
 }
 
-void Messenger::finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,
-                             std::uint64_t bytes) {
-  request.member = member;
-  request.envelope = envelope;
-  request.received = std::min(bytes, request.data.bytes);
-  if (bytes > request.data.bytes) request.trouble = Trouble::truncated, request.total = bytes;
-  layout::scatter(request.data, 0, payload, request.received);
-  complete(request);
-}
-
 // The message for a receive.
-void Messenger::give(Request& request, int member, Kind kind, const Envelope& envelope, const Handed& told,
-                     const std::byte* payload, std::uint64_t bytes) {
-  if (kind == Kind::buffers) return accept_buffers(request, member, told, envelope);
-  if (kind == Kind::transfer) return accept(request, member, told.first, envelope);
-  if (kind == Kind::eager_synchronous) acknowledge(member, told.first, State::done);
-  finish_eager(request, member, envelope, payload, bytes);
+void Messenger::give(Request& request, Kind kind, const Arrived& message) {
+  if (kind == Kind::eager) [[likely]]
+    return finish_eager(request, message.member, message.envelope, message.payload, message.bytes);
+  Protocols::of(kind).deliver(*this, request, message);
 }
 
 // What lies behind the note of a record, which is the offset of a Transfer or a Handed.
 const std::byte* Messenger::read_note(Kind kind, const Record& record, Handed& told, std::uint64_t& bytes) {
   if (kind == Kind::eager) return record.payload;
-  const std::size_t note = kind == Kind::buffers ? sizeof told : sizeof told.first;
+  const std::size_t note = kind == Kind::withdraw ? sizeof told.first : Protocols::of(kind).note;
   std::memcpy(&told, record.payload, note);
   bytes -= note;
   return record.payload + note;
@@ -64,7 +46,7 @@ bool Messenger::receive_next(Request& request, Guard& guard) {
   Handed told{};
   std::uint64_t bytes = bytes_of(word);
   const std::byte* const payload = read_note(kind_of(word), *record, told, bytes);
-  give(request, int(request.member), kind_of(word), record->envelope, told, payload, bytes);
+  give(request, kind_of(word), {int(request.member), record->envelope, told, payload, bytes});
   in.box.take(word);
   read_what_is_there(request, guard);
   return true;
@@ -86,7 +68,7 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
     const Meeting met = meet(record.envelope, asked);
     undecided = met.undecided;
     if (met.receive) {
-      give(*met.receive, member, kind, record.envelope, told, payload, bytes);
+      give(*met.receive, kind, {member, record.envelope, told, payload, bytes});
       return true;
     }
   }
@@ -116,10 +98,11 @@ void Messenger::free_early(Early& early) {
 
 Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
                              const std::byte* payload) {
-  const bool copied = (kind == Kind::eager || kind == Kind::eager_synchronous) && bytes;
+  const MessageProtocol& protocol = Protocols::of(kind);
+  const bool copied = protocol.carries && bytes;
   Early* const early = new_early();
   if (!early) return nullptr;
-  early->bytes = bytes;
+  early->bytes = protocol.carries ? bytes : told.bytes;
   if (copied && !early->fits()) {
     early->longer.reset(new (std::nothrow) std::byte[bytes]);
     if (!early->longer) return free_early(*early), nullptr;
@@ -129,18 +112,10 @@ Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, st
   early->kind = kind;
   early->transfer = told.first;
   early->tell = told.tell != 0;
-  const bool may_go = kind == Kind::transfer || kind == Kind::eager_synchronous || early->tell;
-  early->name = may_go ? name_of(member, told.first) : Envelope{};
+  early->name = protocol.acknowledged || early->tell ? name_of(member, told.first) : Envelope{};
   early->trouble = Trouble::none;
-  if (kind == Kind::transfer) {
-    early->bytes = transfer_of(member, told.first).bytes;
-  } else if (kind == Kind::buffers) {
-    early->bytes = told.bytes;
-    in_[std::size_t(member)].waiting += told.bytes;
-    if (in_[std::size_t(member)].waiting > left_at_most(*buffers_)) copy_out(*early);
-  } else if (copied) {
-    std::memcpy(early->payload(), payload, bytes);
-  }
+  if (copied) std::memcpy(early->payload(), payload, bytes);
+  if (protocol.keep) protocol.keep(*this, *early);
   ++counts_.unexpected;
   unexpected_.push(*early);
   return early;
@@ -170,7 +145,7 @@ void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
 
 void Messenger::read_what_is_there(Request& request, Guard& guard) {
   if (!request.under_way.linked() || request.way != State::staged) return;
-  pump_receive(request, guard);
+  request.protocol->receive(*this, request, guard);
   if (request.way == State::done) end_receive(request);
 }
 
@@ -178,20 +153,19 @@ void Messenger::read_what_is_there(Request& request, Guard& guard) {
 void Messenger::consume(Early& early, Request& request) {
   if (early.taking) [[unlikely]]
     return inherit(early, request);
-  const int member = early.member;
-  const Kind kind = early.kind;
-  if (kind == Kind::buffers || kind == Kind::transfer) {
-    const Handed handed{early.transfer, early.bytes, early.tell};
-    const Envelope envelope = early.envelope;
-    free_early(early);
-    if (kind == Kind::transfer) return accept(request, member, handed.first, envelope);
-    in_[std::size_t(member)].waiting -= handed.bytes;
-    return accept_buffers(request, member, handed, envelope);
-  }
-  if (kind == Kind::eager_synchronous) acknowledge(member, early.transfer, State::done);
+  const MessageProtocol& protocol = Protocols::of(early.kind);
+  if (protocol.unkeep) protocol.unkeep(*this, early);
   request.trouble = early.trouble;
-  finish_eager(request, member, early.envelope, early.payload(), early.bytes);
+  give(request, early.kind, arrived(early));
   free_early(early);
+}
+
+Arrived Messenger::arrived(Early& message) {
+  return {message.member,
+          message.envelope,
+          {message.transfer, message.bytes, message.tell},
+          message.payload(),
+          message.bytes};
 }
 
 bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {

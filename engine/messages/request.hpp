@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include "engine/base/function_ref.hpp"
 #include "engine/layout/layout.hpp"
@@ -82,6 +83,7 @@ struct Elsewhere {
 };
 
 struct Request;
+struct MessageProtocol;
 
 // What could not go on, asked again in every poll, under the messenger's lock.
 struct Stalled {
@@ -101,38 +103,81 @@ struct Follower {
   ~Follower() = default;
 };
 
+// ---- what a protocol has to remember of a request that is under way by it
+
+// Copy buffers: how far this side has come (handing.cpp).
+struct InBuffers {
+  Chain chain;
+  std::uint8_t kind = 0;  // sender: of copying::handover_kinds
+  bool sampled = false;   // sender: the costs of its present buffer are taken
+  bool tells = false;     // sender: it is told of the match
+};
+
+// One copy, in blocks that both sides claim (transfer.cpp).
+struct InBlocks {
+  std::uint32_t blocks = 0, done = 0;   // blocks in all, done by this side
+  bool helps = false;                   // sender: it can copy into the receiver's data
+  bool has_first = false;               // receiver: the first block is claimed and not yet copied
+  layout::Data other_data;              // the other side's, where it can be reached
+  std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
+};
+
+// A Transfer, by which sender and receiver agree on a protocol when the message is matched (transfer.cpp).
+struct Offered {
+  Transfer* transfer = nullptr;  // in the sender's segment; nullptr: there is none
+  std::uint64_t offset = 0;      // sender: of the Transfer
+  reach::Noticeboard::Slot* slot = nullptr;
+  bool looked_at = false;      // sender: its answer is looked for in every poll (answers.cpp)
+  bool tried = false;          // receiver: the protocol was chosen by trials (ways.hpp)
+  bool mapped = true;          // of those: whether the sender's memory is
+  std::uint64_t accepted = 0;  // receiver: when, if it is timed; ns
+};
+
+// What becomes of a request from its start to its end. A start assigns a fresh value.
+struct Course {
+  [[gnu::always_inline]] Course() {}  // as `= default` it would clear the room of the variant as well
+  Trouble trouble = Trouble::none;
+  State way = State::waiting;
+  const MessageProtocol* protocol = nullptr;  // by which it is announced, then by which it moves (protocols.hpp)
+  bool cancelled = false;
+  bool posted = false;             // in the list of posted receives
+  bool busy = false;               // a thread copies for it, outside of the lock
+  bool waits = false;              // a send for whose record there was no room
+  bool withdrawn = false;          // a send that has asked for its message back
+  bool spoken_for = false;         // by a message that stays undecided until the rank is back
+  std::uint64_t received = 0;      // bytes, after completion
+  std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
+  std::optional<int> promised;     // to messages with that tag: their token has met it there
+  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
+  Link under_way;                  // in the list of transfers, or of sends that wait for room
+  bool alone() const { return under_way.next == under_way.previous; }  // in that list
+  Offered offered;
+  std::variant<std::monostate, InBuffers, InBlocks> part;
+  const InBuffers* in_buffers() const { return std::get_if<InBuffers>(&part); }
+  InBuffers* in_buffers() { return std::get_if<InBuffers>(&part); }  // nullptr: it is not under way by them
+  InBlocks* in_blocks() { return std::get_if<InBlocks>(&part); }
+};
+
 // Posted receives are Entries of the matching lists; the envelope is what is wanted, after the match what has come.
-struct Request : Entry {
+struct Request : Entry, Course {
   [[gnu::always_inline]] Request() {}
   bool is_send = false;
   Mode mode = Mode::standard;
-  Trouble trouble = Trouble::none;
-  bool cancelled = false;
-  bool posted = false;     // in the list of posted receives
-  bool busy = false;       // a thread copies for it, outside of the lock
-  bool waits = false;      // a send for whose record there was no room
-  bool looked_at = false;  // a send whose answer is looked for in every poll (answers.cpp)
   // Its caller stays in its call until it is complete: a send may need its sender for its bytes to move, a receive need
   // not be posted for what is there.
   bool attended = false;
+  bool takes_in = false;  // is a Taking (elsewhere.cpp)
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
   Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
   layout::Data data;
-  std::uint64_t received = 0;  // bytes, after completion
+  Follower* follower = nullptr;
   bool complete() const { return completed.load(std::memory_order_acquire); }
 
   // As it was before it was started; what it is to do stays.
   void reset() {
     completed.store(false, std::memory_order_relaxed);
-    trouble = Trouble::none;
-    cancelled = posted = busy = waits = looked_at = helps = has_first = sampled = tells = withdrawn = false;
-    received = accepted = 0;
-    tried = false;
-    transfer = nullptr;
-    promised.reset();
-    chain.first = chain.buffer = 0;
-    way = State::waiting;
+    static_cast<Course&>(*this) = Course();
     under_way.owner = this;
   }
   // Complete without having been under way.
@@ -140,33 +185,6 @@ struct Request : Entry {
     reset();
     completed.store(true, std::memory_order_relaxed);
   }
-
-  // Large messages (transfer.cpp).
-  Transfer* transfer = nullptr;  // in the sender's segment
-  std::uint64_t transfer_offset = 0;
-  layout::Data other_data;             // the other side's, where it can be reached
-  std::uint64_t accepted = 0;          // receiver: when, if it is timed; ns
-  bool tried = false;                  // receiver: its way was chosen by trials (ways.hpp)
-  bool mapped = true;                  // of those: whether the sender's memory is
-  std::uint32_t blocks = 0, done = 0;  // blocks in all, done by this side
-  State way = State::waiting;
-  Link under_way;  // in the list of transfers, or of sends that wait for room
-  bool alone() const { return under_way.next == under_way.previous; }  // in that list
-  bool takes_in = false;                                               // is a Taking (elsewhere.cpp)
-  bool spoken_for = false;         // by a message that stays undecided until the rank is back
-  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
-  std::optional<int> promised;     // to messages with that tag: their token has met it there
-  bool helps = false;              // sender: it can copy into the receiver's data
-  bool has_first = false;          // receiver: the first block is claimed and not yet copied
-  Chain chain;                     // where it goes through copy buffers
-  std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
-  std::uint8_t kind = 0;           // sender: of copying::handover_kinds
-  bool sampled = false;            // sender: the costs of its present buffer are taken
-  bool tells = false;              // sender: it is told of the match
-  bool withdrawn = false;          // sender: it has asked for the message back
-  Follower* follower = nullptr;
-  reach::Noticeboard::Slot* slot = nullptr;
-  std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 
 // A message that came before its receive.

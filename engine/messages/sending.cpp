@@ -2,21 +2,15 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/messages/guard.hpp"
+#include "engine/messages/protocols.hpp"
 #include "engine/messages/queue.hpp"
 
 namespace nearfield::messages {
 namespace {
 
-constexpr std::uint32_t talkative = 4;          // messages of a pair before it gets a fastbox
-constexpr std::size_t small_synchronous = 512;  // bytes up to which a synchronous message travels with its record
+constexpr std::uint32_t talkative = 4;  // messages of a pair before it gets a fastbox
 
 }  // namespace
-
-std::uint64_t Messenger::eager_limit(const Out& out) const {
-  if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
-  return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
-}
 
 bool Messenger::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
   Guard guard(*this);
@@ -136,45 +130,18 @@ void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
   mine_->elsewhere.store(where, std::memory_order_release);  // pairs with summon
 }
 
-// Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at. The
-// sender of a message may compute as soon as its call has returned, so what its receiver can reach or read by calls
-// goes through copy buffers only where they take all of it at once, or where its call does not return before.
-bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
-  const std::uint64_t bytes = request.data.bytes;
-  if (request.member == me_) return false;
-  const bool whole = request.attended || bytes <= longest_whole();
-  if (bytes <= copied_always_ && whole) return true;
-  where = describe(request.member, request.data);
-  if (node_.settings().protocol == Protocol::cma) return false;
-  const bool mapped = where.place.reachable();
-  if (!mapped && !(calls_[std::size_t(request.member)] && request.data.dense())) return true;
-  if (!whole) return false;
-  // Calls of the kernel may be better, where the receiver would try them (accept).
-  return !(mapped || tries_ways_) || out_[std::size_t(request.member)].offers.skip(bytes, mapped);
-}
-
-// False while there is no room for its record.
+// By the protocol that costs least and can take it. False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
-  const bool small = request.data.bytes + sizeof(std::uint64_t) <= small_synchronous;
-  if (!request.transfer) {
-    const bool eager = request.mode == Mode::standard && request.data.bytes <= eager_limit(out_[request.member]);
-    const bool in_record = request.mode == Mode::standard ? eager && request.data.bytes <= in_record_ : small;
-    Whereabouts where{};
-    if (!in_record && goes_by_buffers(request, where) && begin_chain(request)) return true;
-    if (eager) {
-      if (!push(request.member, Kind::eager, request.envelope, {}, request.data)) return false;
-      complete(request);
-      return true;
+  Whereabouts where{};
+  if (request.offered.transfer) return request.protocol->start(*this, request, where) == Started::yes;
+  for (Cost cost{}; cost != Cost::never; cost = Cost(int(cost) + 1))
+    for (const MessageProtocol* const each : Protocols::all) {
+      if (!each->cost || each->cost(*this, request) != cost) continue;
+      request.protocol = each;
+      const Started started = each->start(*this, request, where);
+      if (started != Started::no) return started == Started::yes;
     }
-    if (!begin_transfer(request, where)) {
-      // Those under way give back what they hold.
-      if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return false;
-      request.trouble = Trouble::no_memory;
-      complete(request);
-      return true;
-    }
-  }
-  return offer(request, small);
+  return false;
 }
 
 void Messenger::start(Request& request) {
@@ -196,8 +163,8 @@ void Messenger::start_locked(Request& request, Guard& guard) {
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
       summon(request.member);
-    } else if (request.chain.first && !request.complete()) {
-      pump_send(request, guard);
+    } else if (request.in_buffers() && !request.complete()) {
+      pump_chain(request, guard);
       if (request.way == State::done) end_send(request);
     }
     return;

@@ -634,11 +634,12 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
     if (rank == 0) {
       // Until the receiver has it under way, or some of it has gone.
       const auto begun = [&] {
-        return r.transfer ? r.transfer->state.load(std::memory_order_acquire) != State::waiting  // pairs with accept
-                          : r.chain.position >= 1 << 20;
+        const Transfer* const t = r.offered.transfer;
+        if (t) return t->state.load(std::memory_order_acquire) != State::waiting;  // pairs with accept
+        return r.in_buffers() && r.in_buffers()->chain.position >= 1 << 20;
       };
       while (!begun())
-        if (!r.transfer) m.poll();
+        if (!r.offered.transfer) m.poll();
       raise(SIGKILL);
     }
     try {

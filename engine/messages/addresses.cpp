@@ -1,0 +1,117 @@
+// Where the data of one side lies, as the other side is told, and how it is found there.
+#include <cstring>
+
+#include "engine/messages/protocols.hpp"
+
+namespace nearfield::messages {
+
+// Where the member finds it, if it has what it needs for that.
+reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
+  reach::Peers& reach = node_.reach();
+  Peer& peer = *peer_[member];
+  const reach::Place place = reach.place(begin, bytes, peer.told);
+  if (!place.anything() || attached_[member].passed.holds(place)) return place;
+  if (!reach.gives(place)) return {};
+  const reach::Way& way = *reach::ways()[place.way()];
+  if (way.offer) {
+    const std::lock_guard lock(reach.mutex);
+    auto passed = way.offer(reach, peer, reach::Region::of(place));
+    if (!passed || !*passed) return {};
+  }
+  attached_[member].passed = reach::Region::of(place);
+  return place;
+}
+
+Whereabouts Messenger::describe(int member, const layout::Data& data) {
+  std::byte* const begin = data.begin();
+  Whereabouts where{{},
+                    std::uint64_t(begin),
+                    data.address - begin,
+                    0,
+                    data.view.run_count,
+                    data.view.size,
+                    data.view.extent,
+                    data.view.low,
+                    data.view.high};
+  if (data.bytes == 0 || member == me_) return where;
+  const Protocol protocol = node_.settings().protocol;
+  if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
+  if (!data.dense()) {
+    // Peers must be able to read the runs, too.
+    const std::size_t length = data.view.run_count * sizeof(layout::Run);
+    if (!node_.segment().contains(data.view.runs, length)) return where;
+    where.runs = std::uint64_t(reinterpret_cast<const std::byte*>(data.view.runs) - node_.segment().base());
+  }
+  where.place = place_for(member, begin, data.span());
+  return where;
+}
+
+std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping) {
+  if (!place.anything()) return nullptr;
+  reach::Attachments& attached = attached_[member].theirs;
+  const auto* entry = attached.find(place);
+  if (!entry) entry = attached.need(node_.reach(), *peer_[member], place);
+  if (!entry) return nullptr;
+  mapping = entry->keep;
+  return entry->resolve(place);
+}
+
+// Fills in where the other side's data lies; whether it can be reached.
+bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part) {
+  std::byte* const lowest =
+      member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, part.mapping);
+  if (!lowest) return false;
+  part.other_data = {lowest + where.element, bytes, {}};
+  if (member == me_) return true;  // the caller knows the layout
+  if (where.runs) {
+    part.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs),
+                            where.run_count,
+                            where.size,
+                            where.extent,
+                            where.low,
+                            where.high};
+  }
+  return true;
+}
+
+std::optional<std::size_t> Messenger::ListsOfRuns::take(memory::Arena& arena) {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty() && !asked_) {
+    asked_ = true;
+    free_.reserve(places);
+    if (auto offset = arena.allocate(places * bytes, 64))
+      for (std::size_t k = 0; k < places; ++k) free_.push_back(*offset + k * bytes);
+  }
+  if (free_.empty()) return std::nullopt;
+  const std::size_t place = free_.back();
+  free_.pop_back();
+  return place;
+}
+
+void Messenger::ListsOfRuns::put_back(std::size_t place) {
+  const std::lock_guard lock(mutex_);
+  free_.push_back(place);
+}
+
+layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep) {
+  layout::View view = builder.view(extent);
+  if (view.dense()) return view;
+  const std::size_t bytes = builder.run_count() * sizeof(layout::Run);
+  layout::Run* runs;
+  const auto place = bytes <= ListsOfRuns::bytes ? lists_of_runs_.take(node_.arena()) : std::nullopt;
+  if (place) {
+    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *place);
+    keep = std::shared_ptr<const void>(runs, [this, at = *place](const void*) { lists_of_runs_.put_back(at); });
+  } else if (auto offset = node_.arena().allocate(bytes, 64)) {
+    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *offset);
+    keep = std::shared_ptr<const void>(runs, [this, at = *offset](const void*) { node_.arena().free(at); });
+  } else {
+    runs = static_cast<layout::Run*>(::operator new(bytes));
+    keep = std::shared_ptr<const void>(runs, [](const void* p) { ::operator delete(const_cast<void*>(p)); });
+  }
+  std::memcpy(runs, view.runs, bytes);
+  view.runs = runs;
+  return view;
+}
+
+}  // namespace nearfield::messages
