@@ -39,7 +39,7 @@ struct Member {
   std::uint64_t send, recv;  // the user's, which peers reach
 };
 
-struct Track {
+struct CollectiveContext {
   Member *mine, *other;
   std::uint64_t seq = 0, tick = 0;
   Fiber* fiber = nullptr;
@@ -63,18 +63,18 @@ struct Track {
 
 // ---- plain and stack
 template <bool suspends>
-void look(Track& t, const std::atomic<std::uint64_t>& word, std::uint64_t value) {
+void look(CollectiveContext& t, const std::atomic<std::uint64_t>& word, std::uint64_t value) {
   if constexpr (suspends) t.wait(word, value);
   else t.spin(word, value);
 }
 template <bool suspends>
-void barrier(Track& t, std::uint64_t&) {
+void barrier(CollectiveContext& t, std::uint64_t&) {
   ++t.seq;
   t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with look
   look<suspends>(t, t.other_slot().seq, t.seq);
 }
 template <bool suspends>
-void slots(Track& t, std::uint64_t& value) {
+void slots(CollectiveContext& t, std::uint64_t& value) {
   ++t.seq;
   t.own_slot().payload = value;
   t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with look
@@ -82,7 +82,7 @@ void slots(Track& t, std::uint64_t& value) {
   value += t.other_slot().payload;
 }
 template <bool suspends>
-void direct(Track& t, std::uint64_t& value) {
+void direct(CollectiveContext& t, std::uint64_t& value) {
   t.mine->send = value;
   t.mine->posted.store(++t.tick, std::memory_order_release);  // pairs with look
   look<suspends>(t, t.other->posted, t.tick);
@@ -109,19 +109,19 @@ struct Until {
   void await_suspend(std::coroutine_handle<>) const {}
   void await_resume() const {}
 };
-Task barrier_coroutine(Track& t, std::uint64_t&) {
+Task barrier_coroutine(CollectiveContext& t, std::uint64_t&) {
   ++t.seq;
   t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with Until
   while (t.other_slot().seq.load(std::memory_order_acquire) < t.seq) co_await Until{t.other_slot().seq, t.seq};
 }
-Task slots_coroutine(Track& t, std::uint64_t& value) {
+Task slots_coroutine(CollectiveContext& t, std::uint64_t& value) {
   ++t.seq;
   t.own_slot().payload = value;
   t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with Until
   while (t.other_slot().seq.load(std::memory_order_acquire) < t.seq) co_await Until{t.other_slot().seq, t.seq};
   value += t.other_slot().payload;
 }
-Task direct_coroutine(Track& t, std::uint64_t& value) {
+Task direct_coroutine(CollectiveContext& t, std::uint64_t& value) {
   t.mine->send = value;
   t.mine->posted.store(++t.tick, std::memory_order_release);  // pairs with Until
   while (t.other->posted.load(std::memory_order_acquire) < t.tick) co_await Until{t.other->posted, t.tick};
@@ -132,16 +132,16 @@ Task direct_coroutine(Track& t, std::uint64_t& value) {
 
 // ---- steps
 struct Step {
-  bool (*ready)(Track&);
-  void (*act)(Track&, std::uint64_t&);
+  bool (*ready)(CollectiveContext&);
+  void (*act)(CollectiveContext&, std::uint64_t&);
 };
-bool always(Track&) { return true; }
-bool slot_there(Track& t) { return t.other_slot().seq.load(std::memory_order_acquire) >= t.seq; }
-bool tick_there(Track& t) { return t.other->posted.load(std::memory_order_acquire) >= t.tick; }
-void nothing(Track&, std::uint64_t&) {}
+bool always(CollectiveContext&) { return true; }
+bool slot_there(CollectiveContext& t) { return t.other_slot().seq.load(std::memory_order_acquire) >= t.seq; }
+bool tick_there(CollectiveContext& t) { return t.other->posted.load(std::memory_order_acquire) >= t.tick; }
+void nothing(CollectiveContext&, std::uint64_t&) {}
 constexpr Step barrier_steps[] = {
     {always,
-     [](Track& t, std::uint64_t&) {
+     [](CollectiveContext& t, std::uint64_t&) {
        ++t.seq;
        t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with slot_there
      }},
@@ -150,22 +150,22 @@ constexpr Step barrier_steps[] = {
 };
 constexpr Step slots_steps[] = {
     {always,
-     [](Track& t, std::uint64_t& value) {
+     [](CollectiveContext& t, std::uint64_t& value) {
        ++t.seq;
        t.own_slot().payload = value;
        t.own_slot().seq.store(t.seq, std::memory_order_release);  // pairs with slot_there
      }},
-    {slot_there, [](Track& t, std::uint64_t& value) { value += t.other_slot().payload; }},
+    {slot_there, [](CollectiveContext& t, std::uint64_t& value) { value += t.other_slot().payload; }},
     {nullptr, nullptr},
 };
 constexpr Step direct_steps[] = {
     {always,
-     [](Track& t, std::uint64_t& value) {
+     [](CollectiveContext& t, std::uint64_t& value) {
        t.mine->send = value;
        t.mine->posted.store(++t.tick, std::memory_order_release);  // pairs with tick_there
      }},
     {tick_there,
-     [](Track& t, std::uint64_t& value) {
+     [](CollectiveContext& t, std::uint64_t& value) {
        value = t.mine->send + t.other->send;
        t.mine->posted.store(++t.tick, std::memory_order_release);  // pairs with tick_there
      }},
@@ -175,9 +175,9 @@ constexpr Step direct_steps[] = {
 
 struct Form {
   const char* name;
-  void (*plain)(Track&, std::uint64_t&);
-  void (*stack)(Track&, std::uint64_t&);
-  Task (*coroutine)(Track&, std::uint64_t&);
+  void (*plain)(CollectiveContext&, std::uint64_t&);
+  void (*stack)(CollectiveContext&, std::uint64_t&);
+  Task (*coroutine)(CollectiveContext&, std::uint64_t&);
   const Step* steps;
 };
 constexpr Form operations[] = {
@@ -190,17 +190,17 @@ constexpr const char* kinds[] = {"plain",       "stack", "coroutine", "steps", "
 
 struct OnStack {
   const Form& form;
-  Track& track;
+  CollectiveContext& context;
   std::uint64_t& value;
 };
 
-void call(const Form& form, std::size_t kind, Track& track, std::uint64_t& value, Fiber& fiber) {
+void call(const Form& form, std::size_t kind, CollectiveContext& context, std::uint64_t& value, Fiber& fiber) {
   switch (kind) {
-    case 0: return form.plain(track, value);
-    case 1: return form.stack(track, value);
+    case 0: return form.plain(context, value);
+    case 1: return form.stack(context, value);
     case 2:
     case 5: {
-      const Task task = form.coroutine(track, value);
+      const Task task = form.coroutine(context, value);
       while (!task.handle.done()) {
         processor::await_loads();
         task.handle.resume();
@@ -210,24 +210,24 @@ void call(const Form& form, std::size_t kind, Track& track, std::uint64_t& value
     case 3:
     case 6:
       for (const Step* step = form.steps; step->ready; ++step) {
-        while (!step->ready(track)) processor::await_loads();
-        step->act(track, value);
+        while (!step->ready(context)) processor::await_loads();
+        step->act(context, value);
       }
       return;
     default: {
-      OnStack body{form, track, value};
-      track.fiber = &fiber;
+      OnStack body{form, context, value};
+      context.fiber = &fiber;
       fiber.start(
           [](void* context) {
             auto& on = *static_cast<OnStack*>(context);
-            on.form.stack(on.track, on.value);
+            on.form.stack(on.context, on.value);
           },
           &body);
       while (!fiber.ended()) {
         processor::await_loads();
         fiber.resume();
       }
-      track.fiber = nullptr;
+      context.fiber = nullptr;
     }
   }
 }
@@ -239,16 +239,16 @@ int main() {
   auto* const shared = static_cast<Member*>(
       mmap(nullptr, 2 * sizeof(Member), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const bool second = fork() == 0;
-  Track track{shared + second, shared + !second};
+  CollectiveContext context{shared + second, shared + !second};
   Fiber fiber;
   std::vector<double> times[std::size(operations)][std::size(kinds)];
   for (int round = 0; round < rounds; ++round)
     for (std::size_t o = 0; o < std::size(operations); ++o)
       for (std::size_t k = 0; k < std::size(kinds); ++k) {
         std::uint64_t value = 1, none = 0;
-        barrier<false>(track, none);
+        barrier<false>(context, none);
         const auto start = std::chrono::steady_clock::now();
-        for (int i = 0; i < calls; ++i) call(operations[o], k, track, value, fiber);
+        for (int i = 0; i < calls; ++i) call(operations[o], k, context, value, fiber);
         const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
         times[o][k].push_back(took.count() / calls);
       }

@@ -62,7 +62,7 @@ MEMBERS = (
     "engine/reach/settlement.cpp",
     "engine/reach/settlement.hpp",
     "engine/team",
-    "engine/track",
+    "engine/context",
     "engine/waiting",
 )
 SCRIPTS = (f"{MODELS}/operations.cpp", f"{MODELS}/operations.hpp")
@@ -72,7 +72,7 @@ PROTOCOLS = {
     "messages": (*MEMBERS, "engine/messages", "engine/copying/handover.hpp", "engine/copying/landing.hpp"),
     "suspension": (*MEMBERS, *SCRIPTS, "engine/messages"),
     "team": (*MEMBERS, "engine/collectives/pieces"),
-    "tracks": (*MEMBERS, *SCRIPTS),
+    "contexts": (*MEMBERS, *SCRIPTS),
     "windows": (*MEMBERS, "engine/windows"),
 }
 WITHOUT_A_MODEL = (

@@ -26,7 +26,7 @@ NAMED = (
     "engine/reach",
     "engine/roll",
     "engine/team",
-    "engine/track",
+    "engine/context",
     "engine/waiting",
     "engine/windows",
 )

@@ -178,7 +178,7 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
         partners);
   piece("copy buffers", Component::copy_buffers, "rank",
         memory::CopyBuffers::bytes_for(std::size_t(shape.machine.span)), takes_copy_buffers(shape, asked, partners));
-  piece("spare ones of rounds", Component::copy_buffers, "communicator", team::staging_bytes(shape.buffer_bytes),
+  piece("spare ones of rounds", Component::copy_buffers, "communicator", context::staging_bytes(shape.buffer_bytes),
         asked.number("collectives", 1) && p > 1 ? teams : 0);
   piece("header", Component::control, "rank", team::header_bytes, 1);
   piece("words and slots", Component::control, "communicator", creation::block_bytes(false, 0), teams);
@@ -223,7 +223,7 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   for (std::size_t i = 1; i < teams; ++i) make_team(false);
   if (asked.number("collectives", 1) && shape.size > 1)
     for (std::size_t i = 0; i < teams; ++i)
-      allocate(team::staging_bytes(shape.buffer_bytes), page, Component::copy_buffers);
+      allocate(context::staging_bytes(shape.buffer_bytes), page, Component::copy_buffers);
   if (asked.has("windows")) {
     make_team(false);  // a window has one of its own
     allocate(windows::words_bytes(shape.size), team::line);

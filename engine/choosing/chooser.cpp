@@ -12,7 +12,7 @@ namespace nearfield::choosing {
 using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
-using team::Track;
+using context::CollectiveContext;
 
 // Candidates are numbers to the trials.
 struct Chooser::Tried {
@@ -39,20 +39,20 @@ struct Agreed {
   std::vector<float> times;
   float between = 0;  // ns per call
 };
-Agreed agree(Track& track, std::span<const Trials::Moment> mine, bool together) {
+Agreed agree(CollectiveContext& context, std::span<const Trials::Moment> mine, bool together) {
   // The first call of a block does not count; what it leaves behind does.
-  const std::uint64_t seq = track.next_slot();
-  std::memcpy(track.reserve_slot(seq), mine.data(), mine.size_bytes());
-  track.publish_slot(seq, mine.size_bytes());
-  track.meet_slots(seq);
+  const std::uint64_t seq = context.next_slot();
+  std::memcpy(context.reserve_slot(seq), mine.data(), mine.size_bytes());
+  context.publish_slot(seq, mine.size_bytes());
+  context.meet_slots(seq);
   auto moment = [&](int r, std::size_t i) {
     Trials::Moment theirs;
-    std::memcpy(&theirs, track.slot(r, seq) + i * sizeof theirs, sizeof theirs);
+    std::memcpy(&theirs, context.slot(r, seq) + i * sizeof theirs, sizeof theirs);
     return theirs;
   };
   std::vector<Trials::Moment> last(mine.size());
   std::uint64_t outside = 0;  // the longest that a member was between calls, all of them together
-  for (int r = 0; r < track.size(); ++r) {
+  for (int r = 0; r < context.size(); ++r) {
     std::uint64_t pauses = 0;
     for (std::size_t i = 0; i < mine.size(); ++i) {
       last[i].entered = std::max(last[i].entered, moment(r, i).entered);
@@ -66,7 +66,7 @@ Agreed agree(Track& track, std::span<const Trials::Moment> mine, bool together) 
   if (together) {
     // The member that was in calls longest, since all had entered the first.
     std::int64_t longest = 1;
-    for (int r = 0; r < track.size(); ++r) {
+    for (int r = 0; r < context.size(); ++r) {
       std::int64_t inside = 0;
       for (std::size_t i = 1; i < mine.size(); ++i)
         inside += std::int64_t(moment(r, i).left) -
@@ -241,18 +241,18 @@ void Chooser::report(const Call& call, const Tried& tried) const {
   if (decisions_are_kept()) keep(std::move(found));
 }
 
-Chooser::Row Chooser::run_trial(Track& track, const Call& call, Cell& cell) {
+Chooser::Row Chooser::run_trial(CollectiveContext& context, const Call& call, Cell& cell) {
   Tried& tried = *cell.trials;
   Trials& trials = tried.trials;
   const Algorithm& row = *tried.row(trials.current());
   cell.event = cell.calls + 1;
   const std::uint64_t entered = waiting::nanoseconds();
-  const Row ran = run_or_staged(track, call, &row, cell.staged);
+  const Row ran = run_or_staged(context, call, &row, cell.staged);
   const std::uint64_t left = waiting::nanoseconds();
   if (ran != &row) {
     trials.fail_block();
   } else if (trials.note({entered, left})) {
-    const Agreed agreed = agree(track, trials.block(), trials.together());
+    const Agreed agreed = agree(context, trials.block(), trials.together());
     trials.end_block(agreed.times, agreed.between);
   } else {
     return ran;
@@ -269,18 +269,18 @@ Chooser::Row Chooser::run_trial(Track& track, const Call& call, Cell& cell) {
   return ran;
 }
 
-bool Chooser::event_ready(Track& track, const Call& call, const Cell& cell) const {
+bool Chooser::event_ready(CollectiveContext& context, const Call& call, const Cell& cell) const {
   if (!cell.algorithm) {
     const Row row = rows_for(call).row;
-    return !row || row_ready(track, call, row);  // none: all turn elsewhere at once
+    return !row || row_ready(context, call, row);  // none: all turn elsewhere at once
   }
   const Tried& tried = *cell.trials;
-  if (tried.trials.decided()) return row_ready(track, call, cell.algorithm);
+  if (tried.trials.decided()) return row_ready(context, call, cell.algorithm);
   // The end of a block is agreed on.
-  return !tried.trials.ends_block() && row_ready(track, call, tried.row(tried.trials.current()));
+  return !tried.trials.ends_block() && row_ready(context, call, tried.row(tried.trials.current()));
 }
 
-Chooser::Row Chooser::perform_slowly(Track& track, const Call& call, Cell& cell) {
+Chooser::Row Chooser::perform_slowly(CollectiveContext& context, const Call& call, Cell& cell) {
   if (!cell.algorithm) {
     Cell* first = &cell;
     if (cell.part == 0 && !cell.longer) {
@@ -292,11 +292,11 @@ Chooser::Row Chooser::perform_slowly(Track& track, const Call& call, Cell& cell)
       }
     }
     begin(call, *first);
-    return first->algorithm ? run_chosen(track, call, *first) : nullptr;
+    return first->algorithm ? run_chosen(context, call, *first) : nullptr;
   }
-  if (!cell.trials->trials.decided()) return run_trial(track, call, cell);
+  if (!cell.trials->trials.decided()) return run_trial(context, call, cell);
   const std::uint64_t start = waiting::nanoseconds();
-  const Row ran = run_chosen(track, call, cell);
+  const Row ran = run_chosen(context, call, cell);
   watch(call, cell, waiting::nanoseconds() - start);
   return ran;
 }

@@ -1,4 +1,4 @@
-// What has been chosen for the calls of one track: by the model, by a file, and by trials (trying/trials.hpp).
+// What has been chosen for the calls of one context: by the model, by a file, and by trials (trying/trials.hpp).
 //
 // A cell is a class of lengths of one collective; where a row applies to a part of a class only, the class has a cell
 // for each part. So whatever a cell has chosen applies to all its calls.
@@ -42,19 +42,20 @@ class Chooser {
 
   // Chooses and runs; nullptr where no algorithm applies, on all members alike, and nothing has been moved. What a call
   // needs must be equal on all members, but for addresses. Throws what waits throw.
-  const collectives::Algorithm* perform(team::Track& track, const collectives::Call& call) {
-    return perform_in(cell_of(call.collective, call.bytes), track, call);
+  const collectives::Algorithm* perform(context::CollectiveContext& context, const collectives::Call& call) {
+    return perform_in(cell_of(call.collective, call.bytes), context, call);
   }
 
   // Of a member that only gives: the same, if it can do its part without waiting for members that come later; for some
   // time it looks whether it can. False: nothing has been done.
-  bool perform_if_ready(team::Track& track, const collectives::Call& call, const collectives::Algorithm*& ran) {
+  bool perform_if_ready(context::CollectiveContext& context, const collectives::Call& call,
+                        const collectives::Algorithm*& ran) {
     Cell& cell = cell_of(call.collective, call.bytes);
     const bool ready = cell.calls + 1 == cell.event
-                           ? event_ready(track, call, cell)
-                           : row_ready(track, call, cell.staged && cell.skip > 0 ? cell.staged : cell.algorithm);
+                           ? event_ready(context, call, cell)
+                           : row_ready(context, call, cell.staged && cell.skip > 0 ? cell.staged : cell.algorithm);
     if (ready) [[likely]]
-      ran = perform_in(cell, track, call);
+      ran = perform_in(cell, context, call);
     return ready;
   }
 
@@ -98,41 +99,42 @@ class Chooser {
   const Cell& cell_of(collectives::Collective collective, std::size_t bytes) const {
     return const_cast<Chooser*>(this)->cell_of(collective, bytes);
   }
-  Row perform_in(Cell& cell, team::Track& track, const collectives::Call& call) {
+  Row perform_in(Cell& cell, context::CollectiveContext& context, const collectives::Call& call) {
     if (++cell.calls == cell.event) [[unlikely]]
-      return perform_slowly(track, call, cell);
-    return run_chosen(track, call, cell);
+      return perform_slowly(context, call, cell);
+    return run_chosen(context, call, cell);
   }
-  static Row run_or_staged(team::Track& track, const collectives::Call& call, Row algorithm, Row staged) {
-    if (collectives::run(track, *algorithm, call)) return algorithm;
-    if (staged) staged->run(track, call);
+  static Row run_or_staged(context::CollectiveContext& context, const collectives::Call& call, Row algorithm,
+                           Row staged) {
+    if (collectives::run(context, *algorithm, call)) return algorithm;
+    if (staged) staged->run(context, call);
     return staged;
   }
   // Runs the cell's algorithm. Buffers of one size that were out of reach will be so again: after each failure the next
   // calls, twice as many each time, do not even ask. Every call that runs the cell's algorithm comes through here, also
   // where one member alone times it: what is skipped must be equal on all.
-  static Row run_chosen(team::Track& track, const collectives::Call& call, Cell& cell) {
+  static Row run_chosen(context::CollectiveContext& context, const collectives::Call& call, Cell& cell) {
     if (cell.algorithm->reach == collectives::staged) [[likely]] {
-      cell.algorithm->run(track, call);
+      cell.algorithm->run(context, call);
       return cell.algorithm;
     }
     if (cell.staged && cell.skip > 0) {
       --cell.skip;
-      cell.staged->run(track, call);
+      cell.staged->run(context, call);
       return cell.staged;
     }
-    const Row ran = run_or_staged(track, call, cell.algorithm, cell.staged);
+    const Row ran = run_or_staged(context, call, cell.algorithm, cell.staged);
     if (ran == cell.algorithm) cell.failures = 0;
     else cell.skip = 1u << (cell.failures = std::uint8_t(std::min(cell.failures + 1, 6)));
     return ran;
   }
-  static bool row_ready(team::Track& track, const collectives::Call& call, Row row) {
-    return row->ready && row->ready(track, call);
+  static bool row_ready(context::CollectiveContext& context, const collectives::Call& call, Row row) {
+    return row->ready && row->ready(context, call);
   }
-  bool event_ready(team::Track& track, const collectives::Call& call, const Cell& cell) const;
+  bool event_ready(context::CollectiveContext& context, const collectives::Call& call, const Cell& cell) const;
   // Calls that are not run as those before: the first, and those of trials.
-  Row perform_slowly(team::Track& track, const collectives::Call& call, Cell& cell);
-  Row run_trial(team::Track& track, const collectives::Call& call, Cell& cell);
+  Row perform_slowly(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
+  Row run_trial(context::CollectiveContext& context, const collectives::Call& call, Cell& cell);
   void split(const collectives::Call& call, Cell& first);
   void begin(const collectives::Call& call, Cell& cell);
   Chosen choose_for(const collectives::Call& call) const;

@@ -11,7 +11,7 @@ namespace nearfield::choosing {
 
 using collectives::Call;
 using collectives::operation;
-using team::Track;
+using context::CollectiveContext;
 
 namespace {
 constexpr collectives::Algorithm by_slots{"slots", {}, nullptr, nullptr, nullptr, "by pieces"},
@@ -27,16 +27,16 @@ struct Leaving::Left {
   Left* next = nullptr;
 
   // nullptr: there is no memory for it.
-  static Left* make(const Track& track, const Call& call, std::uint64_t told) {
-    const std::size_t bytes = operation(call.collective).gives.each(track.size()) * call.bytes;
-    const auto at = track.node().arena().allocate(bytes, 64);
+  static Left* make(const CollectiveContext& context, const Call& call, std::uint64_t told) {
+    const std::size_t bytes = operation(call.collective).gives.each(context.size()) * call.bytes;
+    const auto at = context.node().arena().allocate(bytes, 64);
     if (!at) return nullptr;
-    auto* const left = new (std::nothrow) Left{call, told, track.node(), *at};
+    auto* const left = new (std::nothrow) Left{call, told, context.node(), *at};
     if (!left) {
-      track.node().arena().free(*at);
+      context.node().arena().free(*at);
       return nullptr;
     }
-    std::byte* const to = track.node().segment().base() + *at;
+    std::byte* const to = context.node().segment().base() + *at;
     if (call.gaps) layout::gather(to, *call.gaps, 0, bytes);
     else std::memcpy(to, call.send, bytes);
     left->call.send = to;
@@ -61,64 +61,65 @@ bool Leaving::has_room(const Call& call) const {
   return bytes_.load(std::memory_order_relaxed) + call.bytes + beside <= most;
 }
 
-Leaving::Row Leaving::perform_behind(Chooser& chooser, Track& track, const Call& call, std::uint64_t told) {
-  track.node().runner.poll();
-  if (may_be_left(track, call) && queue(track, call, told)) return &was_left;
-  settle(track);
-  return perform(chooser, track, call, told);
+Leaving::Row Leaving::perform_behind(Chooser& chooser, CollectiveContext& context, const Call& call,
+                                     std::uint64_t told) {
+  context.node().runner.poll();
+  if (may_be_left(context, call) && queue(context, call, told)) return &was_left;
+  settle(context);
+  return perform(chooser, context, call, told);
 }
 
-Leaving::Row Leaving::perform_without_room(Track& track, const Call& call) {
-  collectives::gather_gaps(track, call);
-  run_by_pieces(track, call);
-  collectives::scatter_gaps(track, call);
+Leaving::Row Leaving::perform_without_room(CollectiveContext& context, const Call& call) {
+  collectives::gather_gaps(context, call);
+  run_by_pieces(context, call);
+  collectives::scatter_gaps(context, call);
   return &by_slots;
 }
 
-Leaving::Row Leaving::perform_here(Chooser& chooser, Track& track, const Call& call) {
+Leaving::Row Leaving::perform_here(Chooser& chooser, CollectiveContext& context, const Call& call) {
   try {
-    return chooser.perform(track, call);
+    return chooser.perform(context, call);
   } catch (const team::Refused&) {
   }
-  return perform_without_room(track, call);
+  return perform_without_room(context, call);
 }
 
 // Without memory for it we stay, as those do that get something.
-Leaving::Row Leaving::perform_aside(Chooser& chooser, Track& track, const Call& call) {
-  fibers::Runner& runner = track.node().runner;
+Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context, const Call& call) {
+  fibers::Runner& runner = context.node().runner;
   fibers::Fiber* stack = nullptr;
-  Left* const only = Left::make(track, call, 0);
+  Left* const only = Left::make(context, call, 0);
   try {
     if (only) stack = &runner.take_stack();
   } catch (const OutOfMemory&) {
     delete only;
   }
-  if (!stack) return chooser.perform(track, call);
+  if (!stack) return chooser.perform(context, call);
   chooser_ = &chooser;
-  track_ = &track;
+  context_ = &context;
   row_ = nullptr;
   error_ = nullptr;
   first_ = last_ = only;
   bytes_.store(call.bytes + beside, std::memory_order_relaxed);
   left_.store(true, std::memory_order_relaxed);
   all_left_.fetch_add(1, std::memory_order_relaxed);
-  if (track.attend(*stack, [](void* self) { static_cast<Leaving*>(self)->run(); }, this)) {
+  if (context.attend(*stack, [](void* self) { static_cast<Leaving*>(self)->run(); }, this)) {
     runner.put_back(*stack);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     return row_;
   }
   runner.take_over(*this, *stack);
-  track.node().progress.wake_assistant();
+  context.node().progress.wake_assistant();
   return &was_left;
 }
 
 // Behind those that are left. False: it cannot be.
-bool Leaving::queue(Track& track, const Call& call, std::uint64_t told) {
-  if (!has_room(call)) wait_for_room(track, &call);
+bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t told) {
+  if (!has_room(call)) wait_for_room(context, &call);
   if (!left()) return false;
-  Left* const made = Left::make(track, call, told);
+  Left* const made = Left::make(context, call, told);
   if (!made) return false;
-  const std::lock_guard lock(track.node().runner.mutex());
+  const std::lock_guard lock(context.node().runner.mutex());
   if (!left() || error_) {
     delete made;
     return false;
@@ -130,16 +131,16 @@ bool Leaving::queue(Track& track, const Call& call, std::uint64_t told) {
 }
 
 // Until there is room for that call; nullptr: until nothing is left. Bodies look for dead members themselves.
-void Leaving::wait_for_room(Track& track, const Call* call) {
-  team::Node& node = track.node();
+void Leaving::wait_for_room(CollectiveContext& context, const Call* call) {
+  team::Node& node = context.node();
   const auto over = [&] { return !left() || (call && has_room(*call)); };
   if (over()) return;
   const fibers::Runner::Patience patience(node.runner);
   waiting::wait_slowly(node.policy(), over, waiting::Waiter{node.progress});
 }
 
-void Leaving::settle(Track& track) {
-  if (left()) wait_for_room(track, nullptr);
+void Leaving::settle(CollectiveContext& context) {
+  if (left()) wait_for_room(context, nullptr);
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
@@ -152,30 +153,30 @@ void Leaving::forget_first() {
 
 // On the stack. What follows a call that has failed is not tried.
 void Leaving::run() {
-  Track& track = *track_;
+  CollectiveContext& context = *context_;
   for (; first_; forget_first()) {
     if (error_) continue;
     try {
-      if (first_->told) track.enter_collective(first_->told);
-      row_ = perform_here(*chooser_, track, first_->call);
+      if (first_->told) context.enter_collective(first_->told);
+      row_ = perform_here(*chooser_, context, first_->call);
       if (!row_) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
     } catch (const OutOfMemory&) {
-      track.team().break_off();  // the others are in it
+      context.team().break_off();  // the others are in it
       error_ = std::current_exception();
     } catch (...) {
       error_ = std::current_exception();
     }
-    track.leave();
+    context.leave();
   }
-  track.suspend_by(nullptr);
+  context.suspend_by(nullptr);
   if (!has_afterwards) all_left_.fetch_sub(1, std::memory_order_release);  // pairs with any
   left_.store(false, std::memory_order_release);                           // pairs with left
 }
 
-void Leaving::tell_awaited() { track_->tell_awaited(); }
+void Leaving::tell_awaited() { context_->tell_awaited(); }
 
-bool Leaving::outlive(Track& track, void (*then)(team::Team&)) {
-  const std::lock_guard lock(track.node().runner.mutex());
+bool Leaving::outlive(CollectiveContext& context, void (*then)(team::Team&)) {
+  const std::lock_guard lock(context.node().runner.mutex());
   if (!left()) return false;
   then_ = then;
   return has_afterwards = true;
@@ -183,7 +184,7 @@ bool Leaving::outlive(Track& track, void (*then)(team::Team&)) {
 
 // We are gone when it returns.
 void Leaving::afterwards() {
-  then_(track_->team());
+  then_(context_->team());
   all_left_.fetch_sub(1, std::memory_order_release);  // pairs with any
 }
 

@@ -3,14 +3,14 @@
 //
 //   the call      its part can be done now (row's ready)       done, as any other: it returns
 //                 else: what is given is copied aside, and the body runs on a stack of its own, which this thread waits
-//                 with for some time (Track::attend)           it has ended: returns
+//                 with for some time (CollectiveContext::attend)           it has ended: returns
 //                 else                                          it is left to the runner (fibers/runner.hpp): returns
 //   the next ones, as long as something is left
 //                 of the same kind                              queued behind, up to `most` bytes: return
 //                 others, and what there is no room for         wait for those before them
 //
-// The others do not notice: the track's operations are the same, in the same order. Whether a call may be left depends
-// on its length, which is equal on all members; whether it is, each decides for itself.
+// The others do not notice: the context's operations are the same, in the same order. Whether a call may be left
+// depends on its length, which is equal on all members; whether it is, each decides for itself.
 //
 // Threads: the queue is the caller's until it is left to the runner, from then on under the runner's lock.
 #pragma once
@@ -36,27 +36,28 @@ class Leaving final : fibers::Lane {
 
   // Enters the call, which others are told as `told`, and does as Chooser::perform; what it returns tells by its name
   // that the call was left.
-  const collectives::Algorithm* perform(Chooser& chooser, team::Track& track, const collectives::Call& call,
-                                        std::uint64_t told) {
+  const collectives::Algorithm* perform(Chooser& chooser, context::CollectiveContext& context,
+                                        const collectives::Call& call, std::uint64_t told) {
     if (left()) [[unlikely]]
-      return perform_behind(chooser, track, call, told);
-    track.enter_collective(told);
-    if (!may_be_left(track, call)) return chooser.perform(track, call);
+      return perform_behind(chooser, context, call, told);
+    context.enter_collective(told);
+    if (!may_be_left(context, call)) return chooser.perform(context, call);
     collectives::Algorithm const* ran = nullptr;
-    if (chooser.perform_if_ready(track, call, ran)) [[likely]]
+    if (chooser.perform_if_ready(context, call, ran)) [[likely]]
       return ran;
-    return perform_aside(chooser, track, call);
+    return perform_aside(chooser, context, call);
   }
   // Where members have no room for copy buffers (team::Refused): some of them may have left such a call, so that the
   // host cannot serve it. Then it goes by slots.
   bool needs_no_room(const collectives::Call& call) const { return may_leave && is_short(call); }
-  static const collectives::Algorithm* perform_without_room(team::Track& track, const collectives::Call& call);
+  static const collectives::Algorithm* perform_without_room(context::CollectiveContext& context,
+                                                            const collectives::Call& call);
   bool left() const { return left_.load(std::memory_order_acquire); }  // pairs with run
-  // Before anything else of the track: until nothing is left. Throws what has kept it from ending.
-  void settle(team::Track& track);
+  // Before anything else of the context: until nothing is left. Throws what has kept it from ending.
+  void settle(context::CollectiveContext& context);
   // The communicator goes: `then` is called with the team once nothing is left, by whoever sees to that. False: nothing
   // is.
-  bool outlive(team::Track& track, void (*then)(team::Team&));
+  bool outlive(context::CollectiveContext& context, void (*then)(team::Team&));
   // Whether anything of any communicator is left.
   static bool any() { return all_left_.load(std::memory_order_acquire) != 0; }  // pairs with run, afterwards
 
@@ -81,17 +82,18 @@ class Leaving final : fibers::Lane {
     return call.bytes <= longest && is_one(rooted, call);
   }
   // We only give in it.
-  bool may_be_left(const team::Track& track, const collectives::Call& call) const {
+  bool may_be_left(const context::CollectiveContext& context, const collectives::Call& call) const {
     constexpr auto given_by_root =
         those_that([](const collectives::Operation& o) { return o.gives.who == collectives::Who::root; });
-    return needs_no_room(call) && (track.rank() == call.root) == is_one(given_by_root, call);
+    return needs_no_room(call) && (context.rank() == call.root) == is_one(given_by_root, call);
   }
-  Row perform_behind(Chooser& chooser, team::Track& track, const collectives::Call& call, std::uint64_t told);
-  Row perform_here(Chooser& chooser, team::Track& track, const collectives::Call& call);
-  Row perform_aside(Chooser& chooser, team::Track& track, const collectives::Call& call);
-  bool queue(team::Track& track, const collectives::Call& call, std::uint64_t told);
+  Row perform_behind(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call,
+                     std::uint64_t told);
+  Row perform_here(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
+  Row perform_aside(Chooser& chooser, context::CollectiveContext& context, const collectives::Call& call);
+  bool queue(context::CollectiveContext& context, const collectives::Call& call, std::uint64_t told);
   bool has_room(const collectives::Call& call) const;
-  void wait_for_room(team::Track& track, const collectives::Call* call);
+  void wait_for_room(context::CollectiveContext& context, const collectives::Call* call);
   void forget_first();
   void run() override;
   void tell_awaited() override;
@@ -104,7 +106,7 @@ class Leaving final : fibers::Lane {
   std::exception_ptr error_;
   Row row_ = nullptr;  // of the last one
   Chooser* chooser_ = nullptr;
-  team::Track* track_ = nullptr;
+  context::CollectiveContext* context_ = nullptr;
   void (*then_)(team::Team&) = nullptr;
 };
 

@@ -12,12 +12,12 @@ using collectives::Call;
 using collectives::Collective;
 
 // Pieces of each block that slots hold.
-void run_by_pieces(team::Track& track, const Call& call) {
+void run_by_pieces(context::CollectiveContext& context, const Call& call) {
   const collectives::Operation& operation = collectives::operation(call.collective);
-  const int p = track.size(), me = track.rank();
+  const int p = context.size(), me = context.rank();
   const std::size_t most_blocks = std::max(operation.gives.each(p), operation.gets.each(p));
   const std::size_t element = operation.reduces() ? call.bytes / call.count : 1;
-  const std::size_t most = team::slot_payload / most_blocks / element * element;
+  const std::size_t most = context::slot_payload / most_blocks / element * element;
   const auto* const from = static_cast<const std::byte*>(call.send);
   auto* const to = static_cast<std::byte*>(call.recv);
   const bool stays = operation.in_place == collectives::InPlace::own_block_of_send && from &&
@@ -32,13 +32,13 @@ void run_by_pieces(team::Track& track, const Call& call) {
   piece.parts = nullptr;
   auto by_slots = [&](const Algorithm& row) {
     return row.reach == collectives::staged && std::string_view(row.name) == "slots" &&
-           row.applies(track.shape(), piece);
+           row.applies(context.shape(), piece);
   };
   piece.bytes = most;
   const auto rows = collectives::algorithms(piece.collective);
   const auto row = std::ranges::find_if(rows, by_slots);
   if (most == 0 || row == rows.end()) throw team::Broken("a member has no room for copy buffers");
-  std::byte send[team::slot_payload], recv[team::slot_payload];
+  std::byte send[context::slot_payload], recv[context::slot_payload];
   for (std::size_t at = 0; at < call.bytes; at += most) {
     piece.bytes = std::min(most, call.bytes - at);
     piece.count = piece.bytes / element;
@@ -46,7 +46,7 @@ void run_by_pieces(team::Track& track, const Call& call) {
     piece.recv = recv;
     for (std::size_t b = 0; b < given; ++b)
       std::memcpy(send + b * piece.bytes, from + b * call.bytes + at, piece.bytes);
-    row->run(track, piece);
+    row->run(context, piece);
     if (parted) {
       const std::size_t begin = std::max(mine.begin * element, at),
                         end = std::min(mine.end * element, at + piece.bytes);
@@ -63,17 +63,17 @@ void Issued::keep_parts(int members) {
   call_.parts = parts_.data();
 }
 
-void Issued::run(team::Track& track) {
-  if (track.team().plan().check) collectives::compare_calls(track, call_);
+void Issued::run(context::CollectiveContext& context) {
+  if (context.team().plan().check) collectives::compare_calls(context, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
-  track.enter_collective(collectives::pack(call_));
+  context.enter_collective(collectives::pack(call_));
   bool refused = false;
   try {
-    if (!perform(track)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
+    if (!perform(context)) throw team::Broken("no algorithm applies, by NEARFIELD_ALGORITHM");
   } catch (const team::Refused&) {
     refused = true;
   }
-  if (refused) run_by_pieces(track, call_);
+  if (refused) run_by_pieces(context, call_);
 }
 
 void Overlapping::prepare(const team::Team& team) {
@@ -85,26 +85,26 @@ void Overlapping::prepare(const team::Team& team) {
   }
 }
 
-bool Overlapping::perform(team::Track& track) {
-  return choosers_[track.number() - 1]->perform(track, call_) != nullptr;
+bool Overlapping::perform(context::CollectiveContext& context) {
+  return choosers_[context.number() - 1]->perform(context, call_) != nullptr;
 }
 
-bool Planned::perform(team::Track& track) {
+bool Planned::perform(context::CollectiveContext& context) {
   const auto [row, staged] = rows_;
   if (!row) return false;
   if (row->reach != collectives::staged && staged && skip_ > 0) {
     --skip_;
-    staged->run(track, call_);
+    staged->run(context, call_);
     return true;
   }
-  if (collectives::run(track, *row, call_)) {
+  if (collectives::run(context, *row, call_)) {
     failures_ = 0;
     return true;
   }
   if (!staged) return false;
   failures_ = std::min(failures_ + 1, 6u);
   skip_ = 1u << failures_;
-  staged->run(track, call_);
+  staged->run(context, call_);
   return true;
 }
 

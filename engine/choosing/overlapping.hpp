@@ -1,15 +1,15 @@
-// Collective calls that may overlap others: run as any other, on the track that they are issued to.
+// Collective calls that may overlap others: run as any other, on the context that they are issued to.
 #pragma once
 #include "engine/choosing/chooser.hpp"
-#include "engine/track/tracks.hpp"
+#include "engine/context/pool.hpp"
 
 namespace nearfield::choosing {
 
 // Without copy buffers, on all members alike (team::Refused). The host cannot help, since each member has come here at
 // another moment of its own calls.
-void run_by_pieces(team::Track& track, const collectives::Call& call);
+void run_by_pieces(context::CollectiveContext& context, const collectives::Call& call);
 
-class Issued : public team::Pending {
+class Issued : public context::Pending {
  public:
   explicit Issued(const collectives::Call& call) : call_(call) {}
   virtual ~Issued() = default;
@@ -18,9 +18,9 @@ class Issued : public team::Pending {
   void keep_parts(int members);
 
  private:
-  void run(team::Track& track) final;
+  void run(context::CollectiveContext& context) final;
   // False: no algorithm applies. Throws what waits throw.
-  virtual bool perform(team::Track& track) = 0;
+  virtual bool perform(context::CollectiveContext& context) = 0;
 
  protected:
   collectives::Call call_;
@@ -32,26 +32,26 @@ class Issued : public team::Pending {
 // Issued once, as the next one of its communicator.
 class Overlapping final : public Issued {
  public:
-  // What has been chosen for calls of each further track; a track without has it made. By whoever made the team.
-  using Choosers = std::unique_ptr<Chooser>[team::further];
+  // What has been chosen for calls of each further context; a context without has it made. By whoever made the team.
+  using Choosers = std::unique_ptr<Chooser>[context::further];
 
   // pre: `choosers` stay until the operation is complete.
   Overlapping(const collectives::Call& call, Choosers& choosers) : Issued(call), choosers_(choosers) {}
-  // Throws std::bad_alloc: what the call needs beside the words of its track is there from then on.
+  // Throws std::bad_alloc: what the call needs beside the words of its context is there from then on.
   void prepare(const team::Team& team);
 
  private:
-  bool perform(team::Track& track) override;
+  bool perform(context::CollectiveContext& context) override;
   Choosers& choosers_;
 };
 
-// Issued again and again, to a track of its own, and run by what was chosen for it when it was planned.
+// Issued again and again, to a context of its own, and run by what was chosen for it when it was planned.
 class Planned final : public Issued {
  public:
   Planned(const collectives::Call& call, const Chooser::Rows& rows) : Issued(call), rows_(rows) {}
 
  private:
-  bool perform(team::Track& track) override;
+  bool perform(context::CollectiveContext& context) override;
   const Chooser::Rows rows_;
   // Where buffers are out of reach they will be so again: starts that do not ask, and how often it was so.
   std::uint32_t skip_ = 0, failures_ = 0;

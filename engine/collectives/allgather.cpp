@@ -8,68 +8,68 @@ namespace {
 
 double working_set(const Shape& s, const Call& call) { return double(call.bytes) * s.size * (s.size + 1); }
 
-void slots(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
+void slots(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
   auto* out = static_cast<std::byte*>(call.recv);
   all_by_slots(
-      track, call.send, call.bytes, [&](std::uint64_t) { put(out + me * call.bytes, call.send, call.bytes); },
+      context, call.send, call.bytes, [&](std::uint64_t) { put(out + me * call.bytes, call.send, call.bytes); },
       [&](std::uint64_t seq) {
         orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-          if (r != me) put(out + r * call.bytes, track.slot(r, seq), call.bytes);
+          if (r != me) put(out + r * call.bytes, context.slot(r, seq), call.bytes);
         });
       });
 }
 
-void tree(Track& track, const Call& call) {
+void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = track.next_slot(), down = track.next_slot();
+  const std::uint64_t up = context.next_slot(), down = context.next_slot();
   auto* const out = static_cast<std::byte*>(call.recv);
-  const std::size_t all = call.bytes * std::size_t(track.size());
-  Lengths lengths(track, call.bytes), lengths_down(track, all);
-  gather_up<Slots>(track, up, root, call.send, call.bytes, track.inputs(), lengths);
-  if (track.rank() == root)
-    for (int r = 0; r < track.size(); ++r) put(out + r * call.bytes, track.inputs()[r], call.bytes);
-  pass_down<Slots>(track, down, root, out, out, all, lengths_down, lengths.longest() * std::size_t(track.size()));
-  track.have_met_slots(up);
+  const std::size_t all = call.bytes * std::size_t(context.size());
+  Lengths lengths(context, call.bytes), lengths_down(context, all);
+  gather_up<Slots>(context, up, root, call.send, call.bytes, context.inputs(), lengths);
+  if (context.rank() == root)
+    for (int r = 0; r < context.size(); ++r) put(out + r * call.bytes, context.inputs()[r], call.bytes);
+  pass_down<Slots>(context, down, root, out, out, all, lengths_down, lengths.longest() * std::size_t(context.size()));
+  context.have_met_slots(up);
   lengths.report();
   lengths_down.report();
 }
 
-void rounds(Track& track, const Call& call) {
-  const std::size_t chunk = round_bytes(track, call.bytes, 1);
+void rounds(CollectiveContext& context, const Call& call) {
+  const std::size_t chunk = round_bytes(context, call.bytes, 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const int p = track.size(), me = track.rank();
-  const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
+  const int p = context.size(), me = context.rank();
+  const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(chunk, call.bytes - k * chunk); };
   all_by_rounds(
-      track, call.bytes, divide_up(call.bytes, chunk), Track::Passing::copied, length,
-      [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * chunk, length(k)); },
+      context, call.bytes, divide_up(call.bytes, chunk), CollectiveContext::Passing::copied, length,
+      [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * chunk, length(k)); },
       [&](std::size_t k) { put(out + me * call.bytes + k * chunk, in + k * chunk, length(k), stores); },
       [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int r = (me + i) % p;
-          put_from(track, r, tick, out + r * call.bytes + k * chunk, track.buffer(r, tick), length(k), stores);
+          put_from(context, r, tick, out + r * call.bytes + k * chunk, context.buffer(r, tick), length(k), stores);
         }
       });
   copying::fence();
 }
 
-void move(Track& track, int from, int to, copying::Stores stores) {
-  put(track.recv_of(to) + from * exposed_length(track, to), track.send_of(from), exposed_block(track, from, to),
+void move(CollectiveContext& context, int from, int to, copying::Stores stores) {
+  put(context.recv_of(to) + from * exposed_length(context, to), context.send_of(from), exposed_block(context, from, to),
       stores);
 }
 
 // A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
 template <Course course>
-void direct(Track& track, const Call& call) {
-  exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
-                          [&](int from, int to, copying::Stores stores) { move(track, from, to, stores); });
+void direct(CollectiveContext& context, const Call& call) {
+  exchange_direct<course>(context, working_set(context.shape(), call), call.bytes,
+                          [&](int from, int to, copying::Stores stores) { move(context, from, to, stores); });
 }
 
-void shares(Track& track, const Call& call, int first, int last) {
-  exchange_shares(track, working_set(track.shape(), call), call.bytes, first, last,
-                  [&](int from, int to, copying::Stores stores) { move(track, from, to, stores); });
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  exchange_shares(context, working_set(context.shape(), call), call.bytes, first, last,
+                  [&](int from, int to, copying::Stores stores) { move(context, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

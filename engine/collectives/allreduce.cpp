@@ -8,67 +8,67 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(Track& track, const Call& call) {
+void slots(CollectiveContext& context, const Call& call) {
   all_by_slots(
-      track, call.send, call.bytes,
-      [&](std::uint64_t seq) { operands(track, call.send, [&](int r) { return track.slot(r, seq); }); },
-      [&](std::uint64_t) { combine(call, call.recv, track.inputs(), call.count); });
+      context, call.send, call.bytes,
+      [&](std::uint64_t seq) { operands(context, call.send, [&](int r) { return context.slot(r, seq); }); },
+      [&](std::uint64_t) { combine(call, call.recv, context.inputs(), call.count); });
 }
 
-void tree(Track& track, const Call& call) {
+void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const std::uint64_t up = track.next_slot(), down = track.next_slot();
-  Lengths lengths(track, call.bytes);
-  reduce_up<Slots>(track, up, root, call, call.count, call.recv, lengths);
-  pass_down<Slots>(track, down, root, call.recv, call.recv, call.bytes, lengths, lengths.longest());
-  track.have_met_slots(up);
+  const std::uint64_t up = context.next_slot(), down = context.next_slot();
+  Lengths lengths(context, call.bytes);
+  reduce_up<Slots>(context, up, root, call, call.count, call.recv, lengths);
+  pass_down<Slots>(context, down, root, call.recv, call.recv, call.bytes, lengths, lengths.longest());
+  context.have_met_slots(up);
   lengths.report();
 }
 
 // Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
-void oneshot(Track& track, const Call& call) {
+void oneshot(CollectiveContext& context, const Call& call) {
   all_by_rounds(
-      track, call.bytes, 1, Track::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
-      [&](std::size_t, std::byte* buffer) { stage_in(track, buffer, call.send, call.bytes); }, [](std::size_t) {},
+      context, call.bytes, 1, CollectiveContext::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
+      [&](std::size_t, std::byte* buffer) { stage_in(context, buffer, call.send, call.bytes); }, [](std::size_t) {},
       [&](std::size_t, std::uint64_t tick) {
-        const auto inputs = operands(track, call.send, [&](int r) { return track.buffer(r, tick); });
+        const auto inputs = operands(context, call.send, [&](int r) { return context.buffer(r, tick); });
         combine(call, call.recv, inputs, call.count);
       });
 }
 
 // Every rank reduces its share of all send buffers in registers and stores the result into all receive buffers: every
 // byte is loaded once and stored once, 2ps of traffic, the lower bound.
-void shares(Track& track, const Call& call, int first, int last) {
-  reduce_direct(track, call, first, last, {0, std::size_t(track.size())});
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  reduce_direct(context, call, first, last, {0, std::size_t(context.size())});
 }
 
-void direct(Track& track, const Call& call) {
-  shares(track, call, track.rank(), track.rank() + 1);
-  finish_direct(track);
+void direct(CollectiveContext& context, const Call& call) {
+  shares(context, call, context.rank(), context.rank() + 1);
+  finish_direct(context);
 }
 
-void direct_blocks(Track& track, const Call& call) {
-  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {0, std::size_t(track.size())});
-  finish_direct(track);
+void direct_blocks(CollectiveContext& context, const Call& call) {
+  reduce_direct<Outputs::pieces>(context, call, context.rank(), context.rank() + 1, {0, std::size_t(context.size())});
+  finish_direct(context);
 }
 
 // The same with fewer streams of stores: every rank stores its share into its own buffer, then fetches the others'.
-void direct_pull(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
+void direct_pull(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
   const std::size_t element = call.bytes / call.count;
-  reduce_direct(track, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
-  finish_direct(track);  // so far: everybody's share is in place
-  const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
+  reduce_direct(context, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
+  finish_direct(context);  // so far: everybody's share is in place
+  const auto store = store_for(context, 2 * call.bytes * std::size_t(p));
   for (int i = 1; i < p; ++i) {
     const int r = (me + i) % p;
     const Range theirs = line_share(call.count, element, p, r);
-    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, track.recv_of(r) + theirs.begin * element,
+    put(static_cast<std::byte*>(call.recv) + theirs.begin * element, context.recv_of(r) + theirs.begin * element,
         theirs.size() * element, store);
   }
-  finish_direct(track);
+  finish_direct(context);
 }
 
-void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, true); }
+void partitioned(CollectiveContext& context, const Call& call) { reduce_by_shares(context, call, true); }
 
 // ---- estimates (costs.hpp)
 double slots_cost(const Shape& s, const Call& call) {

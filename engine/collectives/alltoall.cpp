@@ -10,15 +10,15 @@ namespace {
 
 double working_set(const Shape& s, const Call& call) { return 2 * double(call.bytes) * s.size * s.size; }
 
-void slots(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
+void slots(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   all_by_slots(
-      track, in, call.bytes * p, [&](std::uint64_t) { put(out + me * call.bytes, in + me * call.bytes, call.bytes); },
+      context, in, call.bytes * p, [&](std::uint64_t) { put(out + me * call.bytes, in + me * call.bytes, call.bytes); },
       [&](std::uint64_t seq) {
         orders::each_partner(Order::rotated, p, p, me, [&](int r) {
-          if (r != me) put(out + r * call.bytes, track.slot(r, seq) + me * call.bytes, call.bytes);
+          if (r != me) put(out + r * call.bytes, context.slot(r, seq) + me * call.bytes, call.bytes);
         });
       });
 }
@@ -26,20 +26,20 @@ void slots(Track& track, const Call& call) {
 // Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
 // buffer. In place works because a round's pieces have all been staged, by everybody, before any of them is
 // overwritten.
-void rounds(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
-  const std::size_t piece = round_bytes(track, call.bytes, p - 1), place = place_bytes(track, piece, p - 1);
+void rounds(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
+  const std::size_t piece = round_bytes(context, call.bytes, p - 1), place = place_bytes(context, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const auto stores = stores_for(track.shape(), working_set(track.shape(), call));
+  const auto stores = stores_for(context.shape(), working_set(context.shape(), call));
   auto length = [&](std::size_t k) { return std::min(piece, call.bytes - k * piece); };
   all_by_rounds(
-      track, call.bytes, divide_up(call.bytes, piece), Track::Passing::copied,
+      context, call.bytes, divide_up(call.bytes, piece), CollectiveContext::Passing::copied,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const int to = (me + i) % p;
-          stage_in(track, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
+          stage_in(context, buffer + (i - 1) * place, in + to * call.bytes + k * piece, length(k));
         }
       },
       [&](std::size_t k) {
@@ -48,8 +48,8 @@ void rounds(Track& track, const Call& call) {
       [&](std::size_t k, std::uint64_t tick) {
         for (int i = 1; i < p; ++i) {
           const int from = (me + p - i) % p;
-          put_from(track, from, tick, out + from * call.bytes + k * piece, track.buffer(from, tick) + (i - 1) * place,
-                   length(k), stores);
+          put_from(context, from, tick, out + from * call.bytes + k * piece,
+                   context.buffer(from, tick) + (i - 1) * place, length(k), stores);
         }
       });
   copying::fence();
@@ -67,28 +67,28 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
 }
 
 // The block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
-void move(Track& track, const Call& call, int from, int to, copying::Stores stores) {
-  const std::size_t n = exposed_block(track, from, to), from_n = exposed_length(track, from),
-                    to_n = exposed_length(track, to);
+void move(CollectiveContext& context, const Call& call, int from, int to, copying::Stores stores) {
+  const std::size_t n = exposed_block(context, from, to), from_n = exposed_length(context, from),
+                    to_n = exposed_length(context, to);
   if (call.send != call.recv) {  // on all ranks alike, as MPI asks
-    copying::copy_hybrid(track.recv_of(to) + from * to_n, track.send_of(from) + to * from_n, n, stores);
+    copying::copy_hybrid(context.recv_of(to) + from * to_n, context.send_of(from) + to * from_n, n, stores);
   } else if (to != from) {
     const auto half = divide(n, 2);
     const std::size_t at = to < from ? 0 : half.first;
-    swap(track.recv_of(to) + from * to_n + at, track.recv_of(from) + to * from_n + at,
+    swap(context.recv_of(to) + from * to_n + at, context.recv_of(from) + to * from_n + at,
          to < from ? half.first : half.rest);
   }
 }
 
 template <Course course>
-void direct(Track& track, const Call& call) {
-  exchange_direct<course>(track, working_set(track.shape(), call), call.bytes,
-                          [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+void direct(CollectiveContext& context, const Call& call) {
+  exchange_direct<course>(context, working_set(context.shape(), call), call.bytes,
+                          [&](int from, int to, copying::Stores stores) { move(context, call, from, to, stores); });
 }
 
-void shares(Track& track, const Call& call, int first, int last) {
-  exchange_shares(track, working_set(track.shape(), call), call.bytes, first, last,
-                  [&](int from, int to, copying::Stores stores) { move(track, call, from, to, stores); });
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  exchange_shares(context, working_set(context.shape(), call), call.bytes, first, last,
+                  [&](int from, int to, copying::Stores stores) { move(context, call, from, to, stores); });
 }
 
 // ---- estimates (costs.hpp)

@@ -4,11 +4,11 @@
 namespace nearfield::collectives {
 namespace {
 
-void slots(Track& track, const Call&) {
-  const std::uint64_t seq = track.next_slot();
-  track.reserve_slot(seq);
-  track.publish_slot(seq, 0);
-  track.meet_slots(seq);
+void slots(CollectiveContext& context, const Call&) {
+  const std::uint64_t seq = context.next_slot();
+  context.reserve_slot(seq);
+  context.publish_slot(seq, 0);
+  context.meet_slots(seq);
 }
 
 // ---- estimates (costs.hpp)

@@ -8,95 +8,95 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Track& track, const Call& call) {
-  const std::uint64_t seq = Ring::next(track);
-  Lengths lengths(track, call.bytes);
-  if (track.rank() == call.root) {
-    stage(Ring::reserve(track, seq), call.send, call.bytes);
-    Ring::publish(track, seq, call.bytes);
+void small(CollectiveContext& context, const Call& call) {
+  const std::uint64_t seq = Ring::next(context);
+  Lengths lengths(context, call.bytes);
+  if (context.rank() == call.root) {
+    stage(Ring::reserve(context, seq), call.send, call.bytes);
+    Ring::publish(context, seq, call.bytes);
   } else {
-    const std::byte* const from = Ring::wait(track, call.root, seq);
-    const std::size_t bytes = Ring::bytes(track, call.root, seq);
+    const std::byte* const from = Ring::wait(context, call.root, seq);
+    const std::size_t bytes = Ring::bytes(context, call.root, seq);
     lengths.look(call.root, bytes);
     put(call.recv, from, std::min(bytes, call.bytes));
   }
-  Ring::finish(track, seq);
-  lengths.report(track.team().exact_bcast);
+  Ring::finish(context, seq);
+  lengths.report(context.team().exact_bcast);
 }
 
-void tree(Track& track, const Call& call) {
-  Lengths lengths(track, call.bytes);
-  rooted_by_tree(track, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
-    pass_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes, lengths);
+void tree(CollectiveContext& context, const Call& call) {
+  Lengths lengths(context, call.bytes);
+  rooted_by_tree(context, call.bytes, [&]<class Ring>(std::uint64_t seq, Ring) {
+    pass_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
-  lengths.report(track.team().exact_bcast);
+  lengths.report(context.team().exact_bcast);
 }
 
 // For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
-void met(Track& track, const Call& call) {
-  const std::uint64_t seq = track.next_slot();
-  std::byte* const mine = track.reserve_slot(seq);
-  if (track.rank() == call.root) stage(mine, call.send, call.bytes);
-  track.publish_slot(seq, call.bytes);
-  track.meet_slots(seq);
-  Lengths lengths(track, call.bytes);
-  if (track.rank() != call.root) {
-    const std::size_t bytes = track.slot_bytes(call.root, seq);
+void met(CollectiveContext& context, const Call& call) {
+  const std::uint64_t seq = context.next_slot();
+  std::byte* const mine = context.reserve_slot(seq);
+  if (context.rank() == call.root) stage(mine, call.send, call.bytes);
+  context.publish_slot(seq, call.bytes);
+  context.meet_slots(seq);
+  Lengths lengths(context, call.bytes);
+  if (context.rank() != call.root) {
+    const std::size_t bytes = context.slot_bytes(call.root, seq);
     lengths.look(call.root, bytes);
-    put(call.recv, track.slot(call.root, seq), std::min(bytes, call.bytes));
+    put(call.recv, context.slot(call.root, seq), std::min(bytes, call.bytes));
   }
-  lengths.report(track.team().exact_bcast);
+  lengths.report(context.team().exact_bcast);
 }
 
-void pipeline(Track& track, const Call& call) {
-  const auto stores = stores_for(track.shape(), double(call.bytes) * (track.size() + 1));
+void pipeline(CollectiveContext& context, const Call& call) {
+  const auto stores = stores_for(context.shape(), double(call.bytes) * (context.size() + 1));
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, [&](std::size_t length) { return chunk_bytes(track, length); },
+      context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
-        std::byte* const to = track.my_buffer(c.tick, c.bytes, Track::Passing::copied);
+        std::byte* const to = context.my_buffer(c.tick, c.bytes, CollectiveContext::Passing::copied);
         if (call.gaps) layout::gather(to, *call.gaps, c.at, c.bytes);
-        else stage_in(track, to, in + c.at, c.bytes);
+        else stage_in(context, to, in + c.at, c.bytes);
       },
       [](const Chunk&) {},
       [&](const Chunk& c) {
-        if (!call.gaps) return read_chunk(track, call.root, c, 0, out + c.at, stores);
-        return read_chunk(track, call.root, c, [&](const std::byte* from) {
+        if (!call.gaps) return read_chunk(context, call.root, c, 0, out + c.at, stores);
+        return read_chunk(context, call.root, c, [&](const std::byte* from) {
           if (c.bytes) layout::scatter(*call.gaps, c.at, from, c.bytes);
         });
       });
 }
 
 // Root and receivers share the work: every receiver copies all but 1/p of the data, the root copies the rest to each.
-void direct(Track& track, const Call& call) {
-  const int p = track.size();
+void direct(CollectiveContext& context, const Call& call) {
+  const int p = context.size();
   const auto part = divide(call.bytes, std::size_t(p));
-  const auto store = store_for(track, call.bytes * std::size_t(p));
-  if (track.rank() == call.root) {
+  const auto store = store_for(context, call.bytes * std::size_t(p));
+  if (context.rank() == call.root) {
     for (int i = 1; i < p; ++i) {
       const int r = (call.root + i) % p;
-      put(track.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
+      put(context.recv_of(r) + part.first, static_cast<const std::byte*>(call.send) + part.first, part.rest, store);
     }
   } else {
-    land(call, 0, track.send_of(call.root), part.first, store);
+    land(call, 0, context.send_of(call.root), part.first, store);
   }
-  finish_direct(track, call.root);
-  if (call.gaps && track.rank() != call.root)
+  finish_direct(context, call.root);
+  if (call.gaps && context.rank() != call.root)
     layout::scatter(*call.gaps, part.first, static_cast<std::byte*>(call.recv) + part.first, part.rest);
 }
 
 // Every receiver copies: receive buffers may be anywhere.
-void direct_pull(Track& track, const Call& call) {
-  if (track.rank() != call.root)
-    land(call, 0, track.send_of(call.root), call.bytes, store_for(track, call.bytes * std::size_t(track.size())));
-  finish_direct(track, call.root);
+void direct_pull(CollectiveContext& context, const Call& call) {
+  if (context.rank() != call.root)
+    land(call, 0, context.send_of(call.root), call.bytes, store_for(context, call.bytes * std::size_t(context.size())));
+  finish_direct(context, call.root);
 }
 
-void shares(Track& track, const Call& call, int first, int last) {
-  const auto store = store_for(track, call.bytes * std::size_t(track.size()));
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  const auto store = store_for(context, call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    if (r != call.root) put(track.recv_of(r), track.send_of(call.root), call.bytes, store);
+    if (r != call.root) put(context.recv_of(r), context.send_of(call.root), call.bytes, store);
 }
 
 // ---- estimates (costs.hpp)

@@ -41,7 +41,7 @@ std::string describe_call(std::uint64_t packed) {
   return std::string("in ") + name(collective) + " of " + std::to_string(packed & packed_length) + " bytes";
 }
 
-void compare_calls(Track& track, const Call& call) {
+void compare_calls(CollectiveContext& context, const Call& call) {
   CallRecord mine{};
   std::memset(static_cast<void*>(&mine), 0, sizeof mine);
   mine.collective = call.collective;
@@ -50,22 +50,22 @@ void compare_calls(Track& track, const Call& call) {
   mine.host = call.fold ? 0 : 1;
   mine.root = call.root;
   mine.bytes = call.bytes;
-  mine.parts = sum_of_parts(call, track.size());
-  const std::uint64_t seq = track.next_slot();
-  std::memcpy(track.reserve_slot(seq), &mine, sizeof mine);
-  track.publish_slot(seq, sizeof mine);
-  track.meet_slots(seq);
+  mine.parts = sum_of_parts(call, context.size());
+  const std::uint64_t seq = context.next_slot();
+  std::memcpy(context.reserve_slot(seq), &mine, sizeof mine);
+  context.publish_slot(seq, sizeof mine);
+  context.meet_slots(seq);
   CallRecord first;
-  std::memcpy(&first, track.slot(0, seq), sizeof first);
-  for (int r = 1; r < track.size(); ++r) {
+  std::memcpy(&first, context.slot(0, seq), sizeof first);
+  for (int r = 1; r < context.size(); ++r) {
     CallRecord other;
-    std::memcpy(&other, track.slot(r, seq), sizeof other);
+    std::memcpy(&other, context.slot(r, seq), sizeof other);
     if (other == first) continue;
     // One rank speaks for all; the others fail as well, with the same text.
     const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;
     throw team::Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " +
                        describe(other) + (by_parts_alone ? ", parted otherwise," : "") +
-                       " on the same communicator of " + std::to_string(track.size()) + " ranks");
+                       " on the same communicator of " + std::to_string(context.size()) + " ranks");
   }
 }
 

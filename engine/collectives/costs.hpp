@@ -160,13 +160,13 @@ inline double together(const Shape& s, const Call& call) {
 
 // ---- conditions
 inline bool always(const Shape&, const Call&) { return true; }
-inline bool fits_line(const Shape&, const Call& call) { return call.bytes <= team::line_payload; }
+inline bool fits_line(const Shape&, const Call& call) { return call.bytes <= context::line_payload; }
 inline bool all_fit_line(const Shape& s, const Call& call) {
-  return call.bytes <= team::line_payload && call.bytes * std::size_t(s.size) <= team::line_payload;
+  return call.bytes <= context::line_payload && call.bytes * std::size_t(s.size) <= context::line_payload;
 }
-inline bool fits_slot(const Shape&, const Call& call) { return call.bytes <= team::slot_payload; }
+inline bool fits_slot(const Shape&, const Call& call) { return call.bytes <= context::slot_payload; }
 inline bool all_fit_slot(const Shape& s, const Call& call) {
-  return call.bytes <= team::slot_payload && call.bytes * std::size_t(s.size) <= team::slot_payload;
+  return call.bytes <= context::slot_payload && call.bytes * std::size_t(s.size) <= context::slot_payload;
 }
 inline bool fits_buffer(const Shape& s, const Call& call) { return call.bytes <= s.buffer_bytes; }
 inline bool buffer_has_places(const Shape& s, const Call&) { return s.buffer_bytes / std::size_t(s.size) >= 64; }

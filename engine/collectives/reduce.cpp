@@ -8,70 +8,73 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Track& track, const Call& call) {
-  const std::uint64_t seq = Ring::next(track);
-  Lengths lengths(track, call.bytes);
-  if (track.rank() == call.root) {
-    const auto inputs = operands(track, call.send, [&](int r) {
-      const std::byte* const theirs = Ring::wait(track, r, seq);
-      lengths.look(r, Ring::bytes(track, r, seq));
+void small(CollectiveContext& context, const Call& call) {
+  const std::uint64_t seq = Ring::next(context);
+  Lengths lengths(context, call.bytes);
+  if (context.rank() == call.root) {
+    const auto inputs = operands(context, call.send, [&](int r) {
+      const std::byte* const theirs = Ring::wait(context, r, seq);
+      lengths.look(r, Ring::bytes(context, r, seq));
       return theirs;
     });
     combine(call, call.recv, inputs, call.count);
   } else {
-    stage(Ring::reserve(track, seq), call.send, call.bytes);
-    Ring::publish(track, seq, call.bytes);
+    stage(Ring::reserve(context, seq), call.send, call.bytes);
+    Ring::publish(context, seq, call.bytes);
   }
-  Ring::finish(track, seq);
+  Ring::finish(context, seq);
   lengths.report();
 }
 
-void tree(Track& track, const Call& call) {
-  const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(track.shape(), call.bytes);
-  Lengths lengths(track, call.bytes);
-  rooted_by_tree(track, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
-    reduce_up<Ring>(track, seq, call.root, call, call.count, call.recv, lengths);
+void tree(CollectiveContext& context, const Call& call) {
+  const std::size_t longest = reducing::associative(call.type) ? call.bytes : branch_bytes(context.shape(), call.bytes);
+  Lengths lengths(context, call.bytes);
+  rooted_by_tree(context, longest, [&]<class Ring>(std::uint64_t seq, Ring) {
+    reduce_up<Ring>(context, seq, call.root, call, call.count, call.recv, lengths);
   });
-  if (track.rank() == call.root) lengths.report();
+  if (context.rank() == call.root) lengths.report();
 }
 
-void pipeline(Track& track, const Call& call) {
+void pipeline(CollectiveContext& context, const Call& call) {
   const std::size_t element = call.bytes / call.count;
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, [&](std::size_t length) { return chunk_bytes(track, length); },
+      context, call, [&](std::size_t length) { return chunk_bytes(context, length); },
       [&](const Chunk& c) {
-        std::byte* const buffer = track.my_buffer(c.tick, c.bytes, Track::Passing::folded_by_readers, call.root);
-        stage_in(track, buffer, in + c.at, c.bytes);
+        std::byte* const buffer =
+            context.my_buffer(c.tick, c.bytes, CollectiveContext::Passing::folded_by_readers, call.root);
+        stage_in(context, buffer, in + c.at, c.bytes);
       },
       [](const Chunk&) {},
       [&](const Chunk& c) {
-        const auto inputs = operands(track, in + c.at, [&](int r) {
-          track.wait_posted(r, c.tick);
-          return track.buffer(r, c.tick);
+        const auto inputs = operands(context, in + c.at, [&](int r) {
+          context.wait_posted(r, c.tick);
+          return context.buffer(r, c.tick);
         });
-        return timed_reading(track, c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
+        return timed_reading(context, c.tick, -1, [&] { combine(call, out + c.at, inputs, c.bytes / element); });
       });
 }
 
-void partitioned(Track& track, const Call& call) { reduce_by_shares(track, call, track.rank() == call.root); }
+void partitioned(CollectiveContext& context, const Call& call) {
+  reduce_by_shares(context, call, context.rank() == call.root);
+}
 
 // Every rank reduces its share out of all send buffers and stores it to the root.
-void shares(Track& track, const Call& call, int first, int last) {
-  reduce_direct(track, call, first, last, {std::size_t(call.root), std::size_t(call.root) + 1});
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  reduce_direct(context, call, first, last, {std::size_t(call.root), std::size_t(call.root) + 1});
 }
 
-void direct(Track& track, const Call& call) {
-  shares(track, call, track.rank(), track.rank() + 1);
+void direct(CollectiveContext& context, const Call& call) {
+  shares(context, call, context.rank(), context.rank() + 1);
   // The others' send buffers are read by everybody, so that everybody waits for everybody.
-  finish_direct(track);
+  finish_direct(context);
 }
 
-void direct_blocks(Track& track, const Call& call) {
+void direct_blocks(CollectiveContext& context, const Call& call) {
   const auto root = std::size_t(call.root);
-  reduce_direct<Outputs::pieces>(track, call, track.rank(), track.rank() + 1, {root, root + 1});
-  finish_direct(track);
+  reduce_direct<Outputs::pieces>(context, call, context.rank(), context.rank() + 1, {root, root + 1});
+  finish_direct(context);
 }
 
 // ---- estimates (costs.hpp)

@@ -16,7 +16,7 @@ struct Parts {
   const std::size_t element = call.bytes / call.count;
   const bool blocks = operation(call.collective).gives.amount == Amount::blocks;
 
-  Parts(const Call& call, const Track& track) : call(call), size(track.size()) {}
+  Parts(const Call& call, const CollectiveContext& context) : call(call), size(context.size()) {}
   std::size_t count() const { return blocks ? call.count * std::size_t(size) : call.count; }  // elements of the vector
   // Of member r, bytes.
   Range of(int r) const {
@@ -38,66 +38,66 @@ void combine_bytes(const Call& call, void* out, std::span<const void* const> inp
   if (bytes) combine(call, out, inputs, bytes / (call.bytes / call.count));
 }
 
-void slots(Track& track, const Call& call) {
-  const Parts parts(call, track);
+void slots(CollectiveContext& context, const Call& call) {
+  const Parts parts(call, context);
   const auto* in = static_cast<const std::byte*>(call.send);
-  const Range own = parts.of(track.rank());
+  const Range own = parts.of(context.rank());
   const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
   all_by_slots(
-      track, in, parts.count() * parts.element,
+      context, in, parts.count() * parts.element,
       [&](std::uint64_t seq) {
-        const std::byte* const ours = overlaps ? track.slot(track.rank(), seq) : in;
-        operands(track, ours + own.begin, [&](int r) { return track.slot(r, seq) + own.begin; });
+        const std::byte* const ours = overlaps ? context.slot(context.rank(), seq) : in;
+        operands(context, ours + own.begin, [&](int r) { return context.slot(r, seq) + own.begin; });
       },
-      [&](std::uint64_t) { combine_bytes(call, call.recv, track.inputs(), own.size()); });
+      [&](std::uint64_t) { combine_bytes(call, call.recv, context.inputs(), own.size()); });
 }
 
 // Who gets nothing waits for nobody.
-void line(Track& track, const Call& call) {
-  const Parts parts(call, track);
+void line(CollectiveContext& context, const Call& call) {
+  const Parts parts(call, context);
   const std::size_t bytes = parts.count() * parts.element;
   const auto* in = static_cast<const std::byte*>(call.send);
-  const Range own = parts.of(track.rank());
-  const std::uint64_t seq = track.next_line();
-  Lengths lengths(track, bytes);
-  std::byte* const mine = track.reserve_line(seq);
+  const Range own = parts.of(context.rank());
+  const std::uint64_t seq = context.next_line();
+  Lengths lengths(context, bytes);
+  std::byte* const mine = context.reserve_line(seq);
   stage(mine, in, bytes);
-  track.publish_line(seq, bytes);
+  context.publish_line(seq, bytes);
   if (own.size()) {
     const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
-    const auto inputs = operands(track, (overlaps ? mine : in) + own.begin, [&](int r) {
-      const std::byte* const theirs = track.wait_line(r, seq);
-      lengths.look(r, track.line_bytes(r, seq));
+    const auto inputs = operands(context, (overlaps ? mine : in) + own.begin, [&](int r) {
+      const std::byte* const theirs = context.wait_line(r, seq);
+      lengths.look(r, context.line_bytes(r, seq));
       return theirs + own.begin;
     });
     combine_bytes(call, call.recv, inputs, own.size());
   }
-  track.finish_line(seq);
+  context.finish_line(seq);
   lengths.report();
 }
 
 // The first member reduces the whole vector into the slot from which it travels down again.
-void tree(Track& track, const Call& call) {
+void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const Parts parts(call, track);
-  const std::uint64_t up = track.next_slot(), down = track.next_slot();
-  Lengths lengths(track, parts.count() * parts.element);
-  void* const all = track.rank() == root ? track.reserve_slot(down) : nullptr;
-  reduce_up<Slots>(track, up, root, call, parts.count(), all, lengths);
-  scatter_parts_down<Slots>(track, down, root, all, call.recv, [&](int r) { return parts.at(r); });
-  track.have_met_slots(up);
+  const Parts parts(call, context);
+  const std::uint64_t up = context.next_slot(), down = context.next_slot();
+  Lengths lengths(context, parts.count() * parts.element);
+  void* const all = context.rank() == root ? context.reserve_slot(down) : nullptr;
+  reduce_up<Slots>(context, up, root, call, parts.count(), all, lengths);
+  scatter_parts_down<Slots>(context, down, root, all, call.recv, [&](int r) { return parts.at(r); });
+  context.have_met_slots(up);
   lengths.report();
 }
 
 // Every round carries a piece of each part; the piece for the rank that follows us by i lies at place i - 1. In place,
 // a rank's result overwrites the start of the vector: pieces that everybody has staged by then, since no byte of a part
 // is nearer to the part's start than to the vector's. Its own operand may lie across the place of its result.
-void rounds(Track& track, const Call& call) {
-  const Parts parts(call, track);
-  const int p = track.size(), me = track.rank();
+void rounds(CollectiveContext& context, const Call& call) {
+  const Parts parts(call, context);
+  const int p = context.size(), me = context.rank();
   const std::size_t longest = parts.longest();
-  const std::size_t piece = round_bytes(track, longest, p - 1) / parts.element * parts.element;
-  const std::size_t place = place_bytes(track, piece, p - 1);
+  const std::size_t piece = round_bytes(context, longest, p - 1) / parts.element * parts.element;
+  const std::size_t place = place_bytes(context, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto piece_of = [&](int r, std::size_t k) -> Range {
@@ -109,19 +109,19 @@ void rounds(Track& track, const Call& call) {
   const memory::Temporary aside(overlaps ? piece : 0);
   if (overlaps && !aside.data()) throw OutOfMemory();
   all_by_rounds(
-      track, call.bytes, divide_up(longest, piece), Track::Passing::folded_by_readers,
+      context, call.bytes, divide_up(longest, piece), CollectiveContext::Passing::folded_by_readers,
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
           const Range theirs = piece_of((me + i) % p, k);
-          stage_in(track, buffer + (i - 1) * place, in + theirs.begin, theirs.size());
+          stage_in(context, buffer + (i - 1) * place, in + theirs.begin, theirs.size());
         }
       },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
         const Range mine = piece_of(me, k);
-        const auto inputs = operands(track, in + mine.begin,
-                                     [&](int r) { return track.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
+        const auto inputs = operands(context, in + mine.begin,
+                                     [&](int r) { return context.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
         std::byte* const to = out + (mine.begin - own.begin);
         combine_bytes(call, overlaps ? aside.data() : to, inputs, mine.size());
         if (overlaps) put(to, aside.data(), mine.size());
@@ -130,18 +130,18 @@ void rounds(Track& track, const Call& call) {
 
 // Every rank reduces its own part out of all send buffers. In place, its result belongs where others still read, and
 // waits in a temporary until all have read.
-void direct(Track& track, const Call& call) {
-  const Range own = Parts(call, track).of(track.rank());
-  auto inputs = track.inputs();
-  for (int r = 0; r < track.size(); ++r) inputs[r] = track.send_of(r) + own.begin;
+void direct(CollectiveContext& context, const Call& call) {
+  const Range own = Parts(call, context).of(context.rank());
+  auto inputs = context.inputs();
+  for (int r = 0; r < context.size(); ++r) inputs[r] = context.send_of(r) + own.begin;
   if (call.send != call.recv) {
     combine_bytes(call, call.recv, inputs, own.size());
-    return finish_direct(track);
+    return finish_direct(context);
   }
   const memory::Temporary temporary(own.size());
   if (!temporary.data()) throw OutOfMemory();
   combine_bytes(call, temporary.data(), inputs, own.size());
-  finish_direct(track);
+  finish_direct(context);
   put(call.recv, temporary.data(), own.size());
 }
 
@@ -171,10 +171,10 @@ double direct_cost(const Shape& s, const Call& call) {
   const auto all = double(vector_bytes(s, call));
   return exposing(s) + folding(s, all, all * s.size) + copying(s, all / s.size / 2, 0);
 }
-bool vector_fits_slot(const Shape& s, const Call& call) { return vector_bytes(s, call) <= team::slot_payload; }
-bool vector_fits_line(const Shape& s, const Call& call) { return vector_bytes(s, call) <= team::line_payload; }
+bool vector_fits_slot(const Shape& s, const Call& call) { return vector_bytes(s, call) <= context::slot_payload; }
+bool vector_fits_line(const Shape& s, const Call& call) { return vector_bytes(s, call) <= context::line_payload; }
 bool vector_up_fits(const Shape& s, const Call& call) {
-  return s.size > 3 && vector_fits_slot(s, call) && branch_bytes(s, vector_bytes(s, call)) <= team::slot_payload;
+  return s.size > 3 && vector_fits_slot(s, call) && branch_bytes(s, vector_bytes(s, call)) <= context::slot_payload;
 }
 
 template <Collective collective>

@@ -10,51 +10,53 @@ namespace nearfield::collectives {
 namespace {
 
 // Of the operands of all members those that are ours to combine.
-void combine_own(const Track& track, const Call& call, void* out, std::span<const void*> all, std::size_t count) {
+void combine_own(const CollectiveContext& context, const Call& call, void* out, std::span<const void*> all,
+                 std::size_t count) {
   const bool includes_own = operation(call.collective).combines == Combines::up_to_own;
-  const auto ours = all.first(std::size_t(track.rank()) + includes_own);
+  const auto ours = all.first(std::size_t(context.rank()) + includes_own);
   if (ours.size() == 1) put(out, ours[0], count * (call.bytes / call.count));
   else if (ours.size() > 1) combine(call, out, ours, count);
 }
 
-void slots(Track& track, const Call& call) {
+void slots(CollectiveContext& context, const Call& call) {
   all_by_slots(
-      track, call.send, call.bytes,
-      [&](std::uint64_t seq) { operands(track, call.send, [&](int r) { return track.slot(r, seq); }); },
-      [&](std::uint64_t) { combine_own(track, call, call.recv, track.inputs(), call.count); });
+      context, call.send, call.bytes,
+      [&](std::uint64_t seq) { operands(context, call.send, [&](int r) { return context.slot(r, seq); }); },
+      [&](std::uint64_t) { combine_own(context, call, call.recv, context.inputs(), call.count); });
 }
 
 // Nobody waits for members above it.
 template <class Ring>
-void from_below(Track& track, const Call& call) {
-  const std::uint64_t seq = Ring::next(track);
-  const int me = track.rank();
-  Lengths lengths(track, call.bytes);
-  stage(Ring::reserve(track, seq), call.send, call.bytes);
-  Ring::publish(track, seq, call.bytes);
-  const auto inputs = track.inputs();
+void from_below(CollectiveContext& context, const Call& call) {
+  const std::uint64_t seq = Ring::next(context);
+  const int me = context.rank();
+  Lengths lengths(context, call.bytes);
+  stage(Ring::reserve(context, seq), call.send, call.bytes);
+  Ring::publish(context, seq, call.bytes);
+  const auto inputs = context.inputs();
   for (int r = 0; r < me; ++r) {
-    inputs[r] = Ring::wait(track, r, seq);
-    lengths.look(r, Ring::bytes(track, r, seq));
+    inputs[r] = Ring::wait(context, r, seq);
+    lengths.look(r, Ring::bytes(context, r, seq));
   }
   inputs[me] = call.send;
-  combine_own(track, call, call.recv, inputs, call.count);
-  Ring::finish(track, seq);
+  combine_own(context, call, call.recv, inputs, call.count);
+  Ring::finish(context, seq);
   lengths.report();
 }
 
-void rounds(Track& track, const Call& call) {
+void rounds(CollectiveContext& context, const Call& call) {
   const std::size_t element = call.bytes / call.count;
-  const std::size_t most = round_bytes(track, call.bytes, 1) / element * element;
+  const std::size_t most = round_bytes(context, call.bytes, 1) / element * element;
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   auto length = [&](std::size_t k) { return std::min(most, call.bytes - k * most); };
   all_by_rounds(
-      track, call.bytes, divide_up(call.bytes, most), Track::Passing::folded_by_readers, length,
-      [&](std::size_t k, std::byte* buffer) { stage_in(track, buffer, in + k * most, length(k)); }, [](std::size_t) {},
+      context, call.bytes, divide_up(call.bytes, most), CollectiveContext::Passing::folded_by_readers, length,
+      [&](std::size_t k, std::byte* buffer) { stage_in(context, buffer, in + k * most, length(k)); },
+      [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
-        const auto inputs = operands(track, in + k * most, [&](int r) { return track.buffer(r, tick); });
-        combine_own(track, call, out + k * most, inputs, length(k) / element);
+        const auto inputs = operands(context, in + k * most, [&](int r) { return context.buffer(r, tick); });
+        combine_own(context, call, out + k * most, inputs, length(k) / element);
       });
 }
 
@@ -67,23 +69,23 @@ std::size_t chain_piece(const Call& call) {
 // Each member combines the result of the one below with its own operand, piece by piece.
 //
 //   member r   wait for piece k of r - 1   combine   post k   ...   meet
-void chain(Track& track, const Call& call) {
+void chain(CollectiveContext& context, const Call& call) {
   const std::size_t element = call.bytes / call.count, piece = chain_piece(call) / element;
   const auto* own = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  const int below = track.rank() - 1;
+  const int below = context.rank() - 1;
   for (std::size_t at = 0; at < call.count; at += piece) {
     const std::size_t count = std::min(piece, call.count - at), offset = at * element;
     if (below < 0) {
       put(out + offset, own + offset, count * element);
     } else {
-      track.wait_posted(below, track.tick() + 1);
-      const void* const operands[] = {track.recv_of(below) + offset, own + offset};
+      context.wait_posted(below, context.tick() + 1);
+      const void* const operands[] = {context.recv_of(below) + offset, own + offset};
       combine(call, out + offset, operands, count);
     }
-    track.post_empty();
+    context.post_empty();
   }
-  finish_direct(track);
+  finish_direct(context);
 }
 
 // ---- estimates (costs.hpp), of the last member

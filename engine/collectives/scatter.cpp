@@ -8,87 +8,87 @@ namespace nearfield::collectives {
 namespace {
 
 template <class Ring>
-void small(Track& track, const Call& call) {
-  const std::uint64_t seq = Ring::next(track);
-  Lengths lengths(track, call.bytes * track.size());
-  if (track.rank() == call.root) {
+void small(CollectiveContext& context, const Call& call) {
+  const std::uint64_t seq = Ring::next(context);
+  Lengths lengths(context, call.bytes * context.size());
+  if (context.rank() == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
-    stage(Ring::reserve(track, seq), in, call.bytes * track.size());
-    Ring::publish(track, seq, call.bytes * track.size());
+    stage(Ring::reserve(context, seq), in, call.bytes * context.size());
+    Ring::publish(context, seq, call.bytes * context.size());
     put(call.recv, in + call.root * call.bytes, call.bytes);
   } else {
-    const std::byte* const from = Ring::wait(track, call.root, seq);
-    lengths.look(call.root, Ring::bytes(track, call.root, seq));
-    put(call.recv, from + track.rank() * call.bytes, call.bytes);
+    const std::byte* const from = Ring::wait(context, call.root, seq);
+    lengths.look(call.root, Ring::bytes(context, call.root, seq));
+    put(call.recv, from + context.rank() * call.bytes, call.bytes);
   }
-  Ring::finish(track, seq);
+  Ring::finish(context, seq);
   lengths.report();
 }
 
-void tree(Track& track, const Call& call) {
-  Lengths lengths(track, call.bytes);
-  rooted_by_tree(track, call.bytes * std::size_t(track.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
-    scatter_down<Ring>(track, seq, call.root, call.send, call.recv, call.bytes, lengths);
+void tree(CollectiveContext& context, const Call& call) {
+  Lengths lengths(context, call.bytes);
+  rooted_by_tree(context, call.bytes * std::size_t(context.size()), [&]<class Ring>(std::uint64_t seq, Ring) {
+    scatter_down<Ring>(context, seq, call.root, call.send, call.recv, call.bytes, lengths);
   });
   lengths.report();
 }
 
-std::size_t length_of_pieces(const Track& track, std::size_t bytes) {
-  return std::min(round_bytes(track, bytes, track.size() - 1), chunk_bytes(track, bytes));
+std::size_t length_of_pieces(const CollectiveContext& context, std::size_t bytes) {
+  return std::min(round_bytes(context, bytes, context.size() - 1), chunk_bytes(context, bytes));
 }
-bool pieces_ready(Track& track, const Call& call) {
-  return track.buffers_ready(divide_up(call.bytes, length_of_pieces(track, call.bytes)));
+bool pieces_ready(CollectiveContext& context, const Call& call) {
+  return context.buffers_ready(divide_up(call.bytes, length_of_pieces(context, call.bytes)));
 }
 
-void pipeline(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
+void pipeline(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
   std::size_t place = 0;
   const auto most = [&](std::size_t length) {
-    const std::size_t piece = length_of_pieces(track, length);
-    place = place_bytes(track, piece, p - 1);
+    const std::size_t piece = length_of_pieces(context, length);
+    place = place_bytes(context, piece, p - 1);
     return piece;
   };
-  const auto stores = stores_for(track.shape(), 2 * double(call.bytes) * p);
+  const auto stores = stores_for(context.shape(), 2 * double(call.bytes) * p);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
   rooted_by_chunks(
-      track, call, most,
+      context, call, most,
       [&](const Chunk& c) {
-        std::byte* const buffer = track.my_buffer(c.tick, (p - 1) * place, Track::Passing::copied);
+        std::byte* const buffer = context.my_buffer(c.tick, (p - 1) * place, CollectiveContext::Passing::copied);
         for (int i = 1; i < p; ++i)
-          stage_in(track, buffer + (i - 1) * place, in + (me + i) % p * call.bytes + c.at, c.bytes);
+          stage_in(context, buffer + (i - 1) * place, in + (me + i) % p * call.bytes + c.at, c.bytes);
       },
       [&](const Chunk& c) { put(out + c.at, in + me * call.bytes + c.at, c.bytes, stores); },
       [&](const Chunk& c) {
-        return read_chunk(track, call.root, c, ((me + p - call.root) % p - 1) * place, out + c.at, stores);
+        return read_chunk(context, call.root, c, ((me + p - call.root) % p - 1) * place, out + c.at, stores);
       });
 }
 
 // Root and receivers share the work: the root stores a part of each block where it has no copy of
 // its own to make.
-void direct(Track& track, const Call& call) {
-  const int p = track.size(), me = track.rank();
-  const auto store = store_for(track, 2 * call.bytes * std::size_t(p));
+void direct(CollectiveContext& context, const Call& call) {
+  const int p = context.size(), me = context.rank();
+  const auto store = store_for(context, 2 * call.bytes * std::size_t(p));
   if (me == call.root) {
     const auto* in = static_cast<const std::byte*>(call.send);
     for (int i = 1; i < p; ++i) {
       const int r = (me + i) % p;
-      const auto part = root_share(track, call, r);
-      put(track.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
+      const auto part = root_share(context, call, r);
+      put(context.recv_of(r) + part.first, in + r * call.bytes + part.first, part.rest, store);
     }
     put(call.recv, in + me * call.bytes, call.bytes, store);
   } else {
-    put(call.recv, track.send_of(call.root) + me * exposed_length(track, call.root), root_share(track, call, me).first,
-        store);
+    put(call.recv, context.send_of(call.root) + me * exposed_length(context, call.root),
+        root_share(context, call, me).first, store);
   }
-  finish_direct(track, call.root);
+  finish_direct(context, call.root);
 }
 
-void shares(Track& track, const Call& call, int first, int last) {
-  const auto store = store_for(track, 2 * call.bytes * std::size_t(track.size()));
+void shares(CollectiveContext& context, const Call& call, int first, int last) {
+  const auto store = store_for(context, 2 * call.bytes * std::size_t(context.size()));
   for (int r = first; r < last; ++r)
-    put(track.recv_of(r), track.send_of(call.root) + r * exposed_length(track, call.root),
-        exposed_block(track, call.root, r), store);
+    put(context.recv_of(r), context.send_of(call.root) + r * exposed_length(context, call.root),
+        exposed_block(context, call.root, r), store);
 }
 
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call) * s.size); }

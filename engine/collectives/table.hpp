@@ -4,7 +4,7 @@
 #include <span>
 
 #include "engine/collectives/call.hpp"
-#include "engine/track/track.hpp"
+#include "engine/context/context.hpp"
 
 namespace nearfield::collectives {
 
@@ -17,12 +17,13 @@ struct Algorithm {
   const char* name;
   Collective collective;
   bool (*applies)(const Shape&, const Call&);
-  double (*cost)(const Shape&, const Call&);  // estimated nanoseconds (costs.hpp)
-  void (*run)(team::Track&, const Call&);     // through collectives::run
+  double (*cost)(const Shape&, const Call&);              // estimated nanoseconds (costs.hpp)
+  void (*run)(context::CollectiveContext&, const Call&);  // through collectives::run
   const char* about;
   Reach reach = staged;
-  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU (team::Track::work_together).
-  void (*share)(team::Track&, const Call&, int first, int last) = nullptr;
+  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU
+  // (context::CollectiveContext::work_together).
+  void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
   // Whether a call may be worth a trial of this row (trying/trials.hpp); nullptr: any.
   bool (*worth)(const Shape&, const Call&) = nullptr;
   // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind); less
@@ -30,18 +31,18 @@ struct Algorithm {
   double taken = 1;
   // Of a member that only gives: whether it could do its part now without those who come later (choosing/leaving.hpp).
   // nullptr: never.
-  bool (*ready)(team::Track&, const Call&) = nullptr;
+  bool (*ready)(context::CollectiveContext&, const Call&) = nullptr;
 };
-constexpr Algorithm with_ready(Algorithm row, bool (*ready)(team::Track&, const Call&)) {
+constexpr Algorithm with_ready(Algorithm row, bool (*ready)(context::CollectiveContext&, const Call&)) {
   row.ready = ready;
   return row;
 }
 
 // Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.
-bool run(team::Track& track, const Algorithm& algorithm, const Call& call);
+bool run(context::CollectiveContext& context, const Algorithm& algorithm, const Call& call);
 
 // NEARFIELD_CHECK: compares the calls of all members; throws team::Broken naming two that differ.
-void compare_calls(team::Track& track, const Call& call);
+void compare_calls(context::CollectiveContext& context, const Call& call);
 
 // All rows of one collective, in the order in which ties are decided.
 std::span<const Algorithm> algorithms(Collective collective);

@@ -18,28 +18,29 @@
 #include <algorithm>
 #include <cstring>
 
+#include "engine/context/pool.hpp"
 #include "engine/creation/calibrating.hpp"
 #include "engine/creation/create.hpp"
 #include "engine/creation/founding.hpp"
 #include "engine/machine/cpus.hpp"
-#include "engine/track/tracks.hpp"
 
 namespace nearfield::creation {
 
-using team::Bootstrap, team::MemberWords, team::Node, team::Plan, team::Team, team::TrackGate, team::TrackWords;
+using team::Bootstrap, team::MemberWords, team::Node, team::Plan, team::Team, context::ContextGate,
+    context::ContextWords;
 using team::line, team::room_for;
 
 namespace {
 
 constexpr std::uint32_t protocol = 13;  // of everything that processes share; raised with every change of layout
 
-// The first member's: its own words are followed by those of the first track, and by this.
+// The first member's: its own words are followed by those of the first context, and by this.
 struct LeaderBlock {
-  TrackGate gate;
+  ContextGate gate;
   alignas(line) Plan plan;  // before creation is agreed
 };
 struct MemberBlock {
-  TrackWords track;
+  ContextWords context;
   MemberWords words;
 };
 
@@ -198,10 +199,10 @@ std::unique_ptr<Team> Founding::prepare() try {
       node_.annex.begin(node_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
   }
   // Nothing may be missing once the members have agreed.
-  auto tracks = std::make_unique<team::AllTracks>(*team);
-  team->track_ = &tracks->first;
-  team->tracks_ = &tracks->further;
-  team->context_ = std::move(tracks);
+  auto contexts = std::make_unique<context::AllContexts>(*team);
+  team->context_ = &contexts->first;
+  team->contexts_ = &contexts->further;
+  team->state_ = std::move(contexts);
   team->block_offset_ = offset;
   return team;
 } catch (const std::bad_alloc&) {
@@ -224,16 +225,16 @@ void Founding::fill_in(std::span<const Hello> hellos) {
     }
     team.ways_ &= hellos[r].card.ways;
   }
-  team.track().prepare();
+  team.context().prepare();
   for (int r = 0; r < size_; ++r) {
     auto* const block = reinterpret_cast<MemberBlock*>(team.base_[r] + hellos[r].block);
     team.member_[r] = &block->words;
-    team.track().place_words(r, &block->track);
+    team.context().place_words(r, &block->context);
   }
   auto* const leader = reinterpret_cast<LeaderBlock*>(team.base_[0] + hellos[0].block + offset_of_leader);
   team.plan_ = &leader->plan;
   team.annex_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
-  team.track().place_gate(&leader->gate);
+  team.context().place_gate(&leader->gate);
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
   node_.tune(shared, one_group);
@@ -297,7 +298,7 @@ std::unique_ptr<Team> Founding::finish() {
   const Plan& plan = team_->plan();
   team_->shape_ = {size_,           plan.ranks_per_cpu, plan.meeting, plan.one_group != 0, plan.buffer_bytes,
                    int(plan.group), int(plan.package),  plan.machine};
-  team_->track().join_tree();
+  team_->context().join_tree();
   return std::move(team_);
 }
 

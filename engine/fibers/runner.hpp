@@ -1,4 +1,4 @@
-// Who runs the bodies of operations that may overlap others (track/tracks.hpp): whoever waits, tests or issues.
+// Who runs the bodies of operations that may overlap others (context/pool.hpp): whoever waits, tests or issues.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
-#include "engine/track/words.hpp"
+#include "engine/context/words.hpp"
 
 namespace nearfield::messages {
 

@@ -38,7 +38,7 @@ void Spread::on_node(Call call) {
     return;
   }
   try {
-    if (near_.team->enabled && near_.chooser->perform(near_.team->track(), call)) return;
+    if (near_.team->enabled && near_.chooser->perform(near_.team->context(), call)) return;
   } catch (const team::Refused&) {
     near_.team->enabled = false;  // on all of this node's ranks alike
   }

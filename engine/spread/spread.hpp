@@ -11,16 +11,16 @@
 // of its ranks, then the nodes' results in the order of nodes. All ranks go through the same phases in the same order;
 // a transfer is started by its lane's ranks alone, and goes on while they are in node phases.
 //
-// Of one thread at a time, as a track.
+// Of one thread at a time, as a context.
 #pragma once
 #include <memory>
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
+#include "engine/context/context.hpp"
 #include "engine/spread/carrier.hpp"
 #include "engine/spread/placement.hpp"
 #include "engine/spread/shape.hpp"
-#include "engine/track/track.hpp"
 
 namespace nearfield::spread {
 

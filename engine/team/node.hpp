@@ -25,9 +25,11 @@ namespace nearfield::roll {
 class Roll;
 }
 
-namespace nearfield::team {
+namespace nearfield::context {
+class CollectiveContext;
+}
 
-class Track;
+namespace nearfield::team {
 
 using reach::Peer;
 
@@ -69,7 +71,7 @@ class Node {
     void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
   } annex;
 
-  // What a word of TrackWords::doing tells, for reports; by whoever enters calls.
+  // What a word of ContextWords::doing tells, for reports; by whoever enters calls.
   std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };
   std::uint64_t doing_length = 0;  // its bits that tell a length
 
@@ -80,9 +82,10 @@ class Node {
   memory::CopyBuffers& copy_buffers();
   void drop_copy_buffers() { copy_buffers_.reset(); }  // nobody uses any
 
-  // Tracks that hold copy buffers, chained by Track::next_holder_; guards what each of them holds as well.
+  // ContextPool that hold copy buffers, chained by CollectiveContext::next_holder_; guards what each of them holds as
+  // well.
   std::mutex holders_mutex;
-  Track* holders = nullptr;
+  context::CollectiveContext* holders = nullptr;
 
   // Locks of windows that this process holds, of all its windows.
   std::atomic<int> window_locks{0};

@@ -19,12 +19,12 @@ Team::Team(Node& node, int rank, int size)
       peer_(std::size_t(size)) {}
 
 Team::~Team() {
-  context_.reset();
+  state_.reset();
   if (block_allocation_) node_.arena().free(block_allocation_);
 }
 
 void Team::close(std::unique_ptr<Team> team) {
-  team->context_->finish();
+  team->state_->finish();
   static Team* closing;  // chained by a member: that the host frees a communicator must not need memory
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)

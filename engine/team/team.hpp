@@ -1,6 +1,7 @@
 // A team: the members of one communicator, all on this node.
 //
-// words.hpp tells who writes which shared word. What is under way in a team is a track's (engine/track): this is who.
+// words.hpp tells who writes which shared word. What is under way in a team is a context's (engine/context): this is
+// who.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -17,14 +18,16 @@ namespace nearfield::creation {
 class Founding;
 }
 
+namespace nearfield::context {
+class CollectiveContext;
+class ContextPool;
+}  // namespace nearfield::context
+
 namespace nearfield::team {
 
-class Track;
-class Tracks;
-
-// What is under way in a team (engine/track).
-struct TeamContext {
-  virtual ~TeamContext() = default;
+// What is under way in a team (engine/context).
+struct TeamState {
+  virtual ~TeamState() = default;
   // Until nothing is under way that ends by itself: the team is being closed.
   virtual void finish() = 0;
 };
@@ -70,8 +73,8 @@ std::vector<T> room_for(int size) try {
 
 class Team {
  public:
-  // Local: others may still be inside their last call. The blocks are freed when everybody has closed. pre: no track is
-  // reserved.
+  // Local: others may still be inside their last call. The blocks are freed when everybody has closed. pre: no context
+  // is reserved.
   static void close(std::unique_ptr<Team> team);
   ~Team();
 
@@ -90,8 +93,8 @@ class Team {
   std::byte* annex() const { return annex_; }
 
   // What serves the calls that return when they are done, and those that may overlap others.
-  Track& track() const { return *track_; }
-  Tracks& tracks() const { return *tracks_; }
+  context::CollectiveContext& context() const { return *context_; }
+  context::ContextPool& contexts() const { return *contexts_; }
 
   bool enabled = true;
   // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
@@ -132,9 +135,9 @@ class Team {
   std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
-  std::unique_ptr<TeamContext> context_;
-  Track* track_ = nullptr;  // both are the context's
-  Tracks* tracks_ = nullptr;
+  std::unique_ptr<TeamState> state_;
+  context::CollectiveContext* context_ = nullptr;  // both are the context's
+  context::ContextPool* contexts_ = nullptr;
   Team* next_closing_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// What the members of a team share whatever they are doing, and who writes which word. What belongs to one track is in
-// engine/track/words.hpp.
+// What the members of a team share whatever they are doing, and who writes which word. What belongs to one context is
+// in engine/context/words.hpp.
 //
 // Every member owns one MemberBlock inside its own segment, first touched by itself; the first member's allocation
 // is followed by a LeaderBlock. Positions are offsets into segments, never pointers.
@@ -16,7 +16,7 @@ namespace nearfield::team {
 inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
 
 struct MemberWords {
-  // Of whoever sleeps in a wait of the first track.
+  // Of whoever sleeps in a wait of the first context.
   alignas(line) Atomic<std::uint32_t> awaits;  // owner: rank + 1 of the awaited member, `everybody`, 0 awake
   Atomic<std::uint32_t> awaits_what;           // owner, published by awaits: which of that member's words (What)
   Atomic<std::uint64_t> awaits_value;          // owner, published by awaits: and its least value
@@ -25,14 +25,14 @@ struct MemberWords {
   // from getting letters.
   alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments
   Atomic<std::uint32_t> revoked;                          // owner: 1 once it has revoked the team
-  // Owner: offset of its words of further tracks, 0: not yet, `no_tracks`: never; pairs with Tracks::join.
-  Atomic<std::uint64_t> tracks;
+  // Owner: offset of its words of further contexts, 0: not yet, `no_contexts`: never; pairs with ContextPool::join.
+  Atomic<std::uint64_t> contexts;
   alignas(line) Atomic<std::uint32_t> closed;   // every other member adds one when it has closed the team
   alignas(line) Atomic<std::uint32_t> watched;  // members asleep that await the owner; each its own
   Atomic<std::uint32_t> broken_off;             // owner: 1 once it could not go on in the middle of a call
 };
 
-inline constexpr std::uint64_t no_tracks = 1;
+inline constexpr std::uint64_t no_contexts = 1;
 inline constexpr std::uint32_t everybody = ~0u;
 enum class What : std::uint32_t {
   gate,

@@ -1,7 +1,7 @@
 // What every wait of the process keeps going, whatever it waits for itself: a registry of sources.
 //
 //   messages   always. A peer may have run out of room for what it sends us, or wait for our part of a transfer
-//   tracks     bodies of operations that may overlap others
+//   contexts     bodies of operations that may overlap others
 //   the host   now and then, and as often as the host itself would while something of the host's needs this rank
 //
 // One list for all waits: of teams, of messages, for the host, and while teams are made.

@@ -15,10 +15,10 @@ bool reached(const Atomic<std::uint32_t>& counter, std::uint32_t number) {
 // ---------------------------------------------------------------- all members
 
 void Window::meet() {
-  const std::uint64_t seq = track_.next_slot();
-  track_.reserve_slot(seq);
-  track_.publish_slot(seq, 0);
-  track_.meet_slots(seq);
+  const std::uint64_t seq = context_.next_slot();
+  context_.reserve_slot(seq);
+  context_.publish_slot(seq, 0);
+  context_.meet_slots(seq);
 }
 
 bool Window::fence(bool opens, bool meets) {

@@ -33,7 +33,7 @@ void barrier_on_all_processors() {
 
 Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
     : team_(std::move(team)),
-      track_(team_->track()),
+      context_(team_->context()),
       rank_(team_->rank()),
       size_(team_->size()),
       memory_(std::size_t(size_)),
@@ -48,7 +48,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
 
 // Others may be in the middle of what they do with our words, unless close() has taken them back.
 Window::~Window() {
-  if (exposed_) track_.end_exposure();
+  if (exposed_) context_.end_exposure();
   team::Team::close(std::move(team_));
 }
 
@@ -73,14 +73,14 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
     told.able = 1;
   }
   if (lies == Lies::in_segment && mine.bytes) told.memory = std::uint64_t(mine.base - node.segment().base());
-  const std::uint64_t seq = track_.next_slot();
-  std::memcpy(track_.reserve_slot(seq), &told, sizeof told);
-  track_.publish_slot(seq, sizeof told);
-  track_.meet_slots(seq);
+  const std::uint64_t seq = context_.next_slot();
+  std::memcpy(context_.reserve_slot(seq), &told, sizeof told);
+  context_.publish_slot(seq, sizeof told);
+  context_.meet_slots(seq);
   bool able = true;
   for (int m = 0; m < size_; ++m) {
     Told theirs;
-    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&told) : track_.slot(m, seq), sizeof theirs);
+    std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&told) : context_.slot(m, seq), sizeof theirs);
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;
     std::byte* const segment = team_->segment_of(m);
@@ -96,12 +96,12 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
     for (int m = 0; m < size_; ++m) memory_[std::size_t(m)] = known[std::size_t(m)];
   if (lies != Lies::anywhere) return true;
   exposed_ = true;
-  if (!track_.meet_exposed({}, {mine.base, mine.bytes}, 0)) {
+  if (!context_.meet_exposed({}, {mine.base, mine.bytes}, 0)) {
     why = "its memory cannot be reached by all of its ranks";
     return false;
   }
   for (int m = 0; m < size_; ++m)
-    if (m != rank_) memory_[std::size_t(m)].base = track_.recv_of(m);
+    if (m != rank_) memory_[std::size_t(m)].base = context_.recv_of(m);
   return true;
 }
 
@@ -126,7 +126,7 @@ struct Window::WaitHost : waiting::Waiter {
     own().asleep.store(awake, std::memory_order_relaxed);
   }
   void inspect(std::uint64_t elapsed) {
-    window.track_.inspect(
+    window.context_.inspect(
         elapsed, [](void* context, int member) { return static_cast<WaitHost*>(context)->lacks(member); }, this);
   }
 };
@@ -144,10 +144,10 @@ void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool
     }
   }
   const struct Doing {
-    team::Track& track;
-    ~Doing() { track.leave(); }
-  } doing_it{track_};
-  track_.enter(doing(what));
+    context::CollectiveContext& context;
+    ~Doing() { context.leave(); }
+  } doing_it{context_};
+  context_.enter(doing(what));
   waiting::wait_slowly(policy, flag, WaitHost(*this, what, ticket, lacks));
 }
 

@@ -20,10 +20,10 @@
 
 #include "engine/base/atomic_ref.hpp"
 #include "engine/base/function_ref.hpp"
+#include "engine/context/context.hpp"
 #include "engine/copying/landing.hpp"
 #include "engine/layout/layout.hpp"
 #include "engine/reducing/fold.hpp"
-#include "engine/track/track.hpp"
 #include "engine/windows/words.hpp"
 
 namespace nearfield::windows {
@@ -141,7 +141,7 @@ class Window {
   bool as_single(Body body);
 
   std::unique_ptr<team::Team> team_;
-  team::Track& track_;
+  context::CollectiveContext& context_;
   const int rank_, size_;
   std::vector<Memory> memory_;
   std::vector<WindowWords*> words_;

@@ -42,7 +42,7 @@ inline constexpr std::uint32_t urgent = 1u << 31;  // beside for_lock: an urgent
 
 constexpr int target_of(std::uint32_t what) { return int((what & ~urgent) - for_lock); }  // pre: for a lock
 
-// For reports (Track::enter): what a member waits for in a window, above all calls of collectives.
+// For reports (CollectiveContext::enter): what a member waits for in a window, above all calls of collectives.
 constexpr std::uint64_t doing(std::uint32_t what) { return std::uint64_t{0xff} << 56 | what; }
 constexpr bool is_of_window(std::uint64_t doing) { return doing >> 56 == 0xff; }
 std::string describe(std::uint64_t doing);

@@ -218,7 +218,7 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
   if (state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
-    team->tracks().finish();  // what has been issued was chosen before
+    team->contexts().finish();  // what has been issued was chosen before
     if (state->team) settle_left(*state);
     (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)

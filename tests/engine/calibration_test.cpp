@@ -114,9 +114,9 @@ TEST(Handing, OfNearAndFarCoresIsKeptApart) {
 collectives::Call allgather(std::size_t bytes, std::vector<std::byte>& send, std::vector<std::byte>& recv) {
   return {collectives::Collective::allgather, bytes, send.data(), recv.data()};
 }
-void run(team::Track& track, const collectives::Call& call, const char* name) {
+void run(context::CollectiveContext& context, const collectives::Call& call, const char* name) {
   for (const auto& row : collectives::algorithms(call.collective))
-    if (!std::strcmp(row.name, name)) row.run(track, call);
+    if (!std::strcmp(row.name, name)) row.run(context, call);
 }
 
 TEST(Staging, GivesBackWhatItHolds) {
@@ -138,7 +138,7 @@ TEST(Staging, GivesBackWhatItHolds) {
                        if (!created) return false;
                        teams.push_back(std::move(*created));
                        std::fill(recv.begin(), recv.end(), std::byte{0});
-                       run(teams.back()->track(), allgather(bytes, send, recv), "rounds");
+                       run(teams.back()->context(), allgather(bytes, send, recv), "rounds");
                        for (const int r : {0, 1})
                          if (recv[std::size_t(r) * bytes] != std::byte(r + 1) ||
                              recv[(std::size_t(r) + 1) * bytes - 1] != std::byte(r + 1))

@@ -16,9 +16,9 @@
 namespace nearfield::collectives {
 namespace {
 
+using context::CollectiveContext;
 using team::Node;
 using team::Team;
-using team::Track;
 using testing::PageBootstrap;
 using testing::run_members;
 using testing::run_processes;
@@ -88,12 +88,12 @@ class Apart {
 };
 
 // One call; false (with a line on standard error) when any element is wrong.
-bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::size_t count, int root, bool in_place,
-                    bool mapped = false, bool with_gaps = false) {
-  const int p = track.size(), me = track.rank();
+bool call_and_check(CollectiveContext& context, const Algorithm& algorithm, int round, std::size_t count, int root,
+                    bool in_place, bool mapped = false, bool with_gaps = false) {
+  const int p = context.size(), me = context.rank();
   const Operation& op = operation(algorithm.collective);
   const std::size_t bytes = count * 4, all = count * std::size_t(p);
-  Array send(track.node(), all, mapped), recv(track.node(), all + 1, mapped);
+  Array send(context.node(), all, mapped), recv(context.node(), all + 1, mapped);
   std::fill_n(recv.data(), all + 1, untouched);
   for (std::size_t i = 0; i < all; ++i) send[i] = value(me, round, i);
   Call call{algorithm.collective, bytes};
@@ -125,7 +125,7 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
       default: call.recv = result = send.data() + at;
     }
   }
-  if (!algorithm.applies(track.shape(), call)) return true;
+  if (!algorithm.applies(context.shape(), call)) return true;
   // Of a broadcast any members may have gaps, and none of the others knows.
   std::optional<Apart> apart;
   if (algorithm.collective == Collective::bcast && with_gaps) {
@@ -133,11 +133,11 @@ bool call_and_check(Track& track, const Algorithm& algorithm, int round, std::si
     call.gaps = apart.emplace(count, dense).laid();
     std::fill_n(dense, count, untouched);
   }
-  if (!run(track, algorithm, call)) {
+  if (!run(context, algorithm, call)) {
     // Somebody's buffers are private; then nothing has been moved, on any member.
     for (const auto& row : algorithms(algorithm.collective)) {
-      if (row.reach != staged || !row.applies(track.shape(), call)) continue;
-      row.run(track, call);
+      if (row.reach != staged || !row.applies(context.shape(), call)) continue;
+      row.run(context, call);
       break;
     }
   }
@@ -182,7 +182,8 @@ bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int 
     const unsigned kind = unsigned(same() % 5);
     const bool mapped = kind < 3 || (kind == 3 && own() % 2);
     if (own() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
-    if (!call_and_check((*team)->track(), algorithm, round, count, root, in_place, mapped, own() % 5 < 2)) return false;
+    if (!call_and_check((*team)->context(), algorithm, round, count, root, in_place, mapped, own() % 5 < 2))
+      return false;
   }
   Team::close(std::move(*team));
   return true;
@@ -264,7 +265,7 @@ TEST(Association, IsFixed) {
                   call.fold = reducing::fold(call.op, call.type);
                   if (!row.applies((*team)->shape(), call)) continue;
                   std::fill_n(recv, count, 0);
-                  good &= run((*team)->track(), row, call);
+                  good &= run((*team)->context(), row, call);
                   good &= std::equal(expected.begin(), expected.end(), recv);
                 }
               }
@@ -290,7 +291,7 @@ TEST(Streaming, RunsBeyondTheCache) {
                            const Call call{which, count * 4};
                            if (!row.applies((*team)->shape(), call) || row.share) continue;
                            const auto before = copying::streamed_lines();
-                           good &= call_and_check((*team)->track(), row, 1, count, 0, false, true);
+                           good &= call_and_check((*team)->context(), row, 1, count, 0, false, true);
                            const bool copies = rank > 0 || which == Collective::allgather ||
                                                which == Collective::alltoall ||
                                                (which == Collective::gather && !row.reach);
@@ -320,7 +321,7 @@ TEST(Team, ManyAreCheapAndLeaveNothing) {
                 if (!team) return false;
                 // Through slots, and through copy buffers of the team's own.
                 const auto& row = algorithms(Collective::allreduce)[std::size_t(i) % 4];
-                if (!call_and_check((*team)->track(), row, i, 10, 0, false)) return false;
+                if (!call_and_check((*team)->context(), row, i, 10, 0, false)) return false;
                 Team::close(std::move(*team));
                 if (i == 20) at_first = node.arena().in_use();
               }
@@ -339,7 +340,7 @@ TEST(Team, ReportsADeadMember) {
                 try {
                   choosing::Chooser chooser;
                   chooser.serve(**team);
-                  chooser.perform((*team)->track(), call);
+                  chooser.perform((*team)->context(), call);
                 } catch (const team::Broken& broken) {
                   return std::string(broken.what()).find("rank 1") != std::string::npos;
                 }
@@ -358,7 +359,7 @@ TEST(Team, ComparesCallsWhenAsked) {
                      Call call{Collective::bcast, 8};
                      call.root = rank == 2 ? 1 : 0;
                      try {
-                       compare_calls((*team)->track(), call);
+                       compare_calls((*team)->context(), call);
                      } catch (const team::Broken& broken) {
                        const std::string text = broken.what();
                        return text.find("root 0") != std::string::npos && text.find("root 1") != std::string::npos &&

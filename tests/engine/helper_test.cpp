@@ -70,7 +70,7 @@ struct Sum {
     call.fold = reducing::fold(reducing::Op::sum, reducing::Type::u64);
     operation.emplace(call, choosers);
     operation->prepare(h.team);
-    h.team.tracks().issue(*operation);
+    h.team.contexts().issue(*operation);
   }
   bool right() const {
     const auto sum = std::uint64_t(size) * std::uint64_t(size + 1) / 2;

@@ -47,13 +47,13 @@ TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
                 std::vector<std::byte> send(std::size_t(size) * 50000), recv(std::size_t(size) * 50000);
                 for (const Collective collective : {Collective::alltoall, Collective::bcast, Collective::alltoall}) {
                   const Call call{collective, 50000, send.data(), recv.data()};
-                  if (!throws<team::Refused>([&] { chooser.perform(team.track(), call); })) return false;
+                  if (!throws<team::Refused>([&] { chooser.perform(team.context(), call); })) return false;
                 }
                 // What needs none works as before.
                 char data[64] = {};
                 data[0] = rank == 0 ? 'x' : ' ';
                 Call small{Collective::bcast, sizeof data, data, data};
-                chooser.perform(team.track(), small);
+                chooser.perform(team.context(), small);
                 return data[0] == 'x';
               }));
   }
@@ -68,11 +68,11 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
                 choosing::Chooser chooser;
                 chooser.serve(team);
                 const Call barrier{Collective::barrier};
-                chooser.perform(team.track(), barrier);
+                chooser.perform(team.context(), barrier);
                 const auto start = std::chrono::steady_clock::now();
                 if (rank == 1) {
                   if (!throws<team::Broken>([&] { team.break_off("no memory", "in a test"); })) return false;
-                } else if (!throws<team::Broken>([&] { chooser.perform(team.track(), barrier); })) {
+                } else if (!throws<team::Broken>([&] { chooser.perform(team.context(), barrier); })) {
                   return false;
                 }
                 return team.broken_off() && std::chrono::steady_clock::now() - start < std::chrono::seconds(5);

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
+#include "engine/context/pool.hpp"
 #include "engine/creation/create.hpp"
-#include "engine/track/tracks.hpp"
 #include "tests/engine/child.hpp"
 
 namespace nearfield::testing {

@@ -173,7 +173,7 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
     // From the middle on one member is late: a change that the first one sees.
     if (i > calls / 2 && rank == size - 1) std::this_thread::sleep_for(std::chrono::microseconds(50));
     if (own() % 512 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 300));
-    if (!chooser.perform((*created)->track(), call)) return false;
+    if (!chooser.perform((*created)->context(), call)) return false;
     for (int r = 0; r < size; ++r)
       if (recv[std::size_t(r) * n] != std::byte(r + i) || recv[std::size_t(r + 1) * n - 1] != std::byte(r + i))
         return false;
@@ -214,7 +214,7 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
     call.count = count;
     call.type = reducing::Type::u32;
     call.fold = fold;
-    if (!chooser.perform((*created)->track(), call)) return false;
+    if (!chooser.perform((*created)->context(), call)) return false;
     for (std::size_t k = 0; k < count; k += 61)
       if (recv[k] != std::uint32_t(size * (size - 1) / 2 + size * (i + int(k)))) return false;
   }
@@ -236,7 +236,7 @@ bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, i
     std::memset(data, rank == 0 ? i : 0, sizeof data);
     Call call{Collective::bcast, n, data, data};
     call.root = 0;
-    return chooser.perform((*created)->track(), call) && data[0] == char(i) && data[n - 1] == char(i);
+    return chooser.perform((*created)->context(), call) && data[0] == char(i) && data[n - 1] == char(i);
   };
   constexpr std::size_t fits = 100, does_not = 125;  // a line holds 120 bytes; both are of one class
   const Trials* trials = nullptr;
@@ -280,24 +280,25 @@ TEST(Choosing, OnlyWhatAppliesIsWatched) {
 
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
-  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto created = creation::create_team(node, rank, size, bootstrap);
-              if (!created) return false;
-              Chooser chooser;
-              chooser.serve(**created);
-              chooser.override_with("alltoall:pull-rotated");
-              std::vector<std::uint32_t> send(3 * 500), recv(3 * 500);
-              for (int i = 0; i < 400; ++i) {
-                const std::size_t count = i % 2 ? 500 : 257;  // 3 blocks fit a slot, or do not
-                for (std::size_t k = 0; k < 3 * count; ++k) send[k] = std::uint32_t(rank * 100000 + i * 7 + int(k));
-                if (!chooser.perform((*created)->track(), {Collective::alltoall, count * 4, send.data(), recv.data()}))
-                  return false;
-                for (std::size_t k = 0; k < 3 * count; ++k)
-                  if (recv[k] != std::uint32_t(int(k / count) * 100000 + i * 7 + int(k % count) + rank * int(count)))
-                    return false;
-              }
-              return true;
-            }));
+  EXPECT_EQ(
+      0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+        auto created = creation::create_team(node, rank, size, bootstrap);
+        if (!created) return false;
+        Chooser chooser;
+        chooser.serve(**created);
+        chooser.override_with("alltoall:pull-rotated");
+        std::vector<std::uint32_t> send(3 * 500), recv(3 * 500);
+        for (int i = 0; i < 400; ++i) {
+          const std::size_t count = i % 2 ? 500 : 257;  // 3 blocks fit a slot, or do not
+          for (std::size_t k = 0; k < 3 * count; ++k) send[k] = std::uint32_t(rank * 100000 + i * 7 + int(k));
+          if (!chooser.perform((*created)->context(), {Collective::alltoall, count * 4, send.data(), recv.data()}))
+            return false;
+          for (std::size_t k = 0; k < 3 * count; ++k)
+            if (recv[k] != std::uint32_t(int(k / count) * 100000 + i * 7 + int(k % count) + rank * int(count)))
+              return false;
+        }
+        return true;
+      }));
 }
 
 }  // namespace

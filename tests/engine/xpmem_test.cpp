@@ -50,8 +50,8 @@ bool reduce(Team& team, std::byte* send, std::byte* recv, double value, bool& re
     return std::ranges::find_if(rows, [&](const auto& row) { return std::string_view(row.name) == name; });
   };
   const collectives::Call call = sum(send, recv);
-  reached = collectives::run(team.track(), *named("direct"), call);
-  if (!reached) collectives::run(team.track(), *named("partitioned"), call);
+  reached = collectives::run(team.context(), *named("direct"), call);
+  if (!reached) collectives::run(team.context(), *named("partitioned"), call);
   const int n = team.size();
   return holds(recv, n * value + n * (n - 1) / 2);
 }
@@ -155,8 +155,8 @@ TEST(Xpmem, IsNotAskedForWhatItCannotMap) {
     auto team = creation::create_team(node, rank, size, bootstrap);
     if (!team) return false;
     auto* const nobodys = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    if ((*team)->track().meet_exposed({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
-    (*team)->track().end_exposure();
+    if ((*team)->context().meet_exposed({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
+    (*team)->context().end_exposure();
     if (xpmem_stand_in_pieces() > 1) return false;
     bool reached = false;
     auto* const send = testing::file_memory(bytes);

@@ -26,12 +26,12 @@ inline Chunk clipped(std::size_t length, std::size_t most, std::size_t index, st
 
 // By a root that reads, in its first chunk.
 template <class Most>
-void look_at_senders(const Track& track, const Call& call, const Chunk& chunk, std::size_t chunks, Most most,
-                     Lengths& lengths) {
+void look_at_senders(const CollectiveContext& context, const Call& call, const Chunk& chunk, std::size_t chunks,
+                     Most most, Lengths& lengths) {
   bool in_step = true;
-  for (int r = 0; r < track.size(); ++r) {
+  for (int r = 0; r < context.size(); ++r) {
     if (r == call.root) continue;
-    const std::size_t theirs = track.told_length(r, chunk.tick);
+    const std::size_t theirs = context.told_length(r, chunk.tick);
     if (theirs == call.bytes) [[likely]]
       continue;
     lengths.look(r, theirs);
@@ -39,7 +39,7 @@ void look_at_senders(const Track& track, const Call& call, const Chunk& chunk, s
   }
   if (in_step) [[likely]]
     return;
-  track.team().break_off();
+  context.team().break_off();
   lengths.report(true);
 }
 
@@ -47,16 +47,16 @@ void look_at_senders(const Track& track, const Call& call, const Chunk& chunk, s
 // our buffer; keep(chunk) does what the root needs no one else for; read(chunk) waits for who writes, reads, and
 // returns how long reading took (read_chunk).
 template <class Most, class Write, class Keep, class Read>
-void rooted_by_chunks(Track& track, const Call& call, Most most, Write write, Keep keep, Read read) {
-  const bool root = track.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;
+void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, Write write, Keep keep, Read read) {
+  const bool root = context.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;
   const bool writes = root == root_writes;
-  track.begin_rooted_rounds(call.bytes);
-  const std::uint64_t first = track.tick() + 1;
-  Lengths lengths(track, call.bytes);
+  context.begin_rooted_rounds(call.bytes);
+  const std::uint64_t first = context.tick() + 1;
+  Lengths lengths(context, call.bytes);
   std::size_t length = call.bytes;
   if (root_writes && !writes) {
-    track.wait_posted(call.root, first);
-    length = track.told_length(call.root, first);
+    context.wait_posted(call.root, first);
+    length = context.told_length(call.root, first);
     lengths.look(call.root, length);
   }
   const std::size_t most_bytes = most(length), chunks = divide_up(length, most_bytes);
@@ -64,41 +64,41 @@ void rooted_by_chunks(Track& track, const Call& call, Most most, Write write, Ke
     const Chunk chunk = clipped(length, most_bytes, c, call.bytes, first + c);
     if (writes) {
       // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
-      if (root_writes || c < team::buffers) track.wait_buffer_free(chunk.tick);
-      else track.wait_consumed(call.root, chunk.tick - team::buffers);
+      if (root_writes || c < context::buffers) context.wait_buffer_free(chunk.tick);
+      else context.wait_consumed(call.root, chunk.tick - context::buffers);
       write(chunk);
-      track.post(chunk.tick);
+      context.post(chunk.tick);
     }
     if (root) keep(chunk);
     if (!writes) {
-      track.tell_reading(chunk.tick, read(chunk));
-      if (!root_writes && c == 0) look_at_senders(track, call, chunk, chunks, most, lengths);
-      track.consume(chunk.tick);
+      context.tell_reading(chunk.tick, read(chunk));
+      if (!root_writes && c == 0) look_at_senders(context, call, chunk, chunks, most, lengths);
+      context.consume(chunk.tick);
     }
   }
   copying::fence();
-  track.advance(chunks);
-  if (writes) track.consume(track.tick());
-  lengths.report(call.collective == Collective::bcast && track.team().exact_bcast);
+  context.advance(chunks);
+  if (writes) context.consume(context.tick());
+  lengths.report(call.collective == Collective::bcast && context.team().exact_bcast);
 }
 
 // Whether who writes could do so before the readers come.
-inline bool chunks_ready(Track& track, const Call& call) {
-  return track.buffers_ready(divide_up(call.bytes, chunk_bytes(track, call.bytes)));
+inline bool chunks_ready(CollectiveContext& context, const Call& call) {
+  return context.buffers_ready(divide_up(call.bytes, chunk_bytes(context, call.bytes)));
 }
 
 // What read() makes, and how long it takes where the writer wants to know: of a member's buffer or of all (-1).
 template <class Read>
-std::uint64_t timed_reading(const Track& track, std::uint64_t tick, int member, Read read) {
-  const std::uint64_t begun = track.begin_reading(tick, member);
+std::uint64_t timed_reading(const CollectiveContext& context, std::uint64_t tick, int member, Read read) {
+  const std::uint64_t begun = context.begin_reading(tick, member);
   read();
   return begun ? processor::ticks() - begun : 0;
 }
 
 // What of a chunk of ours the member has, out of which we read it.
 template <class Most>
-Chunk of_sender(const Track& track, const Call& call, int member, const Chunk& chunk, Most most) {
-  const std::size_t length = track.told_length(member, chunk.tick);
+Chunk of_sender(const CollectiveContext& context, const Call& call, int member, const Chunk& chunk, Most most) {
+  const std::size_t length = context.told_length(member, chunk.tick);
   if (length == call.bytes) [[likely]]
     return chunk;
   return clipped(length, most(length), chunk.index, call.bytes, chunk.tick);
@@ -107,14 +107,14 @@ Chunk of_sender(const Track& track, const Call& call, int member, const Chunk& c
 // Copies a chunk to `to` out of the buffer of `member`, where it lies at `place`.
 // copy(from): what takes the chunk out of the member's buffer.
 template <class Copy>
-std::uint64_t read_chunk(Track& track, int member, const Chunk& chunk, Copy copy) {
-  track.wait_posted(member, chunk.tick);
-  return timed_reading(track, chunk.tick, member, [&] { copy(track.buffer(member, chunk.tick)); });
+std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, Copy copy) {
+  context.wait_posted(member, chunk.tick);
+  return timed_reading(context, chunk.tick, member, [&] { copy(context.buffer(member, chunk.tick)); });
 }
-inline std::uint64_t read_chunk(Track& track, int member, const Chunk& chunk, std::size_t place, std::byte* to,
-                                copying::Stores stores) {
-  return read_chunk(track, member, chunk, [&](const std::byte* from) {
-    put_from(track, member, chunk.tick, to, from + place, chunk.bytes, stores);
+inline std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, std::size_t place,
+                                std::byte* to, copying::Stores stores) {
+  return read_chunk(context, member, chunk, [&](const std::byte* from) {
+    put_from(context, member, chunk.tick, to, from + place, chunk.bytes, stores);
   });
 }
 

@@ -11,19 +11,19 @@
 namespace nearfield::collectives {
 
 // Everybody's work so far is done and visible.
-inline void finish_direct(Track& track) {
-  track.post_empty();
-  track.meet(track.tick());
+inline void finish_direct(CollectiveContext& context) {
+  context.post_empty();
+  context.meet(context.tick());
 }
 
-inline void finish_direct(Track& track, int root) {
-  if (track.shape().meeting != Meeting::flags) return finish_direct(track);
-  track.post_empty();
-  if (track.rank() == root) {
-    for (int r = 0; r < track.size(); ++r)
-      if (r != root) track.wait_posted(r, track.tick());
+inline void finish_direct(CollectiveContext& context, int root) {
+  if (context.shape().meeting != Meeting::flags) return finish_direct(context);
+  context.post_empty();
+  if (context.rank() == root) {
+    for (int r = 0; r < context.size(); ++r)
+      if (r != root) context.wait_posted(r, context.tick());
   } else {
-    track.wait_posted(root, track.tick());
+    context.wait_posted(root, context.tick());
   }
 }
 
@@ -41,16 +41,17 @@ enum class Outputs { registers, pieces };
 
 // The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
 template <Outputs by = Outputs::registers>
-void reduce_direct(Track& track, const Call& call, int first, int last, Range to) {
-  const auto p = std::size_t(track.size());
+void reduce_direct(CollectiveContext& context, const Call& call, int first, int last, Range to) {
+  const auto p = std::size_t(context.size());
   const std::size_t element = call.bytes / call.count;
   const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
                       line_share(call.count, element, p, std::size_t(last - 1)).end};
   if (!part.size()) return;
-  auto inputs = track.inputs();
-  auto outputs = track.outputs();
-  for (std::size_t r = 0; r < p; ++r) inputs[r] = track.send_of(int(r)) + part.begin * element;
-  for (std::size_t r = to.begin; r < to.end; ++r) outputs[r - to.begin] = track.recv_of(int(r)) + part.begin * element;
+  auto inputs = context.inputs();
+  auto outputs = context.outputs();
+  for (std::size_t r = 0; r < p; ++r) inputs[r] = context.send_of(int(r)) + part.begin * element;
+  for (std::size_t r = to.begin; r < to.end; ++r)
+    outputs[r - to.begin] = context.recv_of(int(r)) + part.begin * element;
   if constexpr (by == Outputs::pieces)
     fold_for_others(call, nullptr, outputs.first(to.size()), inputs, part.size(), stage);
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
@@ -71,19 +72,19 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
 inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
   return length << 1 | in_place_at_root;
 }
-inline std::size_t exposed_length(const Track& track, int member) { return track.note_of(member) >> 1; }
+inline std::size_t exposed_length(const CollectiveContext& context, int member) { return context.note_of(member) >> 1; }
 
 // A block of one member that another one gets, where programs may have told them other lengths.
-inline std::size_t exposed_block(const Track& track, int from, int to) {
-  return std::min(exposed_length(track, from), exposed_length(track, to));
+inline std::size_t exposed_block(const CollectiveContext& context, int from, int to) {
+  return std::min(exposed_length(context, from), exposed_length(context, to));
 }
 
 // Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place. Of the block of
 // the root and that member.
-inline Divided root_share(const Track& track, const Call& call, int member) {
-  const std::size_t bytes = exposed_block(track, call.root, member);
-  if (!(track.note_of(call.root) & 1)) return {bytes, 0};
-  return divide(bytes, std::size_t(track.size()));
+inline Divided root_share(const CollectiveContext& context, const Call& call, int member) {
+  const std::size_t bytes = exposed_block(context, call.root, member);
+  if (!(context.note_of(call.root) & 1)) return {bytes, 0};
+  return divide(bytes, std::size_t(context.size()));
 }
 
 }  // namespace nearfield::collectives

@@ -49,24 +49,25 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
 
 // Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
 template <Course course, class Move>
-void exchange_direct(Track& track, double working_set, std::size_t block, Move move) {
-  const Shape& s = track.shape();
+void exchange_direct(CollectiveContext& context, double working_set, std::size_t block, Move move) {
+  const Shape& s = context.shape();
   const int group = s.group_size();
   const Blend stores = blend(s, course.hybrid, working_set, block);
   constexpr int split = 4;  // groups where the machine has none
-  orders::each_copy(course.order, course.direction, track.size(), group < s.size ? group : std::min(split, s.size),
-                    track.rank(), [&](int source, int destination) {
+  orders::each_copy(course.order, course.direction, context.size(), group < s.size ? group : std::min(split, s.size),
+                    context.rank(), [&](int source, int destination) {
                       move(source, destination, source / group == destination / group ? stores.near : stores.far);
                     });
   copying::fence();
-  finish_direct(track);
+  finish_direct(context);
 }
 
 // The copies to members [first, last), by whoever has a CPU.
 template <class Move>
-void exchange_shares(Track& track, double working_set, std::size_t block, int first, int last, Move move) {
-  const int p = track.size();
-  const Blend stores = blend(track.shape(), Hybrid::fit, working_set, block);
+void exchange_shares(CollectiveContext& context, double working_set, std::size_t block, int first, int last,
+                     Move move) {
+  const int p = context.size();
+  const Blend stores = blend(context.shape(), Hybrid::fit, working_set, block);
   for (int to = first; to < last; ++to)
     orders::each_partner(Order::rotated, p, p, to, [&](int from) { move(from, to, stores.near); });
   copying::fence();

@@ -6,9 +6,9 @@ namespace nearfield::collectives {
 
 // Operands of all members in rank order: ours lies at `own`, that of member r where theirs(r) says.
 template <class Theirs>
-std::span<const void*> operands(Track& track, const void* own, Theirs theirs) {
-  const auto inputs = track.inputs();
-  for (int r = 0; r < track.size(); ++r) inputs[r] = r == track.rank() ? own : theirs(r);
+std::span<const void*> operands(CollectiveContext& context, const void* own, Theirs theirs) {
+  const auto inputs = context.inputs();
+  for (int r = 0; r < context.size(); ++r) inputs[r] = r == context.rank() ? own : theirs(r);
   return inputs;
 }
 

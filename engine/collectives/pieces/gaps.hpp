@@ -7,25 +7,25 @@
 
 namespace nearfield::collectives {
 
-inline bool gives(const Track& track, const Call& call) {
-  return operation(call.collective).gives.has(track.rank(), call.root);
+inline bool gives(const CollectiveContext& context, const Call& call) {
+  return operation(call.collective).gives.has(context.rank(), call.root);
 }
 
 // What we give, into the room for it.
-inline void gather_gaps(const Track& track, const Call& call) {
-  if (call.gaps && gives(track, call)) layout::gather(const_cast<void*>(call.send), *call.gaps, 0, call.bytes);
+inline void gather_gaps(const CollectiveContext& context, const Call& call) {
+  if (call.gaps && gives(context, call)) layout::gather(const_cast<void*>(call.send), *call.gaps, 0, call.bytes);
 }
 // What we have got, out of it.
-inline void scatter_gaps(const Track& track, const Call& call) {
-  if (call.gaps && !gives(track, call)) layout::scatter(*call.gaps, 0, call.recv, call.bytes);
+inline void scatter_gaps(const CollectiveContext& context, const Call& call) {
+  if (call.gaps && !gives(context, call)) layout::scatter(*call.gaps, 0, call.recv, call.bytes);
 }
 
 // A row that knows contiguous memory alone.
-template <void (*row)(Track&, const Call&)>
-void dense(Track& track, const Call& call) {
-  gather_gaps(track, call);
-  row(track, call);
-  scatter_gaps(track, call);
+template <void (*row)(CollectiveContext&, const Call&)>
+void dense(CollectiveContext& context, const Call& call) {
+  gather_gaps(context, call);
+  row(context, call);
+  scatter_gaps(context, call);
 }
 
 // Bytes [at, at + bytes) of what we get, from contiguous memory.

@@ -3,18 +3,18 @@
 #pragma once
 #include <algorithm>
 
-#include "engine/track/track.hpp"
+#include "engine/context/context.hpp"
 
 namespace nearfield::collectives {
 
-using team::Track;
+using context::CollectiveContext;
 
 // Compares the lengths that members have published with ours. Data that does not fit is reported when the call is
 // through: then the rings are in order, and the members may go on after the error. Less than we expect is reported
 // where the host would (team::Team::exact_bcast); elsewhere it goes unnoticed, as by hosts.
 class Lengths {
  public:
-  Lengths(const Track& track, std::size_t bytes) : track_(track), bytes_(bytes) {}
+  Lengths(const CollectiveContext& context, std::size_t bytes) : context_(context), bytes_(bytes) {}
   void look(int member, std::size_t theirs) {
     if (theirs == bytes_) [[likely]]
       return;
@@ -25,17 +25,17 @@ class Lengths {
   // Right after they have met: their lines are at hand then, while our own is on its way to the others (looking at ours
   // as well, after the work, cost 15 ns of 80).
   void look_at_slots(std::uint64_t seq) {
-    for (int r = 0; r < track_.size(); ++r)
-      if (r != track_.rank()) look(r, track_.slot_bytes(r, seq));
+    for (int r = 0; r < context_.size(); ++r)
+      if (r != context_.rank()) look(r, context_.slot_bytes(r, seq));
   }
   std::size_t longest() const { return std::max(theirs_, bytes_); }
   void report(bool exact = false) const {
     if (member_ >= 0 && (theirs_ > bytes_ || exact)) [[unlikely]]
-      track_.report_lengths(member_, theirs_, bytes_);
+      context_.report_lengths(member_, theirs_, bytes_);
   }
 
  private:
-  const Track& track_;
+  const CollectiveContext& context_;
   const std::size_t bytes_;
   int member_ = -1;
   std::size_t theirs_ = 0;
@@ -43,16 +43,16 @@ class Lengths {
 
 // Of rounds in which all stage and all read, once they have met in the first one: where lengths differ all have an
 // error, before anything has been read.
-inline void compare_lengths(Track& track, std::uint64_t tick, std::size_t length) {
+inline void compare_lengths(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
   int longest = -1;
-  for (int r = 0; r < track.size(); ++r)
-    if (track.told_length(r, tick) != length)
-      if (longest < 0 || track.told_length(r, tick) > track.told_length(longest, tick)) longest = r;
+  for (int r = 0; r < context.size(); ++r)
+    if (context.told_length(r, tick) != length)
+      if (longest < 0 || context.told_length(r, tick) > context.told_length(longest, tick)) longest = r;
   if (longest < 0) [[likely]]
     return;
-  track.advance(tick - track.tick());
-  track.consume(tick);
-  track.report_lengths(longest, track.told_length(longest, tick), length);
+  context.advance(tick - context.tick());
+  context.consume(tick);
+  context.report_lengths(longest, context.told_length(longest, tick), length);
 }
 
 }  // namespace nearfield::collectives

@@ -22,11 +22,11 @@ inline double by_shares(const Shape& s, double bytes, double vectors) {
 }
 
 // `wants_result`: this member stores the whole result to call.recv.
-inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) {
-  const int p = track.size(), me = track.rank();
+inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool wants_result) {
+  const int p = context.size(), me = context.rank();
   const std::size_t element = call.bytes / call.count;
   const std::size_t wanted = divide_up(divide_up(call.bytes, 2), 4096) * 4096;
-  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), track.buffer_bytes()) / element;
+  const std::size_t round_count = std::min(std::max<std::size_t>(wanted, 16 << 10), context.buffer_bytes()) / element;
   const std::size_t rounds = divide_up(call.count, round_count);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
@@ -34,51 +34,52 @@ inline void reduce_by_shares(Track& track, const Call& call, bool wants_result) 
   auto stage_round = [&](std::size_t k, std::uint64_t tick) {
     const Range own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
-    std::byte* to = track.my_buffer(tick, (elements(k) - own.size()) * element, Track::Passing::folded_by_readers);
-    stage_in(track, to, from, own.begin * element);
-    stage_in(track, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
-    track.post(tick);
+    std::byte* to =
+        context.my_buffer(tick, (elements(k) - own.size()) * element, CollectiveContext::Passing::folded_by_readers);
+    stage_in(context, to, from, own.begin * element);
+    stage_in(context, to + own.begin * element, from + own.end * element, (elements(k) - own.end) * element);
+    context.post(tick);
   };
-  track.begin_rounds(call.bytes);
-  const std::uint64_t first = track.tick() + 1;
+  context.begin_rounds(call.bytes);
+  const std::uint64_t first = context.tick() + 1;
   const bool rooted = operation(call.collective).rooted(), alone = rooted && wants_result;
   stage_round(0, first);
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;
     const std::size_t at = k * round_count * element;
     const Range own = share(elements(k), p, me);
-    track.meet(a);
-    if (k == 0) compare_lengths(track, a, call.bytes);
+    context.meet(a);
+    if (k == 0) compare_lengths(context, a, call.bytes);
     if (own.size()) {
       // What others stage leaves their own share out.
-      const auto inputs = operands(track, in + at + own.begin * element, [&](int r) {
-        return track.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
+      const auto inputs = operands(context, in + at + own.begin * element, [&](int r) {
+        return context.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
       });
-      const std::uint64_t begun = track.begin_reading(a);
+      const std::uint64_t begun = context.begin_reading(a);
       void* for_others[1];
       if (!alone)
-        for_others[0] =
-            track.my_buffer(b, own.size() * element, Track::Passing::folded_by_writer, rooted ? call.root : -1);
+        for_others[0] = context.my_buffer(b, own.size() * element, CollectiveContext::Passing::folded_by_writer,
+                                          rooted ? call.root : -1);
       fold_for_others(call, wants_result ? out + at + own.begin * element : nullptr,
                       std::span<void* const>(for_others, alone ? 0 : 1), inputs, own.size(),
-                      [&](void* to, const void* from, std::size_t bytes) { stage_in(track, to, from, bytes); });
-      track.end_reading(a, begun);
+                      [&](void* to, const void* from, std::size_t bytes) { stage_in(context, to, from, bytes); });
+      context.end_reading(a, begun);
     }
-    track.post(b);
+    context.post(b);
     if (k + 1 < rounds) stage_round(k + 1, a + 2);
     if (wants_result) {
       for (int i = 1; i < p; ++i) {
         const int r = (me + i) % p;
-        track.wait_posted(r, b);
+        context.wait_posted(r, b);
         const Range theirs = share(elements(k), p, r);
-        const std::uint64_t begun = track.begin_reading(b, r);
-        put(out + at + theirs.begin * element, track.buffer(r, b), theirs.size() * element, track.emptying(r, b));
-        track.end_reading(b, begun);
+        const std::uint64_t begun = context.begin_reading(b, r);
+        put(out + at + theirs.begin * element, context.buffer(r, b), theirs.size() * element, context.emptying(r, b));
+        context.end_reading(b, begun);
       }
     }
   }
-  track.advance(2 * rounds);
-  track.consume(track.tick());
+  context.advance(2 * rounds);
+  context.consume(context.tick());
 }
 
 }  // namespace nearfield::collectives

@@ -23,17 +23,17 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Store st
 // Into a slot: others have read what it held.
 inline void stage(void* to, const void* from, std::size_t bytes) { put(to, from, bytes, copying::Store::claiming); }
 
-// Into the copy buffer that the track is filling.
-inline void stage_in(const Track& track, void* to, const void* from, std::size_t bytes) {
+// Into the copy buffer that the context is filling.
+inline void stage_in(const CollectiveContext& context, void* to, const void* from, std::size_t bytes) {
   if (!bytes) return;
-  const copying::Store store = track.filling();
+  const copying::Store store = context.filling();
   if (store == copying::Store::streaming) copying::copy_hybrid(to, from, bytes, copying::all_streaming);
   else copying::copy(to, from, bytes, store);
 }
 
 // Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
-inline copying::Store store_for(const Track& track, std::size_t working_set) {
-  return copying::choose_store(working_set, std::size_t(track.shape().all_caches()));
+inline copying::Store store_for(const CollectiveContext& context, std::size_t working_set) {
+  return copying::choose_store(working_set, std::size_t(context.shape().all_caches()));
 }
 
 // The same for the pieces of a long copy, however short they are: whoever uses it fences when all are done.
@@ -45,34 +45,35 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Stores s
 }
 
 // Out of the copy buffer of `member` in `tick`.
-inline void put_from(const Track& track, int member, std::uint64_t tick, void* to, const void* from, std::size_t bytes,
-                     copying::Stores stores) {
+inline void put_from(const CollectiveContext& context, int member, std::uint64_t tick, void* to, const void* from,
+                     std::size_t bytes, copying::Stores stores) {
   if (stores.temporal == 0 && bytes) copying::copy_hybrid(to, from, bytes, stores);
-  else put(to, from, bytes, track.emptying(member, tick));
+  else put(to, from, bytes, context.emptying(member, tick));
 }
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 // Length of a pipeline's chunks: four to overlap copying in and out, as long as each takes some times what telling it
 // does, a buffer at most. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
-inline std::size_t chunk_bytes(const Track& track, std::size_t bytes) {
-  const Shape& s = track.shape();
+inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
+  const Shape& s = context.shape();
   if (s.crowded()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
   const std::size_t wanted = std::max(divide_up(bytes, 4), std::size_t(least_chunk(s)));
   return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
 
 // Length of the pieces of a round that carries so many of them: as few rounds as there can be.
-inline std::size_t round_bytes(const Track& track, std::size_t bytes, std::size_t pieces) {
-  const std::size_t places = std::max<std::size_t>(pieces, 1) + (pieces > 1 && track.shape().crowded());  // place_bytes
-  const std::size_t most = track.buffer_bytes() / places / 64 * 64, rounds = divide_up(bytes, most);
+inline std::size_t round_bytes(const CollectiveContext& context, std::size_t bytes, std::size_t pieces) {
+  const std::size_t places =
+      std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().crowded());  // place_bytes
+  const std::size_t most = context.buffer_bytes() / places / 64 * 64, rounds = divide_up(bytes, most);
   return divide_up(divide_up(bytes, rounds), 64) * 64;
 }
 
 // From one piece to the next in a buffer. Ranks that share CPUs have them far apart: a scatter of 4 KiB on 8 ranks took
 // twice as long with pieces side by side.
-inline std::size_t place_bytes(const Track& track, std::size_t piece, std::size_t pieces) {
-  return (track.shape().crowded() ? track.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
+inline std::size_t place_bytes(const CollectiveContext& context, std::size_t piece, std::size_t pieces) {
+  return (context.shape().crowded() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
 }
 
 struct Range {
@@ -96,26 +97,26 @@ inline Range part_of(const Call& call, int size, int member) {
 // Of a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what
 // needs no one else; read(k, tick) may read everybody's buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
-void all_by_rounds(Track& track, std::size_t length, std::size_t rounds, Track::Passing passing, Bytes bytes,
-                   Stage stage, Keep keep, Read read) {
-  track.begin_rounds(length);
-  const std::uint64_t first = track.tick() + 1;
+void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds,
+                   CollectiveContext::Passing passing, Bytes bytes, Stage stage, Keep keep, Read read) {
+  context.begin_rounds(length);
+  const std::uint64_t first = context.tick() + 1;
   auto tell = [&](std::size_t k) {
-    stage(k, track.my_buffer(first + k, bytes(k), passing));
-    track.post(first + k);
+    stage(k, context.my_buffer(first + k, bytes(k), passing));
+    context.post(first + k);
     keep(k);
   };
   tell(0);
   for (std::size_t k = 0; k < rounds; ++k) {
-    track.meet(first + k);
-    if (k == 0) compare_lengths(track, first, length);
+    context.meet(first + k);
+    if (k == 0) compare_lengths(context, first, length);
     if (k + 1 < rounds) tell(k + 1);
-    const std::uint64_t begun = track.begin_reading(first + k);
+    const std::uint64_t begun = context.begin_reading(first + k);
     read(k, first + k);
-    track.end_reading(first + k, begun);
+    context.end_reading(first + k, begun);
   }
-  track.advance(rounds);
-  track.consume(track.tick());
+  context.advance(rounds);
+  context.consume(context.tick());
 }
 
 }  // namespace nearfield::collectives

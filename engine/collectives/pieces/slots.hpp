@@ -12,13 +12,13 @@ namespace nearfield::collectives {
 // Publishes `bytes` of `payload`; keep(seq) does what needs no one else, while they arrive; read(seq) may read
 // everybody's slots.
 template <class Keep, class Read>
-void all_by_slots(Track& track, const void* payload, std::size_t bytes, Keep keep, Read read) {
-  const std::uint64_t seq = track.next_slot();
-  stage(track.reserve_slot(seq), payload, bytes);
-  track.publish_slot(seq, bytes);
+void all_by_slots(CollectiveContext& context, const void* payload, std::size_t bytes, Keep keep, Read read) {
+  const std::uint64_t seq = context.next_slot();
+  stage(context.reserve_slot(seq), payload, bytes);
+  context.publish_slot(seq, bytes);
   keep(seq);
-  track.meet_slots(seq);
-  Lengths lengths(track, bytes);
+  context.meet_slots(seq);
+  Lengths lengths(context, bytes);
   lengths.look_at_slots(seq);
   read(seq);
   lengths.report();

@@ -20,73 +20,73 @@ inline std::size_t of_each(std::size_t bytes, int members) { return divide_up(by
 // Puts together what lies below us, `bytes` of each member in rank order, and publishes it. At the root nothing is
 // copied: blocks[r] points to what member r has sent.
 template <class Ring>
-void gather_up(Track& track, std::uint64_t seq, int root, const void* own, std::size_t bytes,
+void gather_up(CollectiveContext& context, std::uint64_t seq, int root, const void* own, std::size_t bytes,
                std::span<const void*> blocks, Lengths& lengths) {
-  const team::Tree& tree = track.tree();
-  const int me = track.rank();
+  const team::Tree& tree = context.tree();
+  const int me = context.rank();
   if (me == root) {
     tree.each_part(me, root, [&](int part) {
-      const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(track, part, seq);
+      const auto* from = part == me ? static_cast<const std::byte*>(own) : Ring::wait(context, part, seq);
       const int last = part == me ? me + 1 : tree.subtree(part, root).last;
-      const std::size_t each = part == me ? bytes : of_each(Ring::bytes(track, part, seq), last - part);
+      const std::size_t each = part == me ? bytes : of_each(Ring::bytes(context, part, seq), last - part);
       lengths.look(part, each);
       for (int r = part; r < last; ++r) blocks[r] = from + (r - part) * bytes;
     });
     return;
   }
   const auto all = tree.subtree(me, root);
-  std::byte* const out = Ring::reserve(track, seq);
+  std::byte* const out = Ring::reserve(context, seq);
   std::size_t longest = bytes;
   tree.each_part(me, root, [&](int part) {
     std::byte* const to = out + (part - all.first) * bytes;
     if (part == me) return stage(to, own, bytes);
     const int members = tree.subtree(part, root).size();
-    stage(to, Ring::wait(track, part, seq), bytes * members);
-    longest = std::max(longest, of_each(Ring::bytes(track, part, seq), members));
+    stage(to, Ring::wait(context, part, seq), bytes * members);
+    longest = std::max(longest, of_each(Ring::bytes(context, part, seq), members));
   });
-  Ring::publish(track, seq, std::min(longest * all.size(), Ring::longest_told));
+  Ring::publish(context, seq, std::min(longest * all.size(), Ring::longest_told));
 }
 
 // Combines the vectors of `count` elements below us, in rank order, and publishes the result; the root stores it to
 // `out`. For operators and types to which parentheses do not matter.
 template <class Ring>
-void fold_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
+void fold_up(CollectiveContext& context, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
              Lengths& lengths) {
-  const int me = track.rank();
-  const auto inputs = track.inputs();
+  const int me = context.rank();
+  const auto inputs = context.inputs();
   std::size_t n = 0;
-  if (me != root) out = Ring::reserve(track, seq);
+  if (me != root) out = Ring::reserve(context, seq);
   std::size_t longest = call.bytes / call.count * count;
-  track.tree().each_part(me, root, [&](int part) {
-    inputs[n++] = part == me ? call.send : Ring::wait(track, part, seq);
-    if (part != me) longest = std::max(longest, Ring::bytes(track, part, seq));
+  context.tree().each_part(me, root, [&](int part) {
+    inputs[n++] = part == me ? call.send : Ring::wait(context, part, seq);
+    if (part != me) longest = std::max(longest, Ring::bytes(context, part, seq));
   });
   lengths.look(me, longest);
   combine(call, out, inputs.first(n), count);
-  if (me != root) Ring::publish(track, seq, std::min(longest, Ring::longest_told));
+  if (me != root) Ring::publish(context, seq, std::min(longest, Ring::longest_told));
 }
 
 // The same of any operator and type.
 template <class Ring>
-void reduce_up(Track& track, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
+void reduce_up(CollectiveContext& context, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
                Lengths& lengths) {
-  if (reducing::associative(call.type)) return fold_up<Ring>(track, seq, root, call, count, out, lengths);
-  gather_up<Ring>(track, seq, root, call.send, call.bytes / call.count * count, track.inputs(), lengths);
-  if (track.rank() == root) combine(call, out, track.inputs(), count);
+  if (reducing::associative(call.type)) return fold_up<Ring>(context, seq, root, call, count, out, lengths);
+  gather_up<Ring>(context, seq, root, call.send, call.bytes / call.count * count, context.inputs(), lengths);
+  if (context.rank() == root) combine(call, out, context.inputs(), count);
 }
 
 // Everybody gets the root's `bytes`. `longest`: that a member has told of the same, as the root knows.
 template <class Ring>
-void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes,
-               Lengths& lengths, std::size_t longest = 0) {
-  const int me = track.rank();
-  const bool inner = track.tree().subtree(me, root).size() > 1;
-  const int parent = track.tree().parent(me, root);
-  const void* const from = me == root ? payload : Ring::wait(track, parent, seq);
-  const std::size_t told = me == root ? std::max(bytes, longest) : Ring::bytes(track, parent, seq);
+void pass_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
+               std::size_t bytes, Lengths& lengths, std::size_t longest = 0) {
+  const int me = context.rank();
+  const bool inner = context.tree().subtree(me, root).size() > 1;
+  const int parent = context.tree().parent(me, root);
+  const void* const from = me == root ? payload : Ring::wait(context, parent, seq);
+  const std::size_t told = me == root ? std::max(bytes, longest) : Ring::bytes(context, parent, seq);
   if (inner) {
-    stage(Ring::reserve(track, seq), from, me == root ? bytes : std::min(told, Ring::payload));
-    Ring::publish(track, seq, std::min(told, Ring::longest_told));
+    stage(Ring::reserve(context, seq), from, me == root ? bytes : std::min(told, Ring::payload));
+    Ring::publish(context, seq, std::min(told, Ring::longest_told));
   }
   if (me != root) put(recv, from, std::min(told, bytes));
   lengths.look(parent, told);
@@ -95,38 +95,39 @@ void pass_down(Track& track, std::uint64_t seq, int root, const void* payload, v
 // Every member gets its part of the root's; at(r): bytes before that of member r. Parts of members that differ in that
 // lie elsewhere than these expect, within what the ring holds.
 template <class Ring, class At>
-void scatter_parts_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, At at) {
-  const team::Tree& tree = track.tree();
-  const int me = track.rank(), parent = tree.parent(me, root);
+void scatter_parts_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
+                        At at) {
+  const team::Tree& tree = context.tree();
+  const int me = context.rank(), parent = tree.parent(me, root);
   const auto all = tree.subtree(me, root);
   const auto* from = static_cast<const std::byte*>(payload);
-  if (me != root) from = Ring::wait(track, parent, seq) + (at(all.first) - at(tree.subtree(parent, root).first));
+  if (me != root) from = Ring::wait(context, parent, seq) + (at(all.first) - at(tree.subtree(parent, root).first));
   if (all.size() > 1) {
     const std::size_t bytes = at(all.last) - at(all.first);
-    stage(Ring::reserve(track, seq), from, bytes);
-    Ring::publish(track, seq, bytes);
+    stage(Ring::reserve(context, seq), from, bytes);
+    Ring::publish(context, seq, bytes);
   }
   put(recv, from + (at(me) - at(all.first)), at(me + 1) - at(me));
 }
 
 // The same of blocks, as long as the root's are.
 template <class Ring>
-void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload, void* recv, std::size_t bytes,
-                  Lengths& lengths) {
-  const team::Tree& tree = track.tree();
-  const int me = track.rank(), parent = tree.parent(me, root);
+void scatter_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
+                  std::size_t bytes, Lengths& lengths) {
+  const team::Tree& tree = context.tree();
+  const int me = context.rank(), parent = tree.parent(me, root);
   const auto all = tree.subtree(me, root);
   const auto* from = static_cast<const std::byte*>(payload);
   std::size_t each = bytes;
   if (me != root) {
     const auto parents = tree.subtree(parent, root);
-    from = Ring::wait(track, parent, seq);
-    each = Ring::bytes(track, parent, seq) / std::size_t(parents.size());
+    from = Ring::wait(context, parent, seq);
+    each = Ring::bytes(context, parent, seq) / std::size_t(parents.size());
     from += each * std::size_t(all.first - parents.first);
   }
   if (all.size() > 1) {
-    stage(Ring::reserve(track, seq), from, each * all.size());
-    Ring::publish(track, seq, each * all.size());
+    stage(Ring::reserve(context, seq), from, each * all.size());
+    Ring::publish(context, seq, each * all.size());
   }
   put(recv, from + each * std::size_t(me - all.first), std::min(each, bytes));
   lengths.look(parent, each);
@@ -134,13 +135,13 @@ void scatter_down(Track& track, std::uint64_t seq, int root, const void* payload
 
 // Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.
 template <class Run>
-void rooted_by_tree(Track& track, std::size_t bytes, Run&& run) {
+void rooted_by_tree(CollectiveContext& context, std::size_t bytes, Run&& run) {
   auto by = [&]<class Ring>(Ring ring) {
-    const std::uint64_t seq = Ring::next(track);
+    const std::uint64_t seq = Ring::next(context);
     run(seq, ring);
-    Ring::finish(track, seq);
+    Ring::finish(context, seq);
   };
-  if (bytes <= team::line_payload) by(Lines{});
+  if (bytes <= context::line_payload) by(Lines{});
   else by(Slots{});
 }
 
@@ -151,10 +152,11 @@ inline std::size_t branch_bytes(const Shape& s, std::size_t bytes) {
   return bytes * std::size_t(s.tree.largest_branch());
 }
 inline bool up_fits(const Shape& s, const Call& call) {
-  return s.size > 3 && fits_slot(s, call) && branch_bytes(s, call.bytes) <= team::slot_payload;
+  return s.size > 3 && fits_slot(s, call) && branch_bytes(s, call.bytes) <= context::slot_payload;
 }
 inline bool all_up_fit(const Shape& s, const Call& call) {
-  return s.size > 3 && all_fit_slot(s, call) && branch_bytes(s, call.bytes * std::size_t(s.size)) <= team::slot_payload;
+  return s.size > 3 && all_fit_slot(s, call) &&
+         branch_bytes(s, call.bytes * std::size_t(s.size)) <= context::slot_payload;
 }
 inline bool down_fits(const Shape& s, const Call& call) { return s.size > 3 && fits_slot(s, call); }
 inline bool all_down_fit(const Shape& s, const Call& call) { return s.size > 3 && all_fit_slot(s, call); }

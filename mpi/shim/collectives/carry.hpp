@@ -111,9 +111,9 @@ inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const c
   team::Team* const team = c.near_team();
   if (!team) return raise(comm, function, why, code);
   try {
-    team->break_off(why, team->track().doing());
+    team->break_off(why, team->context().doing());
   } catch (const team::Broken& broken) {
-    team->track().leave();
+    team->context().leave();
     return raise(comm, function, broken.what(), code);
   }
 }
@@ -144,32 +144,32 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   try {
     if (team.broken_off()) [[unlikely]]
-      team.break_off("the communicator was given up when a rank could not go on", team.track().doing());
+      team.break_off("the communicator was given up when a rank could not go on", team.context().doing());
     if (team.plan().check && !part_of) [[unlikely]]
-      collectives::compare_calls(team.track(), call);
+      collectives::compare_calls(team.context(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     const collectives::Algorithm* algorithm = nullptr;
     bool without_room = false;
     try {
-      algorithm = c.leaving.perform(*c.chooser, team.track(), call, collectives::pack(told));
+      algorithm = c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(told));
     } catch (const team::Refused&) {
       if (!c.leaving.needs_no_room(call)) throw;
       without_room = true;
     }
     if (without_room) [[unlikely]]
-      algorithm = choosing::Leaving::perform_without_room(team.track(), call);
-    team.track().leave();
+      algorithm = choosing::Leaving::perform_without_room(team.context(), call);
+    team.context().leave();
     if (!algorithm) [[unlikely]]
       return to_host(told.collective, Reason::algorithm, host_call);
     *last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
-    team.track().leave();
+    team.context().leave();
     return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
-    team.track().leave();
+    team.context().leave();
     return raise(comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
-    team.track().leave();
+    team.context().leave();
     c.enabled = false;
     return to_host(told.collective, Reason::memory, host_call);
   } catch (const OutOfMemory&) {

@@ -30,7 +30,7 @@ std::optional<Reason> describe_reduction(Call& call, MPI_Count count, MPI_Dataty
 
 int check_before_host(Communicator& c, MPI_Comm comm, const Call& call, const char* function) {
   try {
-    collectives::compare_calls(c.near_team()->track(), call);
+    collectives::compare_calls(c.near_team()->context(), call);
   } catch (const team::Broken& broken) {
     return raise(comm, function, broken);
   }

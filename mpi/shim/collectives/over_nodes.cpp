@@ -13,7 +13,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   int code = MPI_SUCCESS;
   const spread::Algorithm* row = nullptr;
   auto leave = [&] {
-    if (team) team->track().leave();
+    if (team) team->context().leave();
   };
   auto fail = [&](const team::Broken& broken) {
     leave();
@@ -21,20 +21,20 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   };
   try {
     if (team && team->broken_off()) [[unlikely]]
-      team->break_off("the communicator was given up when a rank could not go on", team->track().doing());
+      team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
     if (checks(c)) [[unlikely]]
-      collectives::compare_calls(team->track(), call);
+      collectives::compare_calls(team->context(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     if (call.bytes > c.spread->carrier().longest() / std::size_t(c.size) / std::size_t(c.spread->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
-    if (team) team->track().enter_collective(collectives::pack(call));
+    if (team) team->context().enter_collective(collectives::pack(call));
     row = c.spread_chooser->perform(*c.spread, call,
                                     [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();
   } catch (const team::Broken& broken) {
     if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
     try {  // the node's other ranks wait for us
-      team->break_off(broken.what(), team->track().doing());
+      team->break_off(broken.what(), team->context().doing());
     } catch (const team::Broken& told) {
       return fail(told);
     }

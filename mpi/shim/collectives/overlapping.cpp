@@ -1,9 +1,9 @@
 // Collectives that return before they are done, and those that are planned and then started. Who carries one is decided
 // as for the calls that return when they are done, equally on all ranks; the engine keeps those of a communicator in
-// order (engine/track/tracks.hpp).
+// order (engine/context/pool.hpp).
 //
 //   issued   by the call, as the next one of the communicator
-//   planned  by the call, which meets the other members: it gets a track of its own; issued to that by each start
+//   planned  by the call, which meets the other members: it gets a context of its own; issued to that by each start
 //
 // Operations outlive their communicator as requests do elsewhere: its team is closed when the last has gone.
 #include "engine/choosing/overlapping.hpp"
@@ -101,7 +101,7 @@ class Once final : public Issued {
  private:
   void issue(choosing::Issued& pending) override {
     static_cast<choosing::Overlapping&>(pending).prepare(team_);
-    team_.tracks().issue(pending);
+    team_.contexts().issue(pending);
   }
 };
 
@@ -169,17 +169,17 @@ class Deferred final : public Activity, Founding::Deferred {
 class AgainAndAgain final : public Issued {
  public:
   AgainAndAgain(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
-                std::unique_ptr<Kept> kept, unsigned track)
-      : Issued(team, function, std::move(pending), std::move(kept)), track_(track) {}
+                std::unique_ptr<Kept> kept, unsigned context)
+      : Issued(team, function, std::move(pending), std::move(kept)), context_(context) {}
   ~AgainAndAgain() override {
     if (under_way()) return;
-    team_.tracks().let_go(track_);
+    team_.contexts().let_go(context_);
     let_go(team_);
   }
 
  private:
-  void issue(choosing::Issued& pending) override { team_.tracks().issue_to(track_, pending); }
-  const unsigned track_;
+  void issue(choosing::Issued& pending) override { team_.contexts().issue_to(context_, pending); }
+  const unsigned context_;
 };
 
 void refuse_broken(Communicator& c, const char* function) {
@@ -228,16 +228,16 @@ std::optional<int> plan(Communicator& c, MPI_Comm comm, const Call& call, const 
   const int code = guarded(comm, function, [&]() -> int {
     refuse_broken(c, function);
     return with_memory(c, comm, function, [&]() -> int {
-      c.leaving.settle(c.team->track());
+      c.leaving.settle(c.team->context());
       const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
       const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
-      const auto track = rows.row || !moves ? c.team->tracks().reserve() : std::nullopt;
-      possible = track.has_value();
+      const auto context = rows.row || !moves ? c.team->contexts().reserve() : std::nullopt;
+      possible = context.has_value();
       if (!possible) return MPI_SUCCESS;
       count(counted);
       auto pending = std::make_unique<choosing::Planned>(call, rows);
       pending->keep_parts(c.size);
-      auto made = std::make_unique<AgainAndAgain>(*c.team, function, std::move(pending), std::move(kept), *track);
+      auto made = std::make_unique<AgainAndAgain>(*c.team, function, std::move(pending), std::move(kept), *context);
       return report(comm, make_request(comm, std::move(made), true, request));
     });
   });

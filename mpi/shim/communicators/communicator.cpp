@@ -85,7 +85,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   team.orphan();
   team.abandoned_context = kept;
   team.users.fetch_add(1, std::memory_order_relaxed);
-  if (!kept->leaving.outlive(team.track(), let_go)) team.users.fetch_sub(1, std::memory_order_relaxed);
+  if (!kept->leaving.outlive(team.context(), let_go)) team.users.fetch_sub(1, std::memory_order_relaxed);
   let_go(team);
   return MPI_SUCCESS;
 }
@@ -365,7 +365,7 @@ void start_node(int thread_level, bool collectively) {
       if (created) {
         the_node = created->release();
         the_runner = &the_node->runner;
-        the_runner->keep(2 * (team::further + 1));  // of two communicators, with what founds their teams
+        the_runner->keep(2 * (context::further + 1));  // of two communicators, with what founds their teams
         the_node->progress.set_host(&progress_of_host());
         choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
         the_node->describe = [](std::uint64_t doing) {

@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "engine/choosing/leaving.hpp"
+#include "engine/context/pool.hpp"
 #include "engine/messages/messenger.hpp"
 #include "engine/roll/roll.hpp"
 #include "engine/spread/chooser.hpp"
-#include "engine/track/tracks.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/threads/per_thread.hpp"
@@ -63,7 +63,8 @@ struct Communicator {
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
   bool alone = false;  // one rank, of a process that takes part: its collectives are copies (collectives/alone.hpp)
-  std::unique_ptr<choosing::Chooser> further[team::further];  // of its operations that may overlap others, by track
+  std::unique_ptr<choosing::Chooser>
+      further[context::further];  // of its operations that may overlap others, by context
 
   bool messages_on = true;                                // hint `nearfield`
   std::uint64_t context = 0;                              // 0: messages are the host's
@@ -102,7 +103,7 @@ void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
 // Before its team is used for anything but a collective call that carry() carries: calls that we have left come first.
 inline void settle_left(Communicator& state) {
-  if (state.leaving.left()) state.leaving.settle(state.team->track());
+  if (state.leaving.left()) state.leaving.settle(state.team->context());
 }
 // The communicator of `team` has gone, or one of its operations (Team::users): the last one takes the team with it, and
 // the communicator's state, which operations need.

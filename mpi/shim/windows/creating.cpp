@@ -116,14 +116,14 @@ Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const 
 enum class Ready : std::uint8_t { yes, no, forced };
 
 // Collective: the worst that a member of the team says.
-Ready agree(team::Track& track, Ready ours) {
-  const std::uint64_t seq = track.next_slot();
-  *track.reserve_slot(seq) = std::byte(ours);
-  track.publish_slot(seq, 1);
-  track.meet_slots(seq);
+Ready agree(context::CollectiveContext& context, Ready ours) {
+  const std::uint64_t seq = context.next_slot();
+  *context.reserve_slot(seq) = std::byte(ours);
+  context.publish_slot(seq, 1);
+  context.meet_slots(seq);
   Ready worst = ours;
-  for (int m = 0; m < track.size(); ++m)
-    if (m != track.rank()) worst = std::max(worst, Ready(*track.slot(m, seq)));
+  for (int m = 0; m < context.size(); ++m)
+    if (m != context.rank()) worst = std::max(worst, Ready(*context.slot(m, seq)));
   return worst;
 }
 
@@ -137,7 +137,7 @@ std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, 
     return host.Win_create(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
   });
   const auto unmake = [&] { made_by_host(name, [&] { return host.Win_free(win); }); };
-  if (agree(c.team->track(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
+  if (agree(c.team->context(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
     if (code == MPI_SUCCESS) unmake();
     return nullptr;
   }
@@ -164,7 +164,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
     const auto give_back = [&] {
       if (allocation && *allocation) node()->arena().free(*allocation);
     };
-    const Ready all = agree(c->team->track(), ready);
+    const Ready all = agree(c->team->context(), ready);
     if (all != Ready::yes) give_back();
     if (all == Ready::no) return left_to_host(name, WhoseWindow::reach, make);
     if (all == Ready::forced) {
@@ -214,7 +214,7 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
   const auto wish = placement_hint(info);
   if (!wish) ready = Ready::forced;
   else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
-  const Ready all = agree(c.team->track(), ready);
+  const Ready all = agree(c.team->context(), ready);
   if (all == Ready::forced) {
     made_by_host(name, [&] { return host.Win_free(win); });
     if (!wish) return raise(c.comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
@@ -242,14 +242,14 @@ std::uint64_t room_of_host() {
 }
 
 // Collective: what all members say.
-std::vector<Part> tell(team::Track& track, const Part& ours) {
-  std::vector<Part> all(std::size_t(track.size()), ours);
-  const std::uint64_t seq = track.next_slot();
-  std::memcpy(track.reserve_slot(seq), &ours, sizeof ours);
-  track.publish_slot(seq, sizeof ours);
-  track.meet_slots(seq);
-  for (int m = 0; m < track.size(); ++m)
-    if (m != track.rank()) std::memcpy(&all[std::size_t(m)], track.slot(m, seq), sizeof ours);
+std::vector<Part> tell(context::CollectiveContext& context, const Part& ours) {
+  std::vector<Part> all(std::size_t(context.size()), ours);
+  const std::uint64_t seq = context.next_slot();
+  std::memcpy(context.reserve_slot(seq), &ours, sizeof ours);
+  context.publish_slot(seq, sizeof ours);
+  context.meet_slots(seq);
+  for (int m = 0; m < context.size(); ++m)
+    if (m != context.rank()) std::memcpy(&all[std::size_t(m)], context.slot(m, seq), sizeof ours);
   return all;
 }
 
@@ -261,12 +261,12 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
   Communicator* const c = eligible(comm);
   if (!c) return left_to_host(name, WhoseWindow::communicator, make);
   return making(*c, name, [&]() -> int {
-    team::Track& track = c->team->track();
+    context::CollectiveContext& context = c->team->context();
     const auto wish = placement_hint(info);
     const bool placed = !wish || *wish || node()->placer().wish(memory::Component::windows);
     const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
     Part mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
-    const std::vector<Part> parts = tell(track, mine);
+    const std::vector<Part> parts = tell(context, mine);
     if (!std::ranges::all_of(parts, [](const Part& part) { return part.takes_ours != 0; }))
       return share_hosts_memory(name, *c, info, win, make);
     std::uint64_t total = 0;
@@ -283,7 +283,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
     const auto give_back = [&] {
       if (mine.offset) node()->arena().free(mine.offset);
     };
-    const std::uint64_t offset = tell(track, mine)[0].offset;
+    const std::uint64_t offset = tell(context, mine)[0].offset;
     std::vector<windows::Memory> known;
     std::byte* at = offset ? c->team->segment_of(0) + offset : nullptr;
     for (const Part& part : parts) {

@@ -15,7 +15,7 @@ int __wrap_madvise(void*, std::size_t, int);               // NOLINT(bugprone-re
 int __wrap_fallocate(int, int, long, long) { return 0; }   // NOLINT(bugprone-reserved-identifier)
 int __wrap_madvise(void*, std::size_t, int) { return 0; }  // NOLINT(bugprone-reserved-identifier)
 
-// Stacks of bodies are those of earlier runs: the kernel's took 30 of 55 seconds of the models of tracks.
+// Stacks of bodies are those of earlier runs: the kernel's took 30 of 55 seconds of the models of contexts.
 void* __real_mmap(void*, std::size_t, int, int, int, long);  // NOLINT(bugprone-reserved-identifier)
 int __real_munmap(void*, std::size_t);                       // NOLINT(bugprone-reserved-identifier)
 void* __wrap_mmap(void*, std::size_t, int, int, int, long);  // NOLINT(bugprone-reserved-identifier)

@@ -3,7 +3,7 @@
 namespace nearfield::testing {
 namespace {
 
-using team::Track;
+using context::CollectiveContext;
 
 constexpr unsigned most_operations = 24;
 
@@ -30,11 +30,11 @@ class Player {
   }
 
  private:
-  struct Operation final : team::Pending {
-    void run(Track& track) override {
-      track.enter(1);
-      (*operate)(track, me, ++times* most_operations + number);
-      track.leave();
+  struct Operation final : context::Pending {
+    void run(CollectiveContext& context) override {
+      context.enter(1);
+      (*operate)(context, me, ++times* most_operations + number);
+      context.leave();
     }
     const Operate* operate = nullptr;
     int me = 0;
@@ -45,9 +45,9 @@ class Player {
     Operation& operation = operations_[n];
     auto done = [&] { return operation.complete() || (node_.runner.poll(), operation.complete()); };
     switch (what) {
-      case 'i': return team_->tracks().issue(operation);
+      case 'i': return team_->contexts().issue(operation);
       case 'p': return plan(n);
-      case 's': return team_->tracks().issue_to(track_[n], operation);
+      case 's': return team_->contexts().issue_to(context_[n], operation);
       case 'w':
         while (!operation.complete())
           if (!node_.progress.poll()) processor::pause();
@@ -55,22 +55,23 @@ class Player {
       case 'm':
         if (!done()) members_.messenger(me_).wait_until(done, [](int) { return false; }, nullptr, "waiting");
         return complete(operation);
-      case 'b': return operation.run(team_->track());
+      case 'b': return operation.run(team_->context());
       default: require(false, "no such step");
     }
   }
   static void complete(const Operation& operation) { require(!operation.error(), "an operation has failed"); }
   // All members have to get the same.
   void plan(unsigned n) {
-    const auto track = team_->tracks().reserve();
-    require(track.has_value(), "no track could be reserved");
-    track_[n] = *track;
-    team::Track& first = team_->track();
+    const auto context = team_->contexts().reserve();
+    require(context.has_value(), "no track could be reserved");
+    context_[n] = *context;
+    context::CollectiveContext& first = team_->context();
     const std::uint64_t seq = first.next_slot();
-    put(first.reserve_slot(seq), *track + 1);
+    put(first.reserve_slot(seq), *context + 1);
     first.publish_slot(seq, sizeof seq);
     first.meet_slots(seq);
-    for (int r = 0; r < first.size(); ++r) require(get(first.slot(r, seq)) == *track + 1, "another track is reserved");
+    for (int r = 0; r < first.size(); ++r)
+      require(get(first.slot(r, seq)) == *context + 1, "another track is reserved");
   }
 
   Members& members_;
@@ -78,7 +79,7 @@ class Player {
   team::Team* const team_;
   const int me_;
   Operation operations_[most_operations];
-  unsigned track_[most_operations] = {};
+  unsigned context_[most_operations] = {};
 };
 
 }  // namespace
@@ -105,24 +106,24 @@ Explored explore_play(Members& members, const Play& play, const Options& options
 
 // ---------------------------------------------------------------- bodies
 
-void by_slots(Track& track, int me, std::uint64_t number) {
-  const std::uint64_t seq = track.next_slot();
-  put(track.reserve_slot(seq), given(me, number));
-  track.publish_slot(seq, sizeof seq);
-  track.meet_slots(seq);
-  for (int r = 0; r < track.size(); ++r)
-    require(get(track.slot(r, seq)) == given(r, number), "a slot of another operation");
+void by_slots(CollectiveContext& context, int me, std::uint64_t number) {
+  const std::uint64_t seq = context.next_slot();
+  put(context.reserve_slot(seq), given(me, number));
+  context.publish_slot(seq, sizeof seq);
+  context.meet_slots(seq);
+  for (int r = 0; r < context.size(); ++r)
+    require(get(context.slot(r, seq)) == given(r, number), "a slot of another operation");
 }
 
-void by_root(Track& track, int me, std::uint64_t number, int root) {
-  const std::uint64_t seq = track.next_slot();
+void by_root(CollectiveContext& context, int me, std::uint64_t number, int root) {
+  const std::uint64_t seq = context.next_slot();
   if (root == me) {
-    put(track.reserve_slot(seq), given(root, number));
-    track.publish_slot(seq, sizeof seq);
+    put(context.reserve_slot(seq), given(root, number));
+    context.publish_slot(seq, sizeof seq);
   } else {
-    require(get(track.wait_slot(root, seq)) == given(root, number), "a slot of another operation");
+    require(get(context.wait_slot(root, seq)) == given(root, number), "a slot of another operation");
   }
-  track.finish_rooted_slot(seq);
+  context.finish_rooted_slot(seq);
 }
 
 }  // namespace nearfield::testing

@@ -7,7 +7,7 @@
 namespace nearfield::testing {
 namespace {
 
-using team::Track;
+using context::CollectiveContext;
 
 // Memory without store buffers: no wake is missed there (engine/waiting/wait.hpp).
 constexpr Options in_order(int preemptions, Mutation mutation = {}) {
@@ -15,9 +15,9 @@ constexpr Options in_order(int preemptions, Mutation mutation = {}) {
 }
 
 // Two meetings, so that a body that has gone on is suspended again.
-void two_meetings(Track& track, int me, std::uint64_t number) {
-  by_slots(track, me, number);
-  by_slots(track, me, number);
+void two_meetings(CollectiveContext& context, int me, std::uint64_t number) {
+  by_slots(context, me, number);
+  by_slots(context, me, number);
 }
 
 // Each member waits in another call for the other's body to go on.

@@ -1,11 +1,11 @@
 // Models of what the members of a team do to each other: slots, lines, rings of copy buffers, meetings, exposures, work
-// done together, sleeping. The members run engine/track.
+// done together, sleeping. The members run engine/context.
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "engine/collectives/pieces/chunks.hpp"
-#include "engine/track/tracks.hpp"
+#include "engine/context/pool.hpp"
 #include "tests/engine/model/members.hpp"
 
 namespace nearfield::testing {
@@ -13,17 +13,17 @@ namespace {
 
 using collectives::Chunk;
 using collectives::Collective;
-using team::Track;
+using context::CollectiveContext;
 
-// Explores `body(track, member)`; `before` is done first, without exploring.
-using Body = std::function<void(Track&, int)>;
+// Explores `body(context, member)`; `before` is done first, without exploring.
+using Body = std::function<void(CollectiveContext&, int)>;
 Explored explore_team(Members& members, const Body& body, const Options& options = {}, const Body& before = {}) {
   return explore(
       members.count(),
       [&] {
         members.renew();
-        if (before) run_in_turn(members.count(), [&](int i) { before(members.team(i).track(), i); });
-        return [&](int i) { body(members.team(i).track(), i); };
+        if (before) run_in_turn(members.count(), [&](int i) { before(members.team(i).context(), i); });
+        return [&](int i) { body(members.team(i).context(), i); };
       },
       options);
 }
@@ -35,43 +35,44 @@ Explored explore_team(Members& members, const Body& body, const Options& options
 struct Care {
   bool reserves = true, waits = true, finishes = true;
 };
-void use_slot(Track& track, int me, int root, Care care = {}) {
-  const std::uint64_t seq = track.next_slot();
+void use_slot(CollectiveContext& context, int me, int root, Care care = {}) {
+  const std::uint64_t seq = context.next_slot();
   if (root < 0 || root == me) {
-    put(care.reserves ? track.reserve_slot(seq) : track.slot(me, seq), seq);
-    track.publish_slot(seq, sizeof seq);
+    put(care.reserves ? context.reserve_slot(seq) : context.slot(me, seq), seq);
+    context.publish_slot(seq, sizeof seq);
   }
   if (root < 0) {
-    if (care.waits) track.meet_slots(seq);
-    else track.have_met_slots(seq);
-    for (int r = 0; r < track.size(); ++r) require(get(track.slot(r, seq)) == seq, "a slot of another operation");
+    if (care.waits) context.meet_slots(seq);
+    else context.have_met_slots(seq);
+    for (int r = 0; r < context.size(); ++r) require(get(context.slot(r, seq)) == seq, "a slot of another operation");
     return;
   }
   if (root != me)
-    require(get(care.waits ? track.wait_slot(root, seq) : track.slot(root, seq)) == seq, "a slot of another operation");
-  if (care.finishes) track.finish_rooted_slot(seq);
+    require(get(care.waits ? context.wait_slot(root, seq) : context.slot(root, seq)) == seq,
+            "a slot of another operation");
+  if (care.finishes) context.finish_rooted_slot(seq);
 }
 // As many operations as there are slots, so that the next ones use slots again.
-void fill_slots(Track& track, int me) {
-  for (unsigned i = 0; i < team::slots; ++i) use_slot(track, me, 0);
+void fill_slots(CollectiveContext& context, int me) {
+  for (unsigned i = 0; i < context::slots; ++i) use_slot(context, me, 0);
 }
 
 const std::vector<std::vector<int>> mixtures{{0, 0}, {-1, 0}, {0, -1}, {0, 1}, {-1, -1}, {1, 0}};
 
 Explored explore_slots(Members& members, const std::vector<int>& roots, const Options& options = {}) {
-  const Body body = [&](Track& track, int me) {
-    for (const int root : roots) use_slot(track, me, root);
+  const Body body = [&](CollectiveContext& context, int me) {
+    for (const int root : roots) use_slot(context, me, root);
   };
   return explore_team(members, body, options, fill_slots);
 }
 
 // The root has filled its slots and goes on, the others begin to read.
 Explored explore_reuse(Members& members, unsigned times, Care care = {}, const Options& options = {}) {
-  const Body body = [&](Track& track, int me) {
-    for (unsigned i = 0; i < times; ++i) use_slot(track, me, 0, care);
+  const Body body = [&](CollectiveContext& context, int me) {
+    for (unsigned i = 0; i < times; ++i) use_slot(context, me, 0, care);
   };
-  const Body before = [](Track& track, int me) {
-    if (me == 0) fill_slots(track, me);
+  const Body before = [](CollectiveContext& context, int me) {
+    if (me == 0) fill_slots(context, me);
   };
   return explore_team(members, body, options, before);
 }
@@ -93,43 +94,43 @@ TEST(Slots, TheModelNotices) {
 }
 
 // ---------------------------------------------------------------- lines
-void use_line(Track& track, int me, int root, bool reserves = true) {
-  const std::uint64_t seq = track.next_line();
+void use_line(CollectiveContext& context, int me, int root, bool reserves = true) {
+  const std::uint64_t seq = context.next_line();
   if (root == me) {
     auto* const mine =
-        reserves ? track.reserve_line(seq) : const_cast<std::byte*>(track.wait_line(me, seq - team::lines));
+        reserves ? context.reserve_line(seq) : const_cast<std::byte*>(context.wait_line(me, seq - context::lines));
     put(mine, seq);
-    track.publish_line(seq, sizeof seq);
+    context.publish_line(seq, sizeof seq);
   } else {
-    require(get(track.wait_line(root, seq)) == seq, "a line of another operation");
+    require(get(context.wait_line(root, seq)) == seq, "a line of another operation");
   }
-  track.finish_line(seq);
+  context.finish_line(seq);
 }
 
 TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
   Members two({.count = 2}), three({.count = 3});
   // The root has filled the ring and goes on when the others have read half of it.
   auto explore_lines = [](Members& members, unsigned read, unsigned times, bool reserves = true) {
-    const Body before = [&](Track& track, int me) {
-      for (unsigned i = 0; i < (me ? read : team::lines); ++i) use_line(track, me, 0);
+    const Body before = [&](CollectiveContext& context, int me) {
+      for (unsigned i = 0; i < (me ? read : context::lines); ++i) use_line(context, me, 0);
     };
-    const Body body = [&](Track& track, int me) {
-      for (unsigned i = 0; i < times; ++i) use_line(track, me, 0, reserves);
+    const Body body = [&](CollectiveContext& context, int me) {
+      for (unsigned i = 0; i < times; ++i) use_line(context, me, 0, reserves);
     };
     return explore_team(members, body, {}, before);
   };
-  constexpr unsigned half = team::lines / 2;
+  constexpr unsigned half = context::lines / 2;
   EXPECT_GOOD(explore_lines(two, half - 1, 2));
   EXPECT_GOOD(explore_lines(two, half, 3));
   EXPECT_GOOD(explore_lines(three, half, 1));
   EXPECT_FOUND(explore_lines(two, 0, 2, false));
   // From an even start, with several roots.
-  const Body before = [](Track& track, int me) {
-    for (unsigned i = 0; i < team::lines; ++i) use_line(track, me, 0);
+  const Body before = [](CollectiveContext& context, int me) {
+    for (unsigned i = 0; i < context::lines; ++i) use_line(context, me, 0);
   };
   for (const std::vector<int>& roots : std::vector<std::vector<int>>{{0, 0, 0}, {0, 1, 0}, {1, 0, 1}}) {
-    const Body body = [&](Track& track, int me) {
-      for (const int root : roots) use_line(track, me, root);
+    const Body body = [&](CollectiveContext& context, int me) {
+      for (const int root : roots) use_line(context, me, root);
     };
     EXPECT_GOOD(explore_team(two, body, {}, before)) << ::testing::PrintToString(roots);
     EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}, before));
@@ -138,93 +139,97 @@ TEST(Lines, AreNeverOverwrittenBeforeTheyAreRead) {
 
 // ---------------------------------------------------------------- rings of copy buffers
 // Everybody stages and reads (root -1), or chunks go from a root to all, or from all to the root.
-void use_ring(Track& track, int me, int root, unsigned rounds, Collective collective = Collective::bcast) {
+void use_ring(CollectiveContext& context, int me, int root, unsigned rounds,
+              Collective collective = Collective::bcast) {
   auto must_be = [&](int member, std::uint64_t tick) {
-    require(get(track.buffer(member, tick)) == tick, "a buffer of another round");
+    require(get(context.buffer(member, tick)) == tick, "a buffer of another round");
   };
   if (root < 0) {
-    track.begin_rounds(sizeof(std::uint64_t));  // the first call takes a tick
-    const std::uint64_t first = track.tick() + 1;
+    context.begin_rounds(sizeof(std::uint64_t));  // the first call takes a tick
+    const std::uint64_t first = context.tick() + 1;
     auto bytes = [](std::size_t) { return sizeof(std::uint64_t); };
     auto stage = [&](std::size_t k, std::byte* buffer) { put(buffer, first + k); };
     auto keep = [](std::size_t) {};
     auto read = [&](std::size_t, std::uint64_t tick) {
-      for (int r = 0; r < track.size(); ++r) must_be(r, tick);
+      for (int r = 0; r < context.size(); ++r) must_be(r, tick);
     };
-    return collectives::all_by_rounds(track, sizeof(std::uint64_t), rounds, Track::Passing::copied, bytes, stage, keep,
-                                      read);
+    return collectives::all_by_rounds(context, sizeof(std::uint64_t), rounds, CollectiveContext::Passing::copied, bytes,
+                                      stage, keep, read);
   }
   constexpr std::size_t length = sizeof(std::uint64_t);
   const int reader = collective == Collective::bcast ? -1 : root;
-  auto write = [&](const Chunk& c) { put(track.my_buffer(c.tick, length, Track::Passing::copied, reader), c.tick); };
+  auto write = [&](const Chunk& c) {
+    put(context.my_buffer(c.tick, length, CollectiveContext::Passing::copied, reader), c.tick);
+  };
   auto keep = [](const Chunk&) {};
   auto read = [&](const Chunk& c) {
-    for (int r = 0; r < track.size(); ++r) {
+    for (int r = 0; r < context.size(); ++r) {
       if (r == me || (reader < 0 && r != root)) continue;
-      track.wait_posted(r, c.tick);
+      context.wait_posted(r, c.tick);
       must_be(r, c.tick);
     }
     return std::uint64_t{0};
   };
   const collectives::Call call{.collective = collective, .bytes = rounds * length, .root = root};
-  collectives::rooted_by_chunks(track, call, [](std::size_t) { return length; }, write, keep, read);
+  collectives::rooted_by_chunks(context, call, [](std::size_t) { return length; }, write, keep, read);
 }
 
 // From a root that does not wait until its buffers have been read.
-void overrun_ring(Track& track, int me, int root, unsigned rounds) {
-  track.begin_rooted_rounds(sizeof(std::uint64_t));
-  for (std::uint64_t tick = track.tick() + 1; tick <= track.tick() + rounds; ++tick) {
+void overrun_ring(CollectiveContext& context, int me, int root, unsigned rounds) {
+  context.begin_rooted_rounds(sizeof(std::uint64_t));
+  for (std::uint64_t tick = context.tick() + 1; tick <= context.tick() + rounds; ++tick) {
     if (root == me) {
-      put(track.my_buffer(tick, sizeof tick, Track::Passing::copied), tick);
-      track.post(tick);
+      put(context.my_buffer(tick, sizeof tick, CollectiveContext::Passing::copied), tick);
+      context.post(tick);
     } else {
-      track.wait_posted(root, tick);
-      require(get(track.buffer(root, tick)) == tick, "a buffer of another round");
-      track.consume(tick);
+      context.wait_posted(root, tick);
+      require(get(context.buffer(root, tick)) == tick, "a buffer of another round");
+      context.consume(tick);
     }
   }
-  track.advance(rounds);
-  if (root == me) track.consume(track.tick());
+  context.advance(rounds);
+  if (root == me) context.consume(context.tick());
 }
 
 TEST(Ring, BuffersAreFreeWhenTheyAreFilled) {
   Members two({.count = 2}), three({.count = 3});
-  const Body before = [](Track& track, int me) { use_ring(track, me, -1, 4); };
+  const Body before = [](CollectiveContext& context, int me) { use_ring(context, me, -1, 4); };
   for (const auto& roots : mixtures) {
-    const Body body = [&](Track& track, int me) {
-      for (const int root : roots) use_ring(track, me, root, 2);
+    const Body body = [&](CollectiveContext& context, int me) {
+      for (const int root : roots) use_ring(context, me, root, 2);
     };
     EXPECT_GOOD(explore_team(two, body, {.preemptions = 2}, before)) << ::testing::PrintToString(roots);
   }
-  EXPECT_GOOD(explore_team(two, [](Track& track, int me) { use_ring(track, me, 0, 5); }, {.preemptions = 4}, before));
-  const Body to_root = [](Track& track, int me) { use_ring(track, me, 0, 5, Collective::gather); };
+  EXPECT_GOOD(explore_team(
+      two, [](CollectiveContext& context, int me) { use_ring(context, me, 0, 5); }, {.preemptions = 4}, before));
+  const Body to_root = [](CollectiveContext& context, int me) { use_ring(context, me, 0, 5, Collective::gather); };
   EXPECT_GOOD(explore_team(two, to_root, {.preemptions = 2}, before));
-  const Body there_and_back = [](Track& track, int me) {
-    use_ring(track, me, 0, 3, Collective::gather);
-    use_ring(track, me, 1, 3, Collective::gather);
-    use_ring(track, me, 0, 2);
+  const Body there_and_back = [](CollectiveContext& context, int me) {
+    use_ring(context, me, 0, 3, Collective::gather);
+    use_ring(context, me, 1, 3, Collective::gather);
+    use_ring(context, me, 0, 2);
   };
   EXPECT_GOOD(explore_team(two, there_and_back, {.preemptions = 1}, before));
-  EXPECT_GOOD(
-      explore_team(three, [](Track& track, int me) { use_ring(track, me, -1, 2); }, {.preemptions = 1}, before));
+  EXPECT_GOOD(explore_team(
+      three, [](CollectiveContext& context, int me) { use_ring(context, me, -1, 2); }, {.preemptions = 1}, before));
 }
 
 TEST(Ring, TheModelNotices) {
   Members two({.count = 2});
-  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { overrun_ring(track, me, 0, 6); }));
-  const Body body = [](Track& track, int me) { use_ring(track, me, -1, 2); };
+  EXPECT_FOUND(explore_team(two, [](CollectiveContext& context, int me) { overrun_ring(context, me, 0, 6); }));
+  const Body body = [](CollectiveContext& context, int me) { use_ring(context, me, -1, 2); };
   EXPECT_FOUND(explore_team(two, body, {.mutation = {.unordered = true}}));
 }
 
 // ---------------------------------------------------------------- meetings
 // Everybody tells a number before each meeting; it stays until the next but one.
-void meet(Track& track, int me, int times) {
+void meet(CollectiveContext& context, int me, int times) {
   for (int i = 0; i < times; ++i) {
-    const std::uint64_t seq = track.next_slot();
-    put(track.reserve_slot(seq), seq);
-    track.publish_slot(seq, sizeof seq);
-    track.meet_slots(seq);
-    for (int r = 0; r < track.size(); ++r) require(get(track.slot(r, seq)) == seq, "not everybody has arrived");
+    const std::uint64_t seq = context.next_slot();
+    put(context.reserve_slot(seq), seq);
+    context.publish_slot(seq, sizeof seq);
+    context.meet_slots(seq);
+    for (int r = 0; r < context.size(); ++r) require(get(context.slot(r, seq)) == seq, "not everybody has arrived");
   }
   (void)me;
 }
@@ -232,24 +237,25 @@ void meet(Track& track, int me, int times) {
 TEST(Meetings, NobodyLeavesBeforeAllHaveArrived) {
   for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
     Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
-    EXPECT_GOOD(explore_team(two, [](Track& track, int me) { meet(track, me, 3); }));
-    EXPECT_GOOD(explore_team(three, [](Track& track, int me) { meet(track, me, 2); }, {.preemptions = 2}));
+    EXPECT_GOOD(explore_team(two, [](CollectiveContext& context, int me) { meet(context, me, 3); }));
+    EXPECT_GOOD(
+        explore_team(three, [](CollectiveContext& context, int me) { meet(context, me, 2); }, {.preemptions = 2}));
     if (meeting == Meeting::gate) continue;  // a read-modify-write comes behind all stores
-    EXPECT_FOUND(
-        explore_team(two, [](Track& track, int me) { meet(track, me, 1); }, {.mutation = {.unordered = true}}));
+    EXPECT_FOUND(explore_team(two, [](CollectiveContext& context, int me) { meet(context, me, 1); },
+                              {.mutation = {.unordered = true}}));
   }
 }
 
 TEST(Meetings, ATreeOfTwoLevels) {
   Members four({.count = 4, .meeting = Meeting::tree});
-  ASSERT_EQ(four.team(0).track().tree().levels(), 2);
-  EXPECT_GOOD(explore_team(four, [](Track& track, int me) { meet(track, me, 1); }, {.preemptions = 2}));
+  ASSERT_EQ(four.team(0).context().tree().levels(), 2);
+  EXPECT_GOOD(explore_team(four, [](CollectiveContext& context, int me) { meet(context, me, 1); }, {.preemptions = 2}));
 }
 
 TEST(Meetings, TheModelNoticesAGateThatIsNotAtomic) {
   Members two({.count = 2, .meeting = Meeting::gate});
   const Options split{.mutation = {.split_updates = true}};
-  EXPECT_FOUND(explore_team(two, [](Track& track, int me) { meet(track, me, 1); }, split));
+  EXPECT_FOUND(explore_team(two, [](CollectiveContext& context, int me) { meet(context, me, 1); }, split));
 }
 
 // ---------------------------------------------------------------- exposures and work done together
@@ -259,48 +265,49 @@ struct Parts {
 };
 Parts parts;
 
-void expose(Track& track, int me, int rounds) {
+void expose(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     const std::uint64_t note = std::uint64_t(me) << 8 | unsigned(i);
-    std::byte* const mine = track.team().segment_of(me) + 64 * (i + 1);  // any memory that peers reach
-    require(track.meet_exposed({mine, 8}, {}, note), "out of reach");
-    for (int r = 0; r < track.size(); ++r) {
-      require(track.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
-      require(track.send_of(r) == track.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
+    std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);  // any memory that peers reach
+    require(context.meet_exposed({mine, 8}, {}, note), "out of reach");
+    for (int r = 0; r < context.size(); ++r) {
+      require(context.note_of(r) == (std::uint64_t(r) << 8 | unsigned(i)), "an exposure of another call");
+      require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
     }
-    track.end_exposure();
+    context.end_exposure();
   }
 }
 
 TEST(Exposures, AreThoseOfTheCall) {
   for (const Meeting meeting : {Meeting::flags, Meeting::gate, Meeting::tree}) {
     Members two({.count = 2, .meeting = meeting}), three({.count = 3, .meeting = meeting});
-    EXPECT_GOOD(explore_team(two, [](Track& track, int me) { expose(track, me, 4); }));
-    EXPECT_GOOD(explore_team(three, [](Track& track, int me) { expose(track, me, 3); }, {.preemptions = 2}));
+    EXPECT_GOOD(explore_team(two, [](CollectiveContext& context, int me) { expose(context, me, 4); }));
+    EXPECT_GOOD(
+        explore_team(three, [](CollectiveContext& context, int me) { expose(context, me, 3); }, {.preemptions = 2}));
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
   const Options split{.mutation = {.split_updates = true}};
-  EXPECT_FOUND(explore_team(gated, [](Track& track, int me) { expose(track, me, 2); }, split));
+  EXPECT_FOUND(explore_team(gated, [](CollectiveContext& context, int me) { expose(context, me, 2); }, split));
 }
 
-void work(Track& track, int me, int rounds) {
+void work(CollectiveContext& context, int me, int rounds) {
   for (int i = 0; i < rounds; ++i) {
-    std::byte* const mine = track.team().segment_of(me) + 64 * (i + 1);
-    const bool good = track.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
-      for (int r = 0; r < track.size(); ++r)
-        require(track.send_of(r) == track.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
+    std::byte* const mine = context.team().segment_of(me) + 64 * (i + 1);
+    const bool good = context.work_exposed({mine, 8}, {}, 0, 2, [&](std::size_t part) {
+      for (int r = 0; r < context.size(); ++r)
+        require(context.send_of(r) == context.team().segment_of(r) + 64 * (i + 1), "a buffer of another call");
       require(get(&parts.done[i][part]) == 0, "a part is done twice");
       put(&parts.done[i][part], 1);
     });
     require(good, "out of reach");
     for (auto& each : parts.done[i]) require(get(&each) == 1, "left before all was done");
-    track.end_exposure();
+    context.end_exposure();
   }
 }
 
 Explored explore_work(Members& members, int rounds, const Options& options = {}) {
-  const Body clear = [](Track&, int) { std::memset(static_cast<void*>(&parts), 0, sizeof parts); };
-  return explore_team(members, [&](Track& track, int me) { work(track, me, rounds); }, options, clear);
+  const Body clear = [](CollectiveContext&, int) { std::memset(static_cast<void*>(&parts), 0, sizeof parts); };
+  return explore_team(members, [&](CollectiveContext& context, int me) { work(context, me, rounds); }, options, clear);
 }
 
 TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
@@ -312,28 +319,30 @@ TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
 }
 
 // ---------------------------------------------------------------- operations that may overlap others
-struct Meets final : team::Pending {
+struct Meets final : context::Pending {
   explicit Meets(int me) : me(me) {}
-  void run(Track& track) override { meet(track, me, 1); }
+  void run(CollectiveContext& context) override { meet(context, me, 1); }
   const int me;
 };
-// Issues as many, one in each further track, and looks until they are done; between them a meeting on the first track.
-void overlap(Track& track, int me, int count) {
-  team::Team& team = track.team();
+// Issues as many, one in each further context, and looks until they are done; between them a meeting on the first
+// context.
+void overlap(CollectiveContext& context, int me, int count) {
+  team::Team& team = context.team();
   Meets pending[] = {Meets(me), Meets(me)};
-  for (int i = 0; i < count; ++i) team.tracks().issue(pending[i]);
-  if (count > 1) meet(track, me, 1);
+  for (int i = 0; i < count; ++i) team.contexts().issue(pending[i]);
+  if (count > 1) meet(context, me, 1);
   for (int i = 0; i < count; ++i)
     while (!pending[i].complete())
       if (!team.node().progress.poll()) processor::pause();
   for (int i = 0; i < count; ++i) require(!pending[i].error(), "a body has failed");
 }
 
-TEST(Tracks, MeetWhateverElseGoesOn) {
+TEST(ContextPool, MeetWhateverElseGoesOn) {
   Members two({.count = 2});
-  const Body one = [](Track& track, int me) { overlap(track, me, 1); };
+  const Body one = [](CollectiveContext& context, int me) { overlap(context, me, 1); };
   EXPECT_GOOD(explore_team(two, one, {.preemptions = 2}));
-  EXPECT_GOOD(explore_team(two, [](Track& track, int me) { overlap(track, me, 2); }, {.preemptions = 1}));
+  EXPECT_GOOD(
+      explore_team(two, [](CollectiveContext& context, int me) { overlap(context, me, 2); }, {.preemptions = 1}));
   EXPECT_FOUND(explore_team(two, one, {.preemptions = 2, .mutation = {.unordered = true}}));
 }
 
@@ -346,22 +355,22 @@ TEST(Language, WhatMembersReadIsPublished) {
     Members::Setup setup;
     Body body, before;
   };
-  const Body rooted = [](Track& track, int me) {
-    for (int i = 0; i < 2; ++i) use_slot(track, me, 0);
+  const Body rooted = [](CollectiveContext& context, int me) {
+    for (int i = 0; i < 2; ++i) use_slot(context, me, 0);
   };
-  const Body slots = [](Track& track, int me) {
-    for (const int root : {-1, 0}) use_slot(track, me, root);
+  const Body slots = [](CollectiveContext& context, int me) {
+    for (const int root : {-1, 0}) use_slot(context, me, root);
   };
-  const Body even = [](Track& track, int me) {
-    for (unsigned i = 0; i < team::lines; ++i) use_line(track, me, 0);
+  const Body even = [](CollectiveContext& context, int me) {
+    for (unsigned i = 0; i < context::lines; ++i) use_line(context, me, 0);
   };
-  const Body lines = [](Track& track, int me) {
-    for (int i = 0; i < 2; ++i) use_line(track, me, 0);
+  const Body lines = [](CollectiveContext& context, int me) {
+    for (int i = 0; i < 2; ++i) use_line(context, me, 0);
   };
-  const Body staged = [](Track& track, int me) { use_ring(track, me, -1, 4); };
-  const Body rounds = [](Track& track, int me) { use_ring(track, me, -1, 2); };
-  const Body chunks = [](Track& track, int me) { use_ring(track, me, 0, 2); };
-  const Body meeting = [](Track& track, int me) { meet(track, me, 2); };
+  const Body staged = [](CollectiveContext& context, int me) { use_ring(context, me, -1, 4); };
+  const Body rounds = [](CollectiveContext& context, int me) { use_ring(context, me, -1, 2); };
+  const Body chunks = [](CollectiveContext& context, int me) { use_ring(context, me, 0, 2); };
+  const Body meeting = [](CollectiveContext& context, int me) { meet(context, me, 2); };
   const Case cases[] = {
       {"slots", {.count = 2}, slots, {}},
       {"slots again", {.count = 2}, rooted, fill_slots},
@@ -384,7 +393,8 @@ TEST(Language, WhatMembersReadIsPublished) {
     EXPECT_FALSE(found({.no_acquire = true}).good()) << each.name;
   }
   Members gated({.count = 2, .meeting = Meeting::gate});
-  EXPECT_GOOD(explore_team(gated, [](Track& track, int me) { expose(track, me, 2); }, {.memory = Memory::language}));
+  EXPECT_GOOD(explore_team(gated, [](CollectiveContext& context, int me) { expose(context, me, 2); },
+                           {.memory = Memory::language}));
   EXPECT_GOOD(explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2}));
   EXPECT_FOUND(
       explore_work(gated, 1, {.memory = Memory::language, .preemptions = 2, .mutation = {.no_release = true}}));
@@ -395,7 +405,7 @@ TEST(Language, WhatMembersReadIsPublished) {
 // Who completes a gate does so by a read-modify-write: there no wake is missed.
 TEST(Sleeping, AMissedWakeCostsOneNap) {
   Members two({.count = 2, .sleeps = true});
-  const Body once = [](Track& track, int me) { use_slot(track, me, 0); };
+  const Body once = [](CollectiveContext& context, int me) { use_slot(context, me, 0); };
   const Explored explored = explore_team(two, once);
   EXPECT_GOOD(explored);
   EXPECT_EQ(explored.naps, 1);
@@ -409,13 +419,14 @@ TEST(Sleeping, AMissedWakeCostsOneNap) {
 
 TEST(Sleeping, AGateMissesNoWake) {
   Members two({.count = 2, .meeting = Meeting::gate, .sleeps = true});
-  const Body body = [](Track& track, int me) { meet(track, me, 2); };
+  const Body body = [](CollectiveContext& context, int me) { meet(context, me, 2); };
   const Explored explored = explore_team(two, body);
   EXPECT_GOOD(explored);
   EXPECT_EQ(explored.naps, 0);
   EXPECT_GT(explore_team(two, body, {.mutation = {.no_wakes = true}}).naps, 0);
   Members three({.count = 3, .meeting = Meeting::gate, .sleeps = true});
-  const Explored many = explore_team(three, [](Track& track, int me) { meet(track, me, 1); }, {.preemptions = 3});
+  const Explored many =
+      explore_team(three, [](CollectiveContext& context, int me) { meet(context, me, 1); }, {.preemptions = 3});
   EXPECT_GOOD(many);
   EXPECT_EQ(many.naps, 0);
 }

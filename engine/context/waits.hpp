@@ -1,24 +1,24 @@
-// The waits of tracks, for the files that are made of them.
+// The waits of contexts, for the files that are made of them.
 #pragma once
-#include "engine/track/track.hpp"
+#include "engine/context/context.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
 
 // Adapts a wait to waiting::wait_slowly.
-struct Track::WaitHost : waiting::Waiter {
-  WaitHost(Track& track, Awaited awaited, bool (*lacking)(void*, int), void* context)
-      : Waiter{track.node_.progress}, track(track), awaited(awaited), lacking(lacking), context(context) {}
-  Track& track;
+struct CollectiveContext::WaitHost : waiting::Waiter {
+  WaitHost(CollectiveContext& context, Awaited awaited, bool (*lacking)(void*, int), void* argument)
+      : Waiter{context.node_.progress}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
+  CollectiveContext& context;
   Awaited awaited;
   bool (*lacking)(void*, int);
-  void* context;
-  MemberWords& own() { return track.team_.words(track.rank_); }
+  void* argument;
+  MemberWords& own() { return context.team_.words(context.rank_); }
   Atomic<std::uint32_t>& watchers() {
-    return awaited.whom == everybody ? track.gate_->sleepers : track.team_.words(int(awaited.whom) - 1).watched;
+    return awaited.whom == everybody ? context.gate_->sleepers : context.team_.words(int(awaited.whom) - 1).watched;
   }
   bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
   std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
-  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? track.gate_->bell : own().bell; }
+  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? context.gate_->bell : own().bell; }
   void before_sleep() {
     own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
     own().awaits_value.store(awaited.value, std::memory_order_relaxed);
@@ -29,12 +29,12 @@ struct Track::WaitHost : waiting::Waiter {
     watchers().fetch_sub(1, std::memory_order_relaxed);
     own().awaits.store(0, std::memory_order_relaxed);
   }
-  void inspect(std::uint64_t elapsed) { track.inspect(elapsed, lacking, context); }
+  void inspect(std::uint64_t elapsed) { context.inspect(elapsed, lacking, argument); }
 };
 
 // `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
 template <class Flag, class Lacking>
-inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
+inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
   if (!fiber_ && !node_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
@@ -46,13 +46,13 @@ inline void Track::wait(Flag flag, Lacking lacking, Awaited awaited) {
 }
 
 template <class Flag, class Lacking>
-[[gnu::noinline]] void Track::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
-  auto lacks = [](void* context, int member) { return (*static_cast<Lacking*>(context))(member); };
-  auto there = [](void* context) { return (*static_cast<Flag*>(context))(); };
+[[gnu::noinline]] void CollectiveContext::wait_on(Flag flag, Lacking lacking, Awaited awaited) {
+  auto lacks = [](void* argument, int member) { return (*static_cast<Lacking*>(argument))(member); };
+  auto there = [](void* argument) { return (*static_cast<Flag*>(argument))(); };
   if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
   if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
   WaitHost host(*this, awaited, lacks, &lacking);
   waiting::wait_slowly(node_.policy(), flag, host);
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

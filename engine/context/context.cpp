@@ -1,15 +1,15 @@
-#include "engine/track/waits.hpp"
+#include "engine/context/waits.hpp"
 
 #include <algorithm>
 
 #include "engine/roll/roll.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
 
 // Others go on with this thread until it is our turn again. What keeps them busy also looks after us; should they
 // sleep, whoever has done what we await rings.
-void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
-                    Awaited awaited) {
+void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
+                                Awaited awaited) {
   // Between two at the clock. In a crowd others have a turn, of milliseconds at times, between two of ours.
   const std::uint32_t looks = node_.policy().crowded ? 16 : 256;
   awaited_ = awaited;
@@ -27,23 +27,23 @@ void Track::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(voi
     if (start == 0) start = inspected = now;
     if (now - inspected < waiting::between_inspections) continue;
     inspected = now;
-    inspect(now - start, lacking, context);
+    inspect(now - start, lacking, argument);
   }
   node_.runner.note_progress();
 }
 
 // Published by Runner::asleep_on.
-void Track::tell_awaited() {
+void CollectiveContext::tell_awaited() {
   mine_->awaits.store(awaited_.whom, std::memory_order_relaxed);
   mine_->awaits_what.store(std::uint32_t(awaited_.what), std::memory_order_relaxed);
   mine_->awaits_value.store(awaited_.value, std::memory_order_relaxed);
 }
 
-void Track::wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
+void CollectiveContext::wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks) {
   wait([&] { return flag(); }, [&](int m) { return lacks(m); }, {everybody, What::unrung});
 }
 
-Track::Track(Team& team, unsigned number)
+CollectiveContext::CollectiveContext(Team& team, unsigned number)
     : team_(team),
       node_(team.node()),
       shape_(team.shape()),
@@ -62,19 +62,19 @@ Track::Track(Team& team, unsigned number)
   for (auto*& slot : noted_) slot = node_.reach().noticeboard.take();
 }
 
-void Track::prepare() { settlement_.emplace(node_.reach(), peer_, team_.ways()); }
+void CollectiveContext::prepare() { settlement_.emplace(node_.reach(), peer_, team_.ways()); }
 
-Track::~Track() {
+CollectiveContext::~CollectiveContext() {
   for (auto*& slot : noted_) node_.reach().noticeboard.put_back(slot);
   let_go_of_buffers();
 }
 
 // ---------------------------------------------------------------- waking
 
-inline void Track::ring_bells(What what, std::uint64_t value) {
+inline void CollectiveContext::ring_bells(What what, std::uint64_t value) {
   if (fiber_) [[unlikely]] {
     ring_suspended(std::uint32_t(rank_ + 1), what, value);
-    if (number_) return;  // nobody else waits in further tracks
+    if (number_) return;  // nobody else waits in further contexts
   }
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
@@ -90,7 +90,7 @@ inline void Track::ring_bells(What what, std::uint64_t value) {
   }
 }
 
-inline void Track::ring_everybody() {
+inline void CollectiveContext::ring_everybody() {
   if (fiber_) [[unlikely]] {
     ring_suspended(everybody, What::gate, 0);
     if (number_) return;
@@ -100,14 +100,14 @@ inline void Track::ring_everybody() {
   waiting::futex_wake(gate_->bell);
 }
 
-// Those whose body of this track is suspended until what we have done, and who sleep. As with bells, one that is missed
-// costs a short nap.
-void Track::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
+// Those whose body of this context is suspended until what we have done, and who sleep. As with bells, one that is
+// missed costs a short nap.
+void CollectiveContext::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     const auto& header = *reinterpret_cast<const ProcessHeader*>(base_[r]);
     const std::uint64_t where = header.asleep_on.load(std::memory_order_acquire);  // SYNC: asleep-on
-    const TrackWords& other = *words_[r];
+    const ContextWords& other = *words_[r];
     if (!where || other.awaits.load(std::memory_order_relaxed) != awaited) continue;
     if (awaited != everybody && (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
                                  other.awaits_value.load(std::memory_order_relaxed) > value))
@@ -122,7 +122,7 @@ void Track::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value
 
 // `word` of every member is, or will be, at least `value`; ours is.
 template <class Word>
-inline void Track::meet_by(Word word, What what, std::uint64_t value) {
+inline void CollectiveContext::meet_by(Word word, What what, std::uint64_t value) {
   auto lacking = [&](int m) { return word(*words_[m]).load(std::memory_order_relaxed) < value; };
   if (meeting_ == Meeting::tree) return meet_along_tree(lacking);
   if (meeting_ == Meeting::gate) {
@@ -143,7 +143,7 @@ inline void Track::meet_by(Word word, What what, std::uint64_t value) {
 }
 
 template <class Lacking>
-inline void Track::meet_along_tree(Lacking lacking) {
+inline void CollectiveContext::meet_along_tree(Lacking lacking) {
   const std::uint64_t meeting = ++meetings_;
   for (const int child : children_)
     wait([&] { return words_[child]->gathered.load(std::memory_order_acquire) >= meeting; }, lacking,  // SYNC: gathered
@@ -160,7 +160,7 @@ inline void Track::meet_along_tree(Lacking lacking) {
   ring_bells(What::released, meeting);
 }
 
-void Track::join_tree() {
+void CollectiveContext::join_tree() {
   meeting_ = shape_.meeting;
   parent_ = tree().parent(rank_, 0);
   tree().each_part(rank_, 0, [&](int member) {
@@ -171,7 +171,7 @@ void Track::join_tree() {
 // ---------------------------------------------------------------- small operations
 
 // Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
-std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t needed) {
+std::uint64_t CollectiveContext::wait_done(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t needed) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
@@ -184,20 +184,20 @@ std::uint64_t Track::wait_done(Atomic<std::uint64_t> TrackWords::*done, What wha
   return least;
 }
 
-std::byte* Track::reserve_slot(std::uint64_t seq) {
+std::byte* CollectiveContext::reserve_slot(std::uint64_t seq) {
   if (seq > slots && seq - slots > slots_safe_)
-    slots_safe_ = wait_done(&TrackWords::slot_done, What::slot_done, seq - slots);
+    slots_safe_ = wait_done(&ContextWords::slot_done, What::slot_done, seq - slots);
   return mine_->slot[seq % slots].payload;
 }
 
-void Track::publish_slot(std::uint64_t seq, std::size_t bytes) {
+void CollectiveContext::publish_slot(std::uint64_t seq, std::size_t bytes) {
   Slot& slot = mine_->slot[seq % slots];
   slot.bytes = bytes;
   slot.seq.store(seq, std::memory_order_release);  // SYNC: slot
   ring_bells(What::slot, seq);
 }
 
-const std::byte* Track::wait_slot(int member, std::uint64_t seq) {
+const std::byte* CollectiveContext::wait_slot(int member, std::uint64_t seq) {
   Slot& slot = words_[member]->slot[seq % slots];
   // SYNC: slot
   wait([&] { return slot.seq.load(std::memory_order_acquire) >= seq; }, [&](int m) { return m == member; },
@@ -205,28 +205,28 @@ const std::byte* Track::wait_slot(int member, std::uint64_t seq) {
   return slot.payload;
 }
 
-void Track::meet_slots(std::uint64_t seq) {
-  meet_by([seq](TrackWords& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
+void CollectiveContext::meet_slots(std::uint64_t seq) {
+  meet_by([seq](ContextWords& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
   have_met_slots(seq);  // who has published seq has read all of seq - 1
 }
 
-void Track::finish_rooted_slot(std::uint64_t seq) {
+void CollectiveContext::finish_rooted_slot(std::uint64_t seq) {
   mine_->slot_done.store(seq, std::memory_order_release);  // SYNC: slot-done
   ring_bells(What::slot_done, seq);
 }
 
-std::byte* Track::reserve_line(std::uint64_t seq) {
+std::byte* CollectiveContext::reserve_line(std::uint64_t seq) {
   if (seq > lines && seq - lines > lines_safe_)
-    lines_safe_ = wait_done(&TrackWords::line_done, What::line_done, seq - lines / 2);
+    lines_safe_ = wait_done(&ContextWords::line_done, What::line_done, seq - lines / 2);
   return mine_->small[seq % lines].payload;
 }
 
-void Track::publish_line(std::uint64_t seq, std::size_t bytes) {
+void CollectiveContext::publish_line(std::uint64_t seq, std::size_t bytes) {
   mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // SYNC: line
   ring_bells(What::line, seq << 8 | bytes);
 }
 
-const std::byte* Track::wait_line(int member, std::uint64_t seq) {
+const std::byte* CollectiveContext::wait_line(int member, std::uint64_t seq) {
   Line& line = words_[member]->small[seq % lines];
   // SYNC: line
   wait([&] { return line.seq.load(std::memory_order_acquire) >= seq << 8; }, [&](int m) { return m == member; },
@@ -234,19 +234,19 @@ const std::byte* Track::wait_line(int member, std::uint64_t seq) {
   return line.payload;
 }
 
-void Track::finish_line(std::uint64_t seq) {
+void CollectiveContext::finish_line(std::uint64_t seq) {
   mine_->line_done.store(seq, std::memory_order_release);  // SYNC: line-done
   ring_bells(What::line_done, seq);
 }
 
 // ---------------------------------------------------------------- large operations
 
-void Track::post_word(std::uint64_t tick) {
+void CollectiveContext::post_word(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // SYNC: posted
   ring_bells(What::posted, tick);
 }
 
-void Track::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
+void CollectiveContext::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
   const std::uint64_t round = ++rounds_together_ & 0xffffffff;
   gate_target_ += size_;
   done_target_ += parts;
@@ -279,36 +279,36 @@ void Track::work_together(std::size_t parts, const std::function<void(std::size_
 }
 
 // Whoever posts it between calls, or in one that has no buffers, has read all there were.
-void Track::post_empty() {
+void CollectiveContext::post_empty() {
   mine_->consumed.store(++tick_, std::memory_order_release);  // SYNC: consumed
   post(tick_);
 }
 
-void Track::wait_posted(int member, std::uint64_t tick) {
+void CollectiveContext::wait_posted(int member, std::uint64_t tick) {
   const auto& posted = words_[member]->posted;
   // SYNC: posted
   wait([&] { return posted.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::posted, tick});
 }
 
-void Track::meet(std::uint64_t tick) {
-  meet_by([](TrackWords& m) -> auto& { return m.posted; }, What::posted, tick);
+void CollectiveContext::meet(std::uint64_t tick) {
+  meet_by([](ContextWords& m) -> auto& { return m.posted; }, What::posted, tick);
   if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
 }
 
-void Track::consume(std::uint64_t tick) {
+void CollectiveContext::consume(std::uint64_t tick) {
   mine_->consumed.store(tick, std::memory_order_release);  // SYNC: consumed
   ring_bells(What::consumed, tick);
 }
 
-void Track::wait_consumed(int member, std::uint64_t tick) {
+void CollectiveContext::wait_consumed(int member, std::uint64_t tick) {
   const auto& consumed = words_[member]->consumed;
   // SYNC: consumed
   wait([&] { return consumed.load(std::memory_order_acquire) >= tick; }, [&](int m) { return m == member; },
        {std::uint32_t(member + 1), What::consumed, tick});
 }
 
-void Track::wait_all_consumed(std::uint64_t tick) {
+void CollectiveContext::wait_all_consumed(std::uint64_t tick) {
   for (int r = 0; r < size_; ++r)
     if (r != rank_) wait_consumed(r, tick);
   if (tick > ticks_safe_) ticks_safe_ = tick;
@@ -316,15 +316,15 @@ void Track::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports
 
-std::string Track::doing() const { return node_.describe(mine_->doing.load(std::memory_order_relaxed)); }
+std::string CollectiveContext::doing() const { return node_.describe(mine_->doing.load(std::memory_order_relaxed)); }
 
-void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
-  team_.inspect([this] { return doing(); }, lacking, context);
-  look_for_other_calls(elapsed, lacking, context);
+void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
+  team_.inspect([this] { return doing(); }, lacking, argument);
+  look_for_other_calls(elapsed, lacking, argument);
   if (!node_.roll) return;
   roll::Awaited awaited;
   for (int r = 0; r < size_; ++r)
-    if (r != rank_ && lacking(context, r)) awaited.add(node_.roll->member_of(peer_[r]));
+    if (r != rank_ && lacking(argument, r)) awaited.add(node_.roll->member_of(peer_[r]));
   if (fiber_) node_.roll->body_waits(awaited);
   else node_.roll->waits(elapsed, awaited);
 }
@@ -332,12 +332,12 @@ void Track::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* co
 // Members count their calls, so it is certain: who has begun a later call has done all that it has to do for ours, and
 // between two looks we would have found that. Members whose lengths alone differ find out themselves if they go by one
 // row, and may only be late.
-void Track::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context) {
+void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
   constexpr std::uint64_t late = 5'000'000'000;
   const std::uint64_t ours = mine_->doing.load(std::memory_order_relaxed);
   if (!ours || !calls_) return;
   for (int r = 0; r < size_; ++r) {
-    if (r == rank_ || !lacking(context, r)) continue;
+    if (r == rank_ || !lacking(argument, r)) continue;
     const std::uint64_t begun = words_[r]->calls.load(std::memory_order_acquire);   // SYNC: calls
     const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);  // SYNC: doing
     if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
@@ -353,11 +353,11 @@ void Track::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, i
   }
 }
 
-void Track::report_lengths(int member, std::size_t theirs, std::size_t ours) const {
+void CollectiveContext::report_lengths(int member, std::size_t theirs, std::size_t ours) const {
   const std::string text = "rank " + std::to_string(member) + " has " + std::to_string(theirs) + " bytes where rank " +
                            std::to_string(rank_) + " expects " + std::to_string(ours) + ", " + doing();
   if (theirs > ours) throw Truncated(text);
   throw Broken(text);
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

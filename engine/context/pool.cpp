@@ -1,4 +1,4 @@
-#include "engine/track/tracks.hpp"
+#include "engine/context/pool.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,18 +6,18 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/base/yield.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
 namespace {
 
-// What a member tells of: its words of each further track, and at the first member what all write.
+// What a member tells of: its words of each further context, and at the first member what all write.
 struct FurtherWords {
-  TrackWords track[further];
-  TrackGate gate[further];
+  ContextWords context[further];
+  ContextGate gate[further];
 };
 
 struct ReservedWords {
-  TrackWords track;
-  TrackGate gate;
+  ContextWords context;
+  ContextGate gate;
 };
 
 template <class Words>
@@ -36,31 +36,31 @@ std::size_t make_words(const Team& team) {
 
 }  // namespace
 
-Tracks::~Tracks() {
+ContextPool::~ContextPool() {
   if (words_) team_.node().arena().free(words_);
   for (const Reserved& one : reserved_)
     if (one.words) team_.node().arena().free(one.words);
 }
 
-std::unique_ptr<Tracks::Further> Tracks::make_lane(unsigned number) {
+std::unique_ptr<ContextPool::Further> ContextPool::make_lane(unsigned number) {
   auto lane = std::make_unique<Further>(team_, number);
-  lane->tracks = this;
-  lane->track.prepare();
-  lane->track.join_tree();
+  lane->contexts = this;
+  lane->context.prepare();
+  lane->context.join_tree();
   return lane;
 }
 
 // Our own part. What fails leaves nothing behind but words that the next attempt uses.
-void Tracks::make() {
+void ContextPool::make() {
   for (unsigned i = 0; i < further; ++i)
     if (!lane_[i]) lane_[i] = make_lane(i + 1);
   if (words_) return;
   words_ = make_words<FurtherWords>(team_);
   if (!words_) throw OutOfMemory();
-  team_.words(team_.rank()).tracks.store(words_, std::memory_order_release);  // SYNC: further-words
+  team_.words(team_.rank()).contexts.store(words_, std::memory_order_release);  // SYNC: further-words
 }
 
-void Tracks::issue(Pending& pending) {
+void ContextPool::issue(Pending& pending) {
   Node& node = team_.node();
   {
     const std::lock_guard lock(node.runner.mutex());
@@ -71,7 +71,7 @@ void Tracks::issue(Pending& pending) {
   if (node.runner.busy()) node.progress.wake_assistant();
 }
 
-void Tracks::issue_to(unsigned reserved, Pending& pending) {
+void ContextPool::issue_to(unsigned reserved, Pending& pending) {
   Node& node = team_.node();
   {
     const std::lock_guard lock(node.runner.mutex());
@@ -80,7 +80,7 @@ void Tracks::issue_to(unsigned reserved, Pending& pending) {
   if (node.runner.busy()) node.progress.wake_assistant();
 }
 
-void Tracks::issue_locked(Further& lane, Pending& pending) {
+void ContextPool::issue_locked(Further& lane, Pending& pending) {
   pending.next_ = nullptr;
   pending.error_ = nullptr;
   pending.completed_.store(false, std::memory_order_relaxed);
@@ -93,20 +93,20 @@ void Tracks::issue_locked(Further& lane, Pending& pending) {
   }
 }
 
-void Tracks::let_go(unsigned reserved) {
+void ContextPool::let_go(unsigned reserved) {
   const std::lock_guard lock(team_.node().runner.mutex());
   reserved_[reserved].in_use = false;
 }
 
-bool Tracks::any_reserved() {
+bool ContextPool::any_reserved() {
   const std::lock_guard lock(team_.node().runner.mutex());
   return std::ranges::any_of(reserved_, &Reserved::in_use);
 }
 
-// Tells all members some numbers each, in the first track.
-void Tracks::meet(std::span<const std::uint64_t> mine,
-                  FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see) {
-  Track& first = team_.track();
+// Tells all members some numbers each, in the first context.
+void ContextPool::meet(std::span<const std::uint64_t> mine,
+                       FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see) {
+  CollectiveContext& first = team_.context();
   const std::uint64_t seq = first.next_slot();
   std::memcpy(first.reserve_slot(seq), mine.data(), mine.size_bytes());
   first.publish_slot(seq, mine.size_bytes());
@@ -119,7 +119,7 @@ void Tracks::meet(std::span<const std::uint64_t> mine,
     }
 }
 
-std::optional<unsigned> Tracks::reserve() {
+std::optional<unsigned> ContextPool::reserve() {
   std::mutex& mutex = team_.node().runner.mutex();
   std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; the rest is not used again
   std::size_t used = 0;
@@ -153,8 +153,8 @@ std::optional<unsigned> Tracks::reserve() {
     all &= theirs != 0;
     if (!all) return;
     auto& words = words_at<ReservedWords>(team_, r, theirs);
-    if (made.lane) made.lane->track.place_words(r, &words.track);
-    if (made.lane && r == 0) made.lane->track.place_gate(&words.gate);
+    if (made.lane) made.lane->context.place_words(r, &words.context);
+    if (made.lane && r == 0) made.lane->context.place_gate(&words.gate);
   });
   if (!all) {
     if (made.words) team_.node().arena().free(made.words);
@@ -166,7 +166,7 @@ std::optional<unsigned> Tracks::reserve() {
   return number;
 }
 
-void Tracks::finish() {
+void ContextPool::finish() {
   Node& node = team_.node();
   auto under_way = [&] {
     const std::lock_guard lock(node.runner.mutex());
@@ -178,42 +178,42 @@ void Tracks::finish() {
   }
 }
 
-// On the lane's stack: where everybody's words of this track lie.
-void Tracks::join(Further& lane) {
-  lane.track.suspend_by(lane.fiber);
+// On the lane's stack: where everybody's words of this context lie.
+void ContextPool::join(Further& lane) {
+  lane.context.suspend_by(lane.fiber);
   const Team& team = team_;
-  lane.track.place_words(team.rank(),
-                         &words_at<FurtherWords>(team, team.rank(), words_).track[lane.track.number() - 1]);
+  lane.context.place_words(team.rank(),
+                           &words_at<FurtherWords>(team, team.rank(), words_).context[lane.context.number() - 1]);
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     // SYNC: further-words
-    auto told = [&] { return (offset = team.words(r).tracks.load(std::memory_order_acquire)) != 0; };
-    lane.track.wait_until(told, [r](int m) { return m == r; });
+    auto told = [&] { return (offset = team.words(r).contexts.load(std::memory_order_acquire)) != 0; };
+    lane.context.wait_until(told, [r](int m) { return m == r; });
     auto& theirs = words_at<FurtherWords>(team, r, offset);
-    lane.track.place_words(r, &theirs.track[lane.track.number() - 1]);
-    if (r == 0) lane.track.place_gate(&theirs.gate[lane.track.number() - 1]);
+    lane.context.place_words(r, &theirs.context[lane.context.number() - 1]);
+    if (r == 0) lane.context.place_gate(&theirs.gate[lane.context.number() - 1]);
   }
   lane.joined = true;
 }
 
-void Tracks::Further::run() {
+void ContextPool::Further::run() {
   while (first) {
     Pending& pending = *first;
     try {
-      track.suspend_by(fiber);
-      if (!joined) tracks->join(*this);
-      pending.run(track);
+      context.suspend_by(fiber);
+      if (!joined) contexts->join(*this);
+      pending.run(context);
     } catch (const OutOfMemory&) {
-      track.team().break_off();  // the others are in it
+      context.team().break_off();  // the others are in it
       pending.error_ = std::current_exception();
     } catch (...) {
       pending.error_ = std::current_exception();
     }
-    track.leave();
+    context.leave();
     first = pending.next_;
     pending.completed_.store(true, std::memory_order_release);  // SYNC: completed; it may be gone from here on
   }
   last = nullptr;
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

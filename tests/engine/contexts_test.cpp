@@ -44,13 +44,13 @@ class User {
     for (std::size_t i = 0; i < count; ++i) sum->send[i] = value(team_.rank(), sum->number, i);
     const Call call = count ? allreduce(sum->send.data(), sum->recv.data(), count) : Call{Collective::barrier};
     sum->operation.emplace(call, choosers_);
-    team_.tracks().issue(*sum->operation);
+    team_.contexts().issue(*sum->operation);
   }
   bool call(std::size_t count) {
     std::vector<std::uint64_t> send(count), recv(count);
     ++number_;
     for (std::size_t i = 0; i < count; ++i) send[i] = value(team_.rank(), number_, i);
-    chooser_.perform(team_.track(), allreduce(send.data(), recv.data(), count));
+    chooser_.perform(team_.context(), allreduce(send.data(), recv.data(), count));
     return right(recv, number_);
   }
   std::size_t outstanding() const { return outstanding_.size(); }
@@ -128,9 +128,9 @@ TEST_P(Processes, OverlapByAnyAlgorithm) {
                              }))
         << text;
 }
-INSTANTIATE_TEST_SUITE_P(Tracks, Processes, ::testing::Values(1, 2, 3, 4, 5, 7, 9));
+INSTANTIATE_TEST_SUITE_P(ContextPool, Processes, ::testing::Values(1, 2, 3, 4, 5, 7, 9));
 
-TEST(Tracks, ServeEveryMeeting) {
+TEST(ContextPool, ServeEveryMeeting) {
   for (const Meeting meeting : {Meeting::flags, Meeting::tree, Meeting::gate}) {
     Settings settings;
     settings.meeting = meeting;
@@ -143,7 +143,7 @@ TEST(Tracks, ServeEveryMeeting) {
   }
 }
 
-TEST(Tracks, TellOfADeadMember) {
+TEST(ContextPool, TellOfADeadMember) {
   EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
@@ -167,7 +167,7 @@ TEST(Tracks, TellOfADeadMember) {
 }
 
 // Whoever has no memory says so, and the others do not wait for it.
-TEST(Tracks, WithoutRoomAllEndWithAnError) {
+TEST(ContextPool, WithoutRoomAllEndWithAnError) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
@@ -192,21 +192,21 @@ TEST(Tracks, WithoutRoomAllEndWithAnError) {
 }
 
 // Also who finds out within a body that others are in.
-TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
-  struct Meeting final : team::Pending {
-    void run(team::Track& track) override {
-      if (track.rank() == 1) throw OutOfMemory();
-      const std::uint64_t seq = track.next_slot();
-      track.reserve_slot(seq);
-      track.publish_slot(seq, 0);
-      track.meet_slots(seq);
+TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
+  struct Meeting final : context::Pending {
+    void run(context::CollectiveContext& context) override {
+      if (context.rank() == 1) throw OutOfMemory();
+      const std::uint64_t seq = context.next_slot();
+      context.reserve_slot(seq);
+      context.publish_slot(seq, 0);
+      context.meet_slots(seq);
     }
   };
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               Meeting meeting;
-              (*team)->tracks().issue(meeting);
+              (*team)->contexts().issue(meeting);
               while (!meeting.complete()) node.progress.poll(), sched_yield();
               if (!meeting.error() || !(*team)->broken_off()) return false;
               try {
@@ -220,7 +220,7 @@ TEST(Tracks, ABodyWithoutMemoryEndsThoseOfTheOthers) {
 }
 
 // Without copy buffers of one member the call goes by pieces.
-TEST(Tracks, GoWithoutCopyBuffers) {
+TEST(ContextPool, GoWithoutCopyBuffers) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
@@ -237,7 +237,7 @@ TEST(Tracks, GoWithoutCopyBuffers) {
 }
 
 // Every operation, by rows that need copy buffers. What rank r gives in its k-th block: r * 1000 + k * 10 + i.
-TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
+TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
   static constexpr std::size_t count = 5000;
   EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
@@ -251,7 +251,7 @@ TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
                     "exscan:rounds");
               auto run = [&](const Call& call) {
                 Overlapping operation(call, choosers);
-                (*team)->tracks().issue(operation);
+                (*team)->contexts().issue(operation);
                 while (!operation.complete()) node.progress.poll(), sched_yield();
                 return !operation.error();
               };
@@ -304,10 +304,10 @@ TEST(Tracks, EveryOperationGoesWithoutCopyBuffers) {
 bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
   auto team = creation::create_team(node, rank, size, bootstrap);
   if (!team) return false;
-  team::Tracks& tracks = (*team)->tracks();
+  context::ContextPool& contexts = (*team)->contexts();
   bool good = true;
   struct Again {
-    unsigned track;
+    unsigned context;
     std::vector<std::uint64_t> send, recv;
     std::unique_ptr<Planned> operation;
     bool under_way = false;
@@ -336,10 +336,10 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
         call.count = count;
         call.type = reducing::Type::u64;
         call.fold = reducing::fold(reducing::Op::sum, reducing::Type::u64);
-        const auto track = tracks.reserve();
-        if (!track) return false;
-        made.track = *track;
-        most = std::max<std::size_t>(most, *track + 1);
+        const auto context = contexts.reserve();
+        if (!context) return false;
+        made.context = *context;
+        most = std::max<std::size_t>(most, *context + 1);
         made.operation = std::make_unique<Planned>(call, chooser.rows_for(call));
         all.push_back(std::move(made));
       }
@@ -349,7 +349,7 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
       for (const std::size_t i : order) {
         for (std::size_t k = 0; k < all[i].send.size(); ++k)
           all[i].send[k] = (std::uint64_t(rank) + 1) * (k + std::uint64_t(round) * 7 + i);
-        tracks.issue_to(all[i].track, *all[i].operation);
+        contexts.issue_to(all[i].context, *all[i].operation);
         all[i].under_way = true;
         if (own() % 4 == 0) node.progress.poll();
         if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
@@ -361,14 +361,14 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
       while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
       if (all.size() > 8) {
         const std::size_t gone = everybody() % all.size();
-        tracks.let_go(all[gone].track);
+        contexts.let_go(all[gone].context);
         all.erase(all.begin() + std::ptrdiff_t(gone));
       }
     }
     good &= most <= 11;  // what has been let go of is used again
   }
-  for (const Again& one : all) tracks.let_go(one.track);
-  good &= !tracks.any_reserved();
+  for (const Again& one : all) contexts.let_go(one.context);
+  good &= !contexts.any_reserved();
   Team::close(std::move(*team));
   return good;
 }
@@ -379,32 +379,32 @@ TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
 }
 
 // However many there have been at a time.
-TEST(Tracks, AllThatAreLetGoOfAreUsedAgain) {
+TEST(ContextPool, AllThatAreLetGoOfAreUsedAgain) {
   EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
               constexpr unsigned many = 150;
               bool good = true;
               for (int round = 0; round < 3; ++round) {
-                for (unsigned i = 0; i < many && good; ++i) good = (*team)->tracks().reserve() == i;
-                for (unsigned i = 0; i < many && good; ++i) (*team)->tracks().let_go(rank ? i : many - 1 - i);
+                for (unsigned i = 0; i < many && good; ++i) good = (*team)->contexts().reserve() == i;
+                for (unsigned i = 0; i < many && good; ++i) (*team)->contexts().let_go(rank ? i : many - 1 - i);
               }
               Team::close(std::move(*team));
               return good;
             }));
 }
 
-// All lack a planned track where one of them has no memory for it, and nobody waits.
-TEST(Tracks, NobodyPlansWithoutRoom) {
+// All lack a planned context where one of them has no memory for it, and nobody waits.
+TEST(ContextPool, NobodyPlansWithoutRoom) {
   EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(node, rank, size, bootstrap);
               if (!team) return false;
-              const bool first = (*team)->tracks().reserve().has_value();
+              const bool first = (*team)->contexts().reserve().has_value();
               if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
-              const bool second = (*team)->tracks().reserve().has_value();
-              (*team)->tracks().let_go(0);
-              const bool third = (*team)->tracks().reserve() == 0u;
-              (*team)->tracks().let_go(0);
+              const bool second = (*team)->contexts().reserve().has_value();
+              (*team)->contexts().let_go(0);
+              const bool third = (*team)->contexts().reserve() == 0u;
+              (*team)->contexts().let_go(0);
               Team::close(std::move(*team));
               return first && !second && third;
             }));

@@ -1,10 +1,10 @@
-// A track: what is under way in a team, one operation after another.
+// A context: what is under way in a team, one operation after another.
 //
 // words.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives are
 // written in terms of these and never touch a word themselves.
 //
-// The first track of a team serves the calls that return when they are done. Calls that may overlap others go by
-// further tracks (tracks.hpp), and their bodies run on stacks of their own: where the wait of such a track has looked
+// The first context of a team serves the calls that return when they are done. Calls that may overlap others go by
+// further contexts (pool.hpp), and their bodies run on stacks of their own: where the wait of such a context has looked
 // once in vain, the body is suspended. The body itself cannot tell.
 #pragma once
 #include <functional>
@@ -13,22 +13,25 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
+#include "engine/context/words.hpp"
 #include "engine/copying/handover.hpp"
 #include "engine/team/team.hpp"
-#include "engine/track/words.hpp"
 
 namespace nearfield::fibers {
 class Fiber;
 }
 
-namespace nearfield::team {
+namespace nearfield::context {
 
-class Track {
+using team::Broken, team::MemberWords, team::Peer, team::Process, team::ProcessHeader, team::Refused, team::Shape,
+    team::Team, team::Tree, team::Truncated, team::What, team::everybody;
+
+class CollectiveContext {
  public:
-  // `number`: 0 of the track that serves the calls that return when they are done.
-  explicit Track(Team& team, unsigned number = 0);
-  ~Track();
-  Track(const Track&) = delete;
+  // `number`: 0 of the context that serves the calls that return when they are done.
+  explicit CollectiveContext(Team& team, unsigned number = 0);
+  ~CollectiveContext();
+  CollectiveContext(const CollectiveContext&) = delete;
 
   Team& team() const { return team_; }
   unsigned number() const { return number_; }
@@ -137,18 +140,18 @@ class Track {
   // free yet is waited for as long as there is patience. Throw what waits throw.
   bool slot_ready() {
     return seq_ + 1 <= slots + slots_safe_ ||
-           room_ready(&TrackWords::slot_done, What::slot_done, seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
+           room_ready(&ContextWords::slot_done, What::slot_done, seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
   }
   bool line_ready() {
     return line_seq_ + 1 <= lines + lines_safe_ ||
-           room_ready(&TrackWords::line_done, What::line_done, line_seq_ + 1 - lines / 2, line_seq_ + 1 - lines,
+           room_ready(&ContextWords::line_done, What::line_done, line_seq_ + 1 - lines / 2, line_seq_ + 1 - lines,
                       lines_safe_);
   }
   bool buffers_ready(std::uint64_t ticks) {
     if (!staging_ || ticks > buffers) return false;
     const std::uint64_t last = tick_ + ticks;
     return last <= buffers + ticks_safe_ ||
-           room_ready(&TrackWords::consumed, What::consumed, last - buffers, last - buffers, ticks_safe_);
+           room_ready(&ContextWords::consumed, What::consumed, last - buffers, last - buffers, ticks_safe_);
   }
 
   // ---- reports
@@ -171,29 +174,29 @@ class Track {
 
   // ---- where the words lie (creation/create.cpp, tracks.cpp)
   void prepare();  // once the team's segments are there; throws std::bad_alloc
-  void place_words(int member, TrackWords* words) {
+  void place_words(int member, ContextWords* words) {
     words_[std::size_t(member)] = words;
     if (member == rank_) mine_ = words;
     settlement_->join(member, words->settling);
   }
-  void place_gate(TrackGate* gate) { gate_ = gate; }
+  void place_gate(ContextGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
   void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
-  // Runs body(context) on that stack, while this thread waits for what it waits for, as for a call of its own, but no
+  // Runs body(argument) on that stack, while this thread waits for what it waits for, as for a call of its own, but no
   // longer than it has patience. False: the body has not ended, and whoever resumes it from now on suspends it at
   // waits.
-  bool attend(fibers::Fiber& fiber, void (*body)(void*), void* context);
+  bool attend(fibers::Fiber& fiber, void (*body)(void*), void* argument);
   void tell_awaited();  // by the suspended body, to whoever may ring
   void join_tree();     // once the team's shape is known
 
   // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, tells the roll.
-  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
+  void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
 
  private:
   // Throws where a member that is waited for is in another call than we are, or is through with ours.
-  void look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* context);
+  void look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
   void settle_staging();
   struct Held {
     std::uint64_t tick = 0;
@@ -232,8 +235,8 @@ class Track {
   void meet_by(Word word, What what, std::uint64_t value);
   template <class Lacking>
   void meet_along_tree(Lacking lacking);
-  std::uint64_t wait_done(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t needed);
-  bool room_ready(Atomic<std::uint64_t> TrackWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
+  std::uint64_t wait_done(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t needed);
+  bool room_ready(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
                   std::uint64_t& safe);
   std::uint64_t patience() const;  // ns
   template <class Flag, class Lacking>
@@ -245,10 +248,10 @@ class Track {
   void expose(Buffer send, Buffer recv, std::uint64_t note);
   Verdict look();  // at everybody's exposures; fills the pointers
   void settle();
-  void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context, Awaited awaited);
+  void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument, Awaited awaited);
 
   struct Attended;
-  void wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* context,
+  void wait_attended(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
                      Awaited awaited);
 
   Team& team_;
@@ -259,10 +262,10 @@ class Track {
   fibers::Fiber* fiber_ = nullptr;
   Attended* attended_ = nullptr;  // the body that attend() runs
   Awaited awaited_{};             // by the body that is suspended
-  TrackWords* mine_ = nullptr;
-  TrackGate* gate_ = nullptr;
+  ContextWords* mine_ = nullptr;
+  ContextGate* gate_ = nullptr;
   MemberWords* const own_;
-  std::vector<TrackWords*> words_;
+  std::vector<ContextWords*> words_;
   std::span<std::byte* const> base_;  // the team's
   std::span<Peer* const> peer_;
   std::vector<const void*> inputs_;
@@ -277,7 +280,7 @@ class Track {
   copying::Handover handover_[std::size_t(Passing::count)];
   std::uint64_t next_shortage_ = 0;      // tick from which on others are asked again for buffers that they do not need
   memory::CopyBuffers* span_ = nullptr;  // the node's, once it has been needed
-  Track* next_holder_ = nullptr;
+  CollectiveContext* next_holder_ = nullptr;
   bool is_holder_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
@@ -305,4 +308,4 @@ class Track {
   std::optional<reach::Settlement> settlement_;
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

@@ -3,11 +3,11 @@
 //   member r       writes exposure[n % 2] {send place, recv place}, posts tick A
 //   everybody      meets A, reads all exposures: the same facts on all members, hence the same decisions
 //   if a place is news (reach/settlement.hpp), they settle it, with one more tick, and look again
-#include "engine/track/track.hpp"
+#include "engine/context/context.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
 
-void Track::expose(Buffer send, Buffer recv, std::uint64_t note) {
+void CollectiveContext::expose(Buffer send, Buffer recv, std::uint64_t note) {
   // A fork that begins now finds the buffers noted here, or has taken their memory out of reach before we ask for it.
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
@@ -20,7 +20,7 @@ void Track::expose(Buffer send, Buffer recv, std::uint64_t note) {
   post_empty();
 }
 
-Track::Verdict Track::look() {
+CollectiveContext::Verdict CollectiveContext::look() {
   using Seen = reach::Settlement::Seen;
   bool all = true, news = false;
   for (int r = 0; r < size_; ++r) {
@@ -37,7 +37,7 @@ Track::Verdict Track::look() {
   return news ? Verdict::news : all ? Verdict::good : Verdict::out_of_reach;
 }
 
-bool Track::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
+bool CollectiveContext::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
   expose(send, recv, note);
   meet(tick_);
   ticks_safe_ = tick_;
@@ -50,8 +50,8 @@ bool Track::meet_exposed(Buffer send, Buffer recv, std::uint64_t note) {
   return verdict == Verdict::good;
 }
 
-bool Track::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
-                         const std::function<void(std::size_t part)>& work) {
+bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
+                                     const std::function<void(std::size_t part)>& work) {
   for (;;) {
     expose(send, recv, note);
     bool looked = false;
@@ -75,7 +75,7 @@ bool Track::work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size
 }
 
 // What is news in the present exposure.
-void Track::settle() {
+void CollectiveContext::settle() {
   reach::Settlement& settlement = *settlement_;
   const struct Abandons {
     reach::Settlement& settlement;
@@ -91,9 +91,9 @@ void Track::settle() {
   settlement.end();
 }
 
-void Track::end_exposure() {
+void CollectiveContext::end_exposure() {
   noted_[0]->clear();
   noted_[1]->clear();
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

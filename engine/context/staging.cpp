@@ -13,11 +13,11 @@
 // memory of the team's own, of the same size, which is there since the team's first round: what is under way never
 // fails. Crowded teams use that alone: their members' caches are the same ones, and lines do not move.
 #include "engine/base/out_of_memory.hpp"
-#include "engine/track/track.hpp"
+#include "engine/context/context.hpp"
 
 #include <algorithm>
 
-namespace nearfield::team {
+namespace nearfield::context {
 namespace {
 
 constexpr std::uint8_t crowded_kind = 2;  // rep movsb
@@ -28,7 +28,7 @@ constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of 
 }  // namespace
 
 // Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
-void Track::settle_staging() {
+void CollectiveContext::settle_staging() {
   if (!staging_refused_) {
     auto offset = node_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
     if (offset) {
@@ -40,7 +40,7 @@ void Track::settle_staging() {
     }
     post_empty();
     meet(tick_);
-    for (const TrackWords* member : words_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
+    for (const ContextWords* member : words_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
   }
   if (!staging_refused_) return;
   if (staging_) node_.arena().free(staging_offset_);
@@ -48,7 +48,7 @@ void Track::settle_staging() {
   throw Refused("a member has no room for copy buffers");
 }
 
-void Track::begin_rounds(std::size_t length) {
+void CollectiveContext::begin_rounds(std::size_t length) {
   length_ = length;
   if (!staging_) settle_staging();
   // After rooted rounds nothing is known about the readers of our last buffers.
@@ -56,13 +56,13 @@ void Track::begin_rounds(std::size_t length) {
   last_rounds_rooted_ = false;
 }
 
-void Track::begin_rooted_rounds(std::size_t length) {
+void CollectiveContext::begin_rooted_rounds(std::size_t length) {
   length_ = length;
   if (!staging_) settle_staging();
   last_rounds_rooted_ = true;
 }
 
-void Track::put_back_read(std::uint64_t read) {
+void CollectiveContext::put_back_read(std::uint64_t read) {
   auto put_back = [&](Held& held) {
     if (!held.offset || held.tick > read) return;
     span_->put_back(held.offset, held.bytes);
@@ -73,7 +73,7 @@ void Track::put_back_read(std::uint64_t read) {
 }
 
 // What a member tells is read by one other at least, which consumes no such tick before.
-std::uint64_t Track::read_by_all() const {
+std::uint64_t CollectiveContext::read_by_all() const {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r)
     if (r != rank_) least = std::min(least, words_[r]->consumed.load(std::memory_order_acquire));  // SYNC: consumed
@@ -81,7 +81,7 @@ std::uint64_t Track::read_by_all() const {
 }
 
 // Offset of a room for `tick`; 0: there is none to spare.
-std::size_t Track::take_room(std::uint64_t tick, std::size_t bytes) try {
+std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) try {
   if (!span_) span_ = &node_.copy_buffers();
   memory::CopyBuffers& span = *span_;
   const std::lock_guard lock(node_.holders_mutex);
@@ -96,7 +96,8 @@ std::size_t Track::take_room(std::uint64_t tick, std::size_t bytes) try {
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
   if (!offset && tick >= next_shortage_) {
-    for (Track* each = node_.holders; each; each = each->next_holder_) each->put_back_read(each->read_by_all());
+    for (CollectiveContext* each = node_.holders; each; each = each->next_holder_)
+      each->put_back_read(each->read_by_all());
     offset = span.take(bytes, spared);
     if (!offset) next_shortage_ = tick + between_shortages;
   }
@@ -112,18 +113,18 @@ std::size_t Track::take_room(std::uint64_t tick, std::size_t bytes) try {
 }
 
 // Nobody reads them any more: the team is gone for everybody, or was never made.
-void Track::let_go_of_buffers() {
+void CollectiveContext::let_go_of_buffers() {
   if (is_holder_) {
     const std::lock_guard lock(node_.holders_mutex);
     put_back_read(~std::uint64_t{0});
-    Track** link = &node_.holders;
+    CollectiveContext** link = &node_.holders;
     while (*link != this) link = &(*link)->next_holder_;
     *link = next_holder_;
   }
   if (staging_) node_.arena().free(staging_offset_);
 }
 
-std::byte* Track::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
+std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
   std::size_t offset = 0;
   filling_ = {tick, 0, 0, bytes, crowded_kind, false, passing, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
   if (!shape_.crowded() && bytes) {
@@ -140,7 +141,7 @@ std::byte* Track::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passi
   return node_.segment().base() + offset;
 }
 
-void Track::tell_place() {
+void CollectiveContext::tell_place() {
   if (filling() == copying::Store::streaming) copying::fence();
   mine_->place[filling_.tick % buffers] = filling_.place | sum_of(length_) << sum_shift;
   mine_->lengths[filling_.tick % buffers] = length_;
@@ -152,7 +153,7 @@ void Track::tell_place() {
   filling_.tick = 0;
 }
 
-std::uint64_t Track::begin_reading(std::uint64_t tick, int member) const {
+std::uint64_t CollectiveContext::begin_reading(std::uint64_t tick, int member) const {
   bool wanted = false;
   if (member >= 0) {
     wanted = place_of(member, tick) & place_sampled;
@@ -162,13 +163,13 @@ std::uint64_t Track::begin_reading(std::uint64_t tick, int member) const {
   return wanted ? processor::ticks() : 0;
 }
 
-void Track::tell_reading(std::uint64_t tick, std::uint64_t took) {
+void CollectiveContext::tell_reading(std::uint64_t tick, std::uint64_t took) {
   constexpr std::uint64_t most = (1u << clock_bits) - 1;
   if (took) mine_->reading[tick % buffers].store(tick << clock_bits | std::min(took, most), std::memory_order_relaxed);
 }
 
 // Members try kinds at the same time, so that what a reader needed for all of them belongs to each.
-void Track::note_sample(Filling& sample) {
+void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t told = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (told >> clock_bits == sample.tick)
     handover_[std::size_t(sample.passing)].note(sample.kind, sample.bytes,
@@ -177,4 +178,4 @@ void Track::note_sample(Filling& sample) {
   sample.tick = 0;
 }
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

@@ -1,5 +1,5 @@
-// What the members of a team share for one track, and who writes which word. Every member owns one TrackWords of each
-// track; the first member also owns what all of them write (TrackGate).
+// What the members of a team share for one context, and who writes which word. Every member owns one ContextWords of
+// each context; the first member also owns what all of them write (ContextGate).
 //
 // All counters grow and are never reset, so nothing has to be agreed before they are used again.
 //
@@ -21,7 +21,7 @@
 // met that tick reads them. Two exposures suffice: nobody meets exposure n + 1 before all have posted it, hence have
 // read exposure n, and n + 2 goes where n was.
 //
-// Work done together (Track::work_together):
+// Work done together (CollectiveContext::work_together):
 //
 //   everybody         exposes its buffers, adds one to the gate
 //   the last of them  parts = round << 32
@@ -45,7 +45,9 @@
 #include "engine/reach/settlement.hpp"
 #include "engine/team/words.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
+
+using team::line;
 
 inline constexpr unsigned slots = 8, lines = 128;
 inline constexpr std::size_t slot_payload = 4096;  // bytes
@@ -54,7 +56,7 @@ inline constexpr unsigned buffers = 4;
 constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
 
 struct alignas(line) Slot {
-  Atomic<std::uint64_t> seq;        // owner; pairs with Track::wait_slot
+  Atomic<std::uint64_t> seq;        // owner; pairs with CollectiveContext::wait_slot
   std::uint64_t bytes;              // owner, published by seq: length of the payload
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
@@ -65,26 +67,28 @@ struct Exposure {
 };
 
 struct alignas(line) Line {
-  Atomic<std::uint64_t> seq;    // owner: sequence number << 8 | bytes of the payload; pairs with Track::wait_line
+  Atomic<std::uint64_t>
+      seq;  // owner: sequence number << 8 | bytes of the payload; pairs with CollectiveContext::wait_line
   std::byte payload[line - 8];  // owner, published by seq
 };
 inline constexpr std::size_t line_payload = sizeof(Line::payload);
 
-struct TrackWords {
-  alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with Track::wait_posted
+struct ContextWords {
+  alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with CollectiveContext::wait_posted
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
-  std::uint64_t place[buffers];                   // owner, published by posted: Track::place_of
+  std::uint64_t place[buffers];                   // owner, published by posted: CollectiveContext::place_of
   Exposure exposure[2];                           // owner, published by posted
-  alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with Track::wait_consumed
+  alignas(line) Atomic<std::uint64_t> consumed;   // owner; pairs with CollectiveContext::wait_consumed
   Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
-  alignas(line) Atomic<std::uint64_t> slot_done;  // owner; pairs with Track::reserve_slot
-  alignas(line) Atomic<std::uint64_t> line_done;  // owner; pairs with Track::reserve_line
-  alignas(line) Atomic<std::uint64_t> gathered;   // owner; pairs with Track::meet_along_tree at the parent
-  alignas(line) Atomic<std::uint64_t> released;   // owner; pairs with Track::meet_along_tree at the children
+  alignas(line) Atomic<std::uint64_t> slot_done;  // owner; pairs with CollectiveContext::reserve_slot
+  alignas(line) Atomic<std::uint64_t> line_done;  // owner; pairs with CollectiveContext::reserve_line
+  alignas(line) Atomic<std::uint64_t> gathered;   // owner; pairs with CollectiveContext::meet_along_tree at the parent
+  alignas(line) Atomic<std::uint64_t> released;  // owner; pairs with CollectiveContext::meet_along_tree at the children
   // Owner: the call it is in (collectives::pack), 0 outside; reports only.
   alignas(line) Atomic<std::uint64_t> doing;
-  Atomic<std::uint64_t> calls;  // owner: collective calls that it has begun; pairs with Track::look_for_other_calls
-  // Owner, published by ProcessHeader::asleep_on: what the body of a further track awaits, as MemberWords::awaits.
+  Atomic<std::uint64_t>
+      calls;  // owner: collective calls that it has begun; pairs with CollectiveContext::look_for_other_calls
+  // Owner, published by ProcessHeader::asleep_on: what the body of a further context awaits, as MemberWords::awaits.
   Atomic<std::uint32_t> awaits, awaits_what;
   Atomic<std::uint64_t> awaits_value;
   std::uint64_t lengths[buffers];  // owner, published by posted: bytes of its vector or block in that tick's operation
@@ -92,17 +96,17 @@ struct TrackWords {
   Line small[lines];
   Slot slot[slots];
 };
-static_assert(offsetof(TrackWords, consumed) == line);  // a member that is met tells all of it in one line
+static_assert(offsetof(ContextWords, consumed) == line);  // a member that is met tells all of it in one line
 
-struct TrackGate {
+struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
   Atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
-  // Work that any member may do (Track::work_together): round << 32 | next part. The last to arrive begins a round,
-  // members take parts by compare-and-swap.
+  // Work that any member may do (CollectiveContext::work_together): round << 32 | next part. The last to arrive begins
+  // a round, members take parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;
   Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that does a part, before `done`
   alignas(line) Atomic<std::uint64_t> done;  // parts done so far, of all rounds; each member adds its own
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context

@@ -1,17 +1,18 @@
-// Operations that may overlap others: the further tracks of a team.
+// Operations that may overlap others: the further contexts of a team.
 //
 //   member     issue     the next number n, the same on all members, since all issue the same calls in the same order:
-//                        track n % further is its own, nobody has to be asked
+//                        context n % further is its own, nobody has to be asked
 //              body      runs on a stack of its own until it has to wait; goes on in whatever else this process does
-//              complete  when the body has ended; the next operation of the track begins
+//              complete  when the body has ended; the next operation of the context begins
 //
-// The words of further tracks are made by the first operation that is issued. A member tells where its own lie
-// (MemberWords::tracks), and the body of that operation waits until all have told.
+// The words of further contexts are made by the first operation that is issued. A member tells where its own lie
+// (MemberWords::contexts), and the body of that operation waits until all have told.
 //
 // Operations that are planned once and begun again and again are begun in any order, one member's another than the
-// next one's. So each has a track of its own, which the members reserve together:
+// next one's. So each has a context of its own, which the members reserve together:
 //
-//   member     meets the others, by a slot of the first track: which of the tracks that it has let go of may be used
+//   member     meets the others, by a slot of the first context: which of the contexts that it has let go of may be
+//   used
 //              again; the lowest that all name is taken
 //              else meets them once more: where the words of a new one lie, 0: there is no memory for them, and nobody
 //              uses it
@@ -25,12 +26,12 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
+#include "engine/context/context.hpp"
 #include "engine/fibers/runner.hpp"
-#include "engine/track/track.hpp"
 
-namespace nearfield::team {
+namespace nearfield::context {
 
-inline constexpr unsigned further = 2;  // tracks beside the first
+inline constexpr unsigned further = 2;  // contexts beside the first
 
 // One call. It has to stay until it is complete, and may then be issued again.
 class Pending {
@@ -43,28 +44,28 @@ class Pending {
   Pending() = default;
   ~Pending() = default;
   // The body: all members' of one number run the same.
-  virtual void run(Track& track) = 0;
+  virtual void run(CollectiveContext& context) = 0;
 
  private:
-  friend class Tracks;
+  friend class ContextPool;
   std::atomic<bool> completed_{false};
   std::exception_ptr error_;
   Pending* next_ = nullptr;
 };
 
-class Tracks {
+class ContextPool {
  public:
-  explicit Tracks(Team& team) : team_(team) {}
-  ~Tracks();
-  Tracks(const Tracks&) = delete;
+  explicit ContextPool(Team& team) : team_(team) {}
+  ~ContextPool();
+  ContextPool(const ContextPool&) = delete;
 
-  // Local: begins the next operation, or has it wait for the one before it in its track. Throws std::bad_alloc; then it
-  // was not issued, and the members are no longer in step (Team::break_off).
+  // Local: begins the next operation, or has it wait for the one before it in its context. Throws std::bad_alloc; then
+  // it was not issued, and the members are no longer in step (Team::break_off).
   void issue(Pending& pending);
-  // Collective, as a call of the first track: a track for one planned operation, by its number. None, on all members
-  // alike: one of them has no memory for it. Throws what waits throw.
+  // Collective, as a call of the first context: a context for one planned operation, by its number. None, on all
+  // members alike: one of them has no memory for it. Throws what waits throw.
   std::optional<unsigned> reserve();
-  // Local: begins the next operation of that track. Throws std::bad_alloc as issue().
+  // Local: begins the next operation of that context. Throws std::bad_alloc as issue().
   void issue_to(unsigned reserved, Pending& pending);
   // Local. pre: nothing that we have issued to it is under way.
   void let_go(unsigned reserved);
@@ -75,11 +76,11 @@ class Tracks {
 
  private:
   struct Further final : fibers::Lane {
-    Further(Team& team, unsigned number) : track(team, number) {}
+    Further(Team& team, unsigned number) : context(team, number) {}
     void run() override;
-    void tell_awaited() override { track.tell_awaited(); }
-    Track track;
-    Tracks* tracks = nullptr;
+    void tell_awaited() override { context.tell_awaited(); }
+    CollectiveContext context;
+    ContextPool* contexts = nullptr;
     bool joined = false;
     Pending *first = nullptr, *last = nullptr;
   };
@@ -87,7 +88,7 @@ class Tracks {
   std::unique_ptr<Further> make_lane(unsigned number);
   void issue_locked(Further& lane, Pending& pending);
   void join(Further& lane);
-  // The tracks that are reserved or were, and where our words of each lie.
+  // The contexts that are reserved or were, and where our words of each lie.
   struct Reserved {
     std::unique_ptr<Further> lane;
     std::size_t words = 0;
@@ -104,11 +105,11 @@ class Tracks {
 };
 
 // What a team has of both.
-struct AllTracks final : TeamContext {
-  explicit AllTracks(Team& team) : first(team), further(team) {}
+struct AllContexts final : team::TeamState {
+  explicit AllContexts(Team& team) : first(team), further(team) {}
   void finish() override { further.finish(); }
-  Track first;
-  Tracks further;
+  CollectiveContext first;
+  ContextPool further;
 };
 
-}  // namespace nearfield::team
+}  // namespace nearfield::context
