@@ -141,7 +141,7 @@ Nodes nodes_of(const std::string& file) {
   return nodes;
 }
 
-// What is left open is filled in as a rank does (team/node.cpp).
+// What is left open is filled in as a rank does (team/process.cpp).
 Machine machine_of(const std::string& file) {
   Machine machine;
   if (!file.empty()) machine = value_of(read_machine(file));

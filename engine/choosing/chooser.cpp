@@ -83,18 +83,18 @@ Agreed agree(CollectiveContext& context, std::span<const Trials::Moment> mine, b
 
 }  // namespace
 
-void tell_teams(team::Node& node, const Tuned* tuned) {
+void tell_teams(team::Process& process, const Tuned* tuned) {
   tuned_file = tuned;
-  node.annex = {annex_bytes, begin_words};
-  node.describe = collectives::describe_call;
-  node.doing_length = collectives::packed_length;
+  process.annex = {annex_bytes, begin_words};
+  process.describe = collectives::describe_call;
+  process.doing_length = collectives::packed_length;
 }
 
 Chooser::Chooser() { text_.reserve(sizeof Words::algorithm); }
 
 void Chooser::serve(const team::Team& team, bool tries) {
   team_ = &team;
-  if (team.node().annex.bytes < sizeof(Words)) return;
+  if (team.process().annex.bytes < sizeof(Words)) return;
   words_ = reinterpret_cast<Words*>(team.annex());
   tries_ = tries && words_->choosing == Choosing::trial;
   text_ = words_->algorithm;

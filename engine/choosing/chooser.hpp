@@ -29,7 +29,7 @@ struct Words {
 inline constexpr std::size_t annex_bytes = sizeof(Words);
 // Has the teams of `node` keep such words. `tuned`: for NEARFIELD_CHOOSE=file, for as long as there are teams.
 class Tuned;
-void tell_teams(team::Node& node, const Tuned* tuned = nullptr);
+void tell_teams(team::Process& process, const Tuned* tuned = nullptr);
 
 class Chooser {
  public:

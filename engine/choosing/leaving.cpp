@@ -22,21 +22,21 @@ constexpr collectives::Algorithm by_slots{"slots", {}, nullptr, nullptr, nullptr
 struct Leaving::Left {
   Call call;
   std::uint64_t told;  // as which it is entered; 0: it has been
-  team::Node& node;
+  team::Process& process;
   std::size_t at;
   Left* next = nullptr;
 
   // nullptr: there is no memory for it.
   static Left* make(const CollectiveContext& context, const Call& call, std::uint64_t told) {
     const std::size_t bytes = operation(call.collective).gives.each(context.size()) * call.bytes;
-    const auto at = context.node().arena().allocate(bytes, 64);
+    const auto at = context.process().arena().allocate(bytes, 64);
     if (!at) return nullptr;
-    auto* const left = new (std::nothrow) Left{call, told, context.node(), *at};
+    auto* const left = new (std::nothrow) Left{call, told, context.process(), *at};
     if (!left) {
-      context.node().arena().free(*at);
+      context.process().arena().free(*at);
       return nullptr;
     }
-    std::byte* const to = context.node().segment().base() + *at;
+    std::byte* const to = context.process().segment().base() + *at;
     if (call.gaps) layout::gather(to, *call.gaps, 0, bytes);
     else std::memcpy(to, call.send, bytes);
     left->call.send = to;
@@ -50,7 +50,7 @@ struct Leaving::Left {
     }
     return left;
   }
-  ~Left() { node.arena().free(at); }
+  ~Left() { process.arena().free(at); }
 };
 
 Leaving::~Leaving() {
@@ -63,7 +63,7 @@ bool Leaving::has_room(const Call& call) const {
 
 Leaving::Row Leaving::perform_behind(Chooser& chooser, CollectiveContext& context, const Call& call,
                                      std::uint64_t told) {
-  context.node().runner.poll();
+  context.process().runner.poll();
   if (may_be_left(context, call) && queue(context, call, told)) return &was_left;
   settle(context);
   return perform(chooser, context, call, told);
@@ -86,7 +86,7 @@ Leaving::Row Leaving::perform_here(Chooser& chooser, CollectiveContext& context,
 
 // Without memory for it we stay, as those do that get something.
 Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context, const Call& call) {
-  fibers::Runner& runner = context.node().runner;
+  fibers::Runner& runner = context.process().runner;
   fibers::Fiber* stack = nullptr;
   Left* const only = Left::make(context, call, 0);
   try {
@@ -109,7 +109,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
     return row_;
   }
   runner.take_over(*this, *stack);
-  context.node().progress.wake_assistant();
+  context.process().progress.wake_assistant();
   return &was_left;
 }
 
@@ -119,7 +119,7 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
   if (!left()) return false;
   Left* const made = Left::make(context, call, told);
   if (!made) return false;
-  const std::lock_guard lock(context.node().runner.mutex());
+  const std::lock_guard lock(context.process().runner.mutex());
   if (!left() || error_) {
     delete made;
     return false;
@@ -132,11 +132,11 @@ bool Leaving::queue(CollectiveContext& context, const Call& call, std::uint64_t 
 
 // Until there is room for that call; nullptr: until nothing is left. Bodies look for dead members themselves.
 void Leaving::wait_for_room(CollectiveContext& context, const Call* call) {
-  team::Node& node = context.node();
+  team::Process& process = context.process();
   const auto over = [&] { return !left() || (call && has_room(*call)); };
   if (over()) return;
-  const fibers::Runner::Patience patience(node.runner);
-  waiting::wait_slowly(node.policy(), over, waiting::Waiter{node.progress});
+  const fibers::Runner::Patience patience(process.runner);
+  waiting::wait_slowly(process.policy(), over, waiting::Waiter{process.progress});
 }
 
 void Leaving::settle(CollectiveContext& context) {
@@ -176,7 +176,7 @@ void Leaving::run() {
 void Leaving::tell_awaited() { context_->tell_awaited(); }
 
 bool Leaving::outlive(CollectiveContext& context, void (*then)(team::Team&)) {
-  const std::lock_guard lock(context.node().runner.mutex());
+  const std::lock_guard lock(context.process().runner.mutex());
   if (!left()) return false;
   then_ = then;
   return has_afterwards = true;

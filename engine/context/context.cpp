@@ -11,13 +11,13 @@ namespace nearfield::context {
 void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
                                 Awaited awaited) {
   // Between two at the clock. In a crowd others have a turn, of milliseconds at times, between two of ours.
-  const std::uint32_t looks = node_.policy().crowded ? 16 : 256;
+  const std::uint32_t looks = process_.policy().crowded ? 16 : 256;
   awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {
     fiber_->suspend();
     bool there = flag(flag_context);
-    for (unsigned more = node_.runner.looks(); !there && more > 1; --more) {
+    for (unsigned more = process_.runner.looks(); !there && more > 1; --more) {
       processor::pause();
       there = flag(flag_context);
     }
@@ -29,7 +29,7 @@ void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*
     inspected = now;
     inspect(now - start, lacking, argument);
   }
-  node_.runner.note_progress();
+  process_.runner.note_progress();
 }
 
 // Published by Runner::asleep_on.
@@ -45,7 +45,7 @@ void CollectiveContext::wait_until(FunctionRef<bool()> flag, FunctionRef<bool(in
 
 CollectiveContext::CollectiveContext(Team& team, unsigned number)
     : team_(team),
-      node_(team.node()),
+      process_(team.process()),
       shape_(team.shape()),
       rank_(team.rank()),
       size_(team.size()),
@@ -59,13 +59,13 @@ CollectiveContext::CollectiveContext(Team& team, unsigned number)
       exposed_send_(std::size_t(size_)),
       exposed_recv_(std::size_t(size_)) {
   children_.reserve(std::size_t(size_));  // nothing may be missing once the members have agreed
-  for (auto*& slot : noted_) slot = node_.reach().noticeboard.take();
+  for (auto*& slot : noted_) slot = process_.reach().noticeboard.take();
 }
 
-void CollectiveContext::prepare() { settlement_.emplace(node_.reach(), peer_, team_.ways()); }
+void CollectiveContext::prepare() { settlement_.emplace(process_.reach(), peer_, team_.ways()); }
 
 CollectiveContext::~CollectiveContext() {
-  for (auto*& slot : noted_) node_.reach().noticeboard.put_back(slot);
+  for (auto*& slot : noted_) process_.reach().noticeboard.put_back(slot);
   let_go_of_buffers();
 }
 
@@ -316,17 +316,17 @@ void CollectiveContext::wait_all_consumed(std::uint64_t tick) {
 
 // ---------------------------------------------------------------- reports
 
-std::string CollectiveContext::doing() const { return node_.describe(mine_->doing.load(std::memory_order_relaxed)); }
+std::string CollectiveContext::doing() const { return process_.describe(mine_->doing.load(std::memory_order_relaxed)); }
 
 void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
   team_.inspect([this] { return doing(); }, lacking, argument);
   look_for_other_calls(elapsed, lacking, argument);
-  if (!node_.roll) return;
+  if (!process_.roll) return;
   roll::Awaited awaited;
   for (int r = 0; r < size_; ++r)
-    if (r != rank_ && lacking(argument, r)) awaited.add(node_.roll->member_of(peer_[r]));
-  if (fiber_) node_.roll->body_waits(awaited);
-  else node_.roll->waits(elapsed, awaited);
+    if (r != rank_ && lacking(argument, r)) awaited.add(process_.roll->member_of(peer_[r]));
+  if (fiber_) process_.roll->body_waits(awaited);
+  else process_.roll->waits(elapsed, awaited);
 }
 
 // Members count their calls, so it is certain: who has begun a later call has done all that it has to do for ours, and
@@ -342,13 +342,13 @@ void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacki
     const std::uint64_t theirs = words_[r]->doing.load(std::memory_order_acquire);  // SYNC: doing
     if (begun < calls_ || (begun == calls_ && (!theirs || theirs == ours))) continue;
     if (words_[r]->calls.load(std::memory_order_relaxed) != begun) continue;
-    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~node_.doing_length);
+    const bool same_but_length = begun == calls_ && !((theirs ^ ours) & ~process_.doing_length);
     if (same_but_length && elapsed < late) continue;
     const Suspect seen{calls_, begun, theirs, r};
     if (std::exchange(suspect_, seen) != seen) return;
     team_.break_off();
     throw Broken("rank " + std::to_string(r) + " of a communicator of " + std::to_string(size_) + " is " +
-                 node_.describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
+                 process_.describe(theirs) + " where rank " + std::to_string(rank_) + " is " + doing() +
                  (begun > calls_ ? ", and has passed that" : ""));
   }
 }

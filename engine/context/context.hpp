@@ -37,7 +37,7 @@ class CollectiveContext {
   unsigned number() const { return number_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Node& node() const { return node_; }
+  Process& process() const { return process_; }
   const Shape& shape() const { return shape_; }
   const Tree& tree() const { return shape_.tree; }
 
@@ -220,7 +220,7 @@ class CollectiveContext {
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
   void let_go_of_buffers();
-  void put_back_read(std::uint64_t read);  // what was told up to that tick; under Node::holders_mutex
+  void put_back_read(std::uint64_t read);  // what was told up to that tick; under Process::holders_mutex
   std::uint64_t read_by_all() const;
   void note_sample(Filling& sample);
   struct Awaited {
@@ -255,7 +255,7 @@ class CollectiveContext {
                      Awaited awaited);
 
   Team& team_;
-  Node& node_;
+  Process& process_;
   const Shape& shape_;
   const int rank_, size_;
   const unsigned number_;

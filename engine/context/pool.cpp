@@ -28,7 +28,7 @@ Words& words_at(const Team& team, int member, std::uint64_t offset) {
 // Offset of new words of ours, 0: no memory.
 template <class Words>
 std::size_t make_words(const Team& team) {
-  const auto offset = team.node().arena().allocate_zeroed(sizeof(Words), 4096);
+  const auto offset = team.process().arena().allocate_zeroed(sizeof(Words), 4096);
   if (!offset) return 0;
   new (&words_at<Words>(team, team.rank(), *offset)) Words{};
   return *offset;
@@ -37,9 +37,9 @@ std::size_t make_words(const Team& team) {
 }  // namespace
 
 ContextPool::~ContextPool() {
-  if (words_) team_.node().arena().free(words_);
+  if (words_) team_.process().arena().free(words_);
   for (const Reserved& one : reserved_)
-    if (one.words) team_.node().arena().free(one.words);
+    if (one.words) team_.process().arena().free(one.words);
 }
 
 std::unique_ptr<ContextPool::Further> ContextPool::make_lane(unsigned number) {
@@ -61,23 +61,23 @@ void ContextPool::make() {
 }
 
 void ContextPool::issue(Pending& pending) {
-  Node& node = team_.node();
+  Process& process = team_.process();
   {
-    const std::lock_guard lock(node.runner.mutex());
+    const std::lock_guard lock(process.runner.mutex());
     if (!words_) make();
     issue_locked(*lane_[issued_ % further], pending);
     ++issued_;
   }
-  if (node.runner.busy()) node.progress.wake_assistant();
+  if (process.runner.busy()) process.progress.wake_assistant();
 }
 
 void ContextPool::issue_to(unsigned reserved, Pending& pending) {
-  Node& node = team_.node();
+  Process& process = team_.process();
   {
-    const std::lock_guard lock(node.runner.mutex());
+    const std::lock_guard lock(process.runner.mutex());
     issue_locked(*reserved_[reserved].lane, pending);
   }
-  if (node.runner.busy()) node.progress.wake_assistant();
+  if (process.runner.busy()) process.progress.wake_assistant();
 }
 
 void ContextPool::issue_locked(Further& lane, Pending& pending) {
@@ -89,17 +89,17 @@ void ContextPool::issue_locked(Further& lane, Pending& pending) {
     lane.last = &pending;
   } else {
     lane.first = lane.last = &pending;
-    team_.node().runner.start(lane);
+    team_.process().runner.start(lane);
   }
 }
 
 void ContextPool::let_go(unsigned reserved) {
-  const std::lock_guard lock(team_.node().runner.mutex());
+  const std::lock_guard lock(team_.process().runner.mutex());
   reserved_[reserved].in_use = false;
 }
 
 bool ContextPool::any_reserved() {
-  const std::lock_guard lock(team_.node().runner.mutex());
+  const std::lock_guard lock(team_.process().runner.mutex());
   return std::ranges::any_of(reserved_, &Reserved::in_use);
 }
 
@@ -120,7 +120,7 @@ void ContextPool::meet(std::span<const std::uint64_t> mine,
 }
 
 std::optional<unsigned> ContextPool::reserve() {
-  std::mutex& mutex = team_.node().runner.mutex();
+  std::mutex& mutex = team_.process().runner.mutex();
   std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; the rest is not used again
   std::size_t used = 0;
   {
@@ -157,7 +157,7 @@ std::optional<unsigned> ContextPool::reserve() {
     if (made.lane && r == 0) made.lane->context.place_gate(&words.gate);
   });
   if (!all) {
-    if (made.words) team_.node().arena().free(made.words);
+    if (made.words) team_.process().arena().free(made.words);
     return std::nullopt;
   }
   made.lane->joined = made.in_use = true;
@@ -167,14 +167,14 @@ std::optional<unsigned> ContextPool::reserve() {
 }
 
 void ContextPool::finish() {
-  Node& node = team_.node();
+  Process& process = team_.process();
   auto under_way = [&] {
-    const std::lock_guard lock(node.runner.mutex());
+    const std::lock_guard lock(process.runner.mutex());
     return std::ranges::any_of(lane_, [](const auto& lane) { return lane && lane->fiber; });
   };
   // Without the host: this may be inside one of its calls.
   while (under_way()) {
-    if (!node.progress.poll()) yield();
+    if (!process.progress.poll()) yield();
   }
 }
 

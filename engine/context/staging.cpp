@@ -30,10 +30,10 @@ constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of 
 // Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
 void CollectiveContext::settle_staging() {
   if (!staging_refused_) {
-    auto offset = node_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
+    auto offset = process_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
     if (offset) {
       staging_offset_ = *offset;
-      staging_ = node_.segment().base() + *offset;
+      staging_ = process_.segment().base() + *offset;
       mine_->staging.store(*offset, std::memory_order_relaxed);  // published by posted
     } else {
       log_line(LogLevel::info, "no room for copy buffers: %s", offset.error().text.c_str());
@@ -43,7 +43,7 @@ void CollectiveContext::settle_staging() {
     for (const ContextWords* member : words_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
   }
   if (!staging_refused_) return;
-  if (staging_) node_.arena().free(staging_offset_);
+  if (staging_) process_.arena().free(staging_offset_);
   staging_ = nullptr;
   throw Refused("a member has no room for copy buffers");
 }
@@ -82,9 +82,9 @@ std::uint64_t CollectiveContext::read_by_all() const {
 
 // Offset of a room for `tick`; 0: there is none to spare.
 std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) try {
-  if (!span_) span_ = &node_.copy_buffers();
+  if (!span_) span_ = &process_.copy_buffers();
   memory::CopyBuffers& span = *span_;
-  const std::lock_guard lock(node_.holders_mutex);
+  const std::lock_guard lock(process_.holders_mutex);
   const std::size_t lines = (bytes + 63) / 64 * 64;
   if (open_.offset && open_.used + lines <= open_.bytes) {
     open_.tick = tick;
@@ -96,14 +96,14 @@ std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) 
   const std::size_t spared = span.span() / 2;
   std::size_t offset = span.take(bytes, spared);
   if (!offset && tick >= next_shortage_) {
-    for (CollectiveContext* each = node_.holders; each; each = each->next_holder_)
+    for (CollectiveContext* each = process_.holders; each; each = each->next_holder_)
       each->put_back_read(each->read_by_all());
     offset = span.take(bytes, spared);
     if (!offset) next_shortage_ = tick + between_shortages;
   }
   if (!offset) return 0;
   if (!is_holder_) {
-    next_holder_ = std::exchange(node_.holders, this);
+    next_holder_ = std::exchange(process_.holders, this);
     is_holder_ = true;
   }
   open_ = {tick, offset, bytes, lines};
@@ -115,13 +115,13 @@ std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) 
 // Nobody reads them any more: the team is gone for everybody, or was never made.
 void CollectiveContext::let_go_of_buffers() {
   if (is_holder_) {
-    const std::lock_guard lock(node_.holders_mutex);
+    const std::lock_guard lock(process_.holders_mutex);
     put_back_read(~std::uint64_t{0});
-    CollectiveContext** link = &node_.holders;
+    CollectiveContext** link = &process_.holders;
     while (*link != this) link = &(*link)->next_holder_;
     *link = next_holder_;
   }
-  if (staging_) node_.arena().free(staging_offset_);
+  if (staging_) process_.arena().free(staging_offset_);
 }
 
 std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
@@ -138,7 +138,7 @@ std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, P
   if (!offset) offset = staging_offset_ + (tick % buffers) * buffer_bytes();
   filling_.place = offset | filling_.kind | (filling_.sample ? place_sampled : 0);
   if (filling_.sample) filling_.begun = processor::ticks();
-  return node_.segment().base() + offset;
+  return process_.segment().base() + offset;
 }
 
 void CollectiveContext::tell_place() {

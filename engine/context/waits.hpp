@@ -7,7 +7,7 @@ namespace nearfield::context {
 // Adapts a wait to waiting::wait_slowly.
 struct CollectiveContext::WaitHost : waiting::Waiter {
   WaitHost(CollectiveContext& context, Awaited awaited, bool (*lacking)(void*, int), void* argument)
-      : Waiter{context.node_.progress}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
+      : Waiter{context.process_.progress}, context(context), awaited(awaited), lacking(lacking), argument(argument) {}
   CollectiveContext& context;
   Awaited awaited;
   bool (*lacking)(void*, int);
@@ -36,7 +36,7 @@ struct CollectiveContext::WaitHost : waiting::Waiter {
 template <class Flag, class Lacking>
 inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
-  if (!fiber_ && !node_.policy().crowded) {
+  if (!fiber_ && !process_.policy().crowded) {
     for (int i = 0; i < 64; ++i) {
       processor::pause();
       if (flag()) return;
@@ -52,7 +52,7 @@ template <class Flag, class Lacking>
   if (fiber_) return suspend(there, &flag, lacks, &lacking, awaited);
   if (attended_) return wait_attended(there, &flag, lacks, &lacking, awaited);
   WaitHost host(*this, awaited, lacks, &lacking);
-  waiting::wait_slowly(node_.policy(), flag, host);
+  waiting::wait_slowly(process_.policy(), flag, host);
 }
 
 }  // namespace nearfield::context

@@ -12,31 +12,31 @@ constexpr double implausible = 5000;  // ns of a line: whoever needs so long has
 
 std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
 
-Calibrating::Calibrating(team::Node& node, int rank, int size) noexcept : node_(node) {
-  if (rank != 0 || size < 2 || !node.settings().calibrate || node.has_calibrated) return;
+Calibrating::Calibrating(team::Process& process, int rank, int size) noexcept : process_(process) {
+  if (rank != 0 || size < 2 || !process.settings().calibrate || process.has_calibrated) return;
   try {
-    memory::CopyBuffers& span = node.copy_buffers();
-    auto words = node.arena().allocate_apart(bytes(), 4096, memory::Component::control);
+    memory::CopyBuffers& span = process.copy_buffers();
+    auto words = process.arena().allocate_apart(bytes(), 4096, memory::Component::control);
     if (!words) return;
-    std::memset(node.segment().base() + *words, 0, words_bytes + Calibration::array_bytes);
-    new (node.segment().base() + *words) Calibration::Words{};
+    std::memset(process.segment().base() + *words, 0, words_bytes + Calibration::array_bytes);
+    new (process.segment().base() + *words) Calibration::Words{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
     const std::size_t rooms = span.take(wanted);
     if (rooms) told_ = {*words, rooms, wanted};
-    else node.arena().free(*words);
+    else process.arena().free(*words);
   } catch (const std::bad_alloc&) {  // copy buffers: there will be no figures either
   }
 }
 
 Calibrating::~Calibrating() {
   if (!told_.words) return;
-  node_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
-  node_.copy_buffers().rest();  // a program that sends nothing needs none
-  node_.arena().free(told_.words);
+  process_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
+  process_.copy_buffers().rest();  // a program that sends nothing needs none
+  process_.arena().free(told_.words);
 }
 
 Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
-  if (!told.words || node_.policy().crowded) return {};
+  if (!told.words || process_.policy().crowded) return {};
   Calibration pair{*reinterpret_cast<Calibration::Words*>(base + told.words),
                    base + told.words + words_bytes,
                    {base + told.rooms, told.room_bytes}};
@@ -44,16 +44,16 @@ Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
     pair.second();
     return {};
   }
-  node_.has_calibrated = true;
+  process_.has_calibrated = true;
   const auto found =
-      pair.first([&](double line) { return line < implausible && !known_handing(node_.machine(), line); });
+      pair.first([&](double line) { return line < implausible && !known_handing(process_.machine(), line); });
   if (!found || found->line >= implausible) return {};
   // Cores that share their private caches leave nothing behind, and tell nothing of others. Where only virtual CPUs are
   // so, and for how long, nobody knows: what would be right among them costs three times as much among others.
   const bool siblings = found->fill > 0 && found->left < found->own;
-  if (found->fill > 0 && !siblings) node_.learn(*found);
-  const Handing* const known = known_handing(node_.machine(), found->line);
-  return known ? *known : siblings ? node_.machine().handing : *found;
+  if (found->fill > 0 && !siblings) process_.learn(*found);
+  const Handing* const known = known_handing(process_.machine(), found->line);
+  return known ? *known : siblings ? process_.machine().handing : *found;
 } catch (const std::bad_alloc&) {
   return {};
 }

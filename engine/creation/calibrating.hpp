@@ -2,7 +2,7 @@
 // cores where nobody has stored it yet. The first one owns what they need, and tells where it lies in its Hello.
 #pragma once
 #include "engine/machine/calibration.hpp"
-#include "engine/team/node.hpp"
+#include "engine/team/process.hpp"
 
 namespace nearfield::creation {
 
@@ -13,7 +13,7 @@ class Calibrating {
     std::uint64_t rooms = 0, room_bytes = 0;
   };
   // What is lacking, memory above all, means that nothing is measured.
-  Calibrating(team::Node& node, int rank, int size) noexcept;
+  Calibrating(team::Process& process, int rank, int size) noexcept;
   ~Calibrating();
   Calibrating(const Calibrating&) = delete;
   // That the first member of a job holds meanwhile.
@@ -24,7 +24,7 @@ class Calibrating {
   Handing run(int rank, const Told& told, std::byte* base);
 
  private:
-  team::Node& node_;
+  team::Process& process_;
   Told told_;
 };
 

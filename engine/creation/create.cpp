@@ -26,7 +26,7 @@
 
 namespace nearfield::creation {
 
-using team::Bootstrap, team::MemberWords, team::Node, team::Plan, team::Team, context::ContextGate,
+using team::Bootstrap, team::MemberWords, team::Process, team::Plan, team::Team, context::ContextGate,
     context::ContextWords;
 using team::line, team::room_for;
 
@@ -70,17 +70,17 @@ std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) 
 }
 
 // The shape of a team, by its first member.
-void plan_shape(Plan& plan, Node& node, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
+void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
                 const Handing& found) {
-  Machine& machine = plan.machine = node.machine();
-  const bool crowded = node.policy().crowded;
+  Machine& machine = plan.machine = process.machine();
+  const bool crowded = process.policy().crowded;
   plan.one_group = one_group;
-  plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / node.cpus().available()) : 1;
+  plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / process.cpus().available()) : 1;
   if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
   else if (!crowded) plan.group = stretch(hellos, &Hello::cache);
   if (machine.sockets > 1) plan.package = std::uint32_t(machine.cpus / machine.sockets);
   else if (!crowded) plan.package = stretch(hellos, &Hello::package);
-  plan.meeting = node.settings().meeting;
+  plan.meeting = process.settings().meeting;
   if (plan.meeting == Meeting::automatic)
     plan.meeting = team::meeting_for(int(hellos.size()), int(plan.group), crowded);
   plan.buffer_bytes = team::buffer_bytes_for(crowded);
@@ -101,13 +101,13 @@ constexpr std::uint64_t patience = 300'000'000;
 
 // Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
 // every segment is kept under its owner's identity, whenever it came.
-std::string swap_segments(Node& node, std::span<const Hello> hellos, int rank, MemberWords& mine,
+std::string swap_segments(Process& process, std::span<const Hello> hellos, int rank, MemberWords& mine,
                           Bootstrap& bootstrap) {
   std::string trouble;
   const std::uint64_t start = waiting::nanoseconds();
   std::uint64_t next_fetch = start + patience;
   std::vector<int> to_send, to_receive;
-  reach::Peers& reach = node.reach();
+  reach::Peers& reach = process.reach();
   std::unique_lock lock(reach.mutex);
   auto met = [&](int r) { return reach.find(hellos[std::size_t(r)].card.address.identity()); };
   for (int r = 0; r < int(hellos.size()); ++r) {
@@ -179,24 +179,24 @@ std::size_t block_bytes(bool leader, std::size_t annex_bytes) {
 
 // Local: our part of step 1.
 std::unique_ptr<Team> Founding::prepare() try {
-  std::unique_ptr<Team> team(new Team(node_, rank_, size_));
+  std::unique_ptr<Team> team(new Team(process_, rank_, size_));
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
-  auto allocation = node_.arena().allocate_zeroed(block_bytes(rank_ == 0, node_.annex.bytes), 4096);
+  auto allocation = process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.annex.bytes), 4096);
   if (!allocation) {
     trouble_ = allocation.error().text;
     return team;
   }
   team->block_allocation_ = *allocation;
   const std::size_t offset = *allocation + shift;
-  auto* const block = new (node_.segment().base() + offset) MemberBlock{};
+  auto* const block = new (process_.segment().base() + offset) MemberBlock{};
   team->member_[std::size_t(rank_)] = &block->words;
   if (rank_ == 0) {
-    auto* const leader = new (node_.segment().base() + offset + offset_of_leader) LeaderBlock{};
-    leader->plan.check = node_.settings().check;
-    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(node_.settings().young_calls, ~0u));
-    if (node_.annex.begin)
-      node_.annex.begin(node_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
+    auto* const leader = new (process_.segment().base() + offset + offset_of_leader) LeaderBlock{};
+    leader->plan.check = process_.settings().check;
+    leader->plan.young = std::uint32_t(std::min<std::uint64_t>(process_.settings().young_calls, ~0u));
+    if (process_.annex.begin)
+      process_.annex.begin(process_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
   }
   // Nothing may be missing once the members have agreed.
   auto contexts = std::make_unique<context::AllContexts>(*team);
@@ -213,13 +213,13 @@ std::unique_ptr<Team> Founding::prepare() try {
 // Local: what the others have told, once their segments are mapped.
 void Founding::fill_in(std::span<const Hello> hellos) {
   Team& team = *team_;
-  const std::lock_guard lock(node_.reach().mutex);
+  const std::lock_guard lock(process_.reach().mutex);
   team.ways_ = ~0u;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) {
-      team.base_[r] = node_.segment().base();
+      team.base_[r] = process_.segment().base();
     } else {
-      team::Peer& peer = node_.reach().meet(hellos[r].card);
+      team::Peer& peer = process_.reach().meet(hellos[r].card);
       team.peer_[r] = &peer;
       team.base_[r] = peer.segment.base();
     }
@@ -237,35 +237,35 @@ void Founding::fill_in(std::span<const Hello> hellos) {
   team.context().place_gate(&leader->gate);
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });
-  node_.tune(shared, one_group);
+  process_.tune(shared, one_group);
   const Handing found = rank_ < 2 ? calibrating_.run(rank_, hellos[0].calibration, team.base_[0]) : Handing{};
-  if (rank_ == 0) plan_shape(leader->plan, node_, hellos, shared, one_group, found);
+  if (rank_ == 0) plan_shape(leader->plan, process_, hellos, shared, one_group, found);
 }
 
-Founding::Founding(Node& node, int rank, int size, bool together)
-    : node_(node),
+Founding::Founding(Process& process, int rank, int size, bool together)
+    : process_(process),
       rank_(rank),
       size_(size),
       team_(prepare()),
-      calibrating_(node, together && team_ && team_->block_offset_ ? rank : -1, size) {
+      calibrating_(process, together && team_ && team_->block_offset_ ? rank : -1, size) {
   mine_.block = team_ ? team_->block_offset_ : 0;
   mine_.calibration = calibrating_.told();
-  mine_.card = node.reach().card();
-  mine_.node = node.node_id();
+  mine_.card = process.reach().card();
+  mine_.process = process.node_id();
   mine_.protocol = protocol;
-  mine_.enabled = node.settings().enabled;
-  mine_.group = node.scheduling_group();
-  mine_.cache = node.shared_cache();
-  mine_.package = node.shared_package();
+  mine_.enabled = process.settings().enabled;
+  mine_.group = process.scheduling_group();
+  mine_.cache = process.shared_cache();
+  mine_.package = process.shared_package();
   for (std::size_t cpu = 0; cpu < 1024; ++cpu)
-    if (node.cpus().allowed.bits[cpu]) mine_.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
+    if (process.cpus().allowed.bits[cpu]) mine_.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 }
 
 std::string Founding::judge(std::span<const Hello> hellos) const {
   for (int r = 0; r < size_; ++r) {
     if (!hellos[r].enabled) return "Nearfield is switched off or has no shared memory in rank " + std::to_string(r);
     if (hellos[r].protocol != protocol) return "another version of Nearfield is loaded in rank " + std::to_string(r);
-    if (hellos[r].node != hellos[0].node) return "the members live on several nodes";
+    if (hellos[r].process != hellos[0].process) return "the members live on several nodes";
     if (!hellos[r].block)
       return "rank " + std::to_string(r) + " has no shared memory" + (trouble_.empty() ? "" : ": " + trouble_);
   }
@@ -277,15 +277,15 @@ std::string Founding::judge(std::span<const Hello> hellos) const {
 }
 
 bool Founding::met_all(std::span<const Hello> hellos) const {
-  const std::lock_guard lock(node_.reach().mutex);
+  const std::lock_guard lock(process_.reach().mutex);
   for (int r = 0; r < size_; ++r)
-    if (r != rank_ && !node_.reach().find(hellos[r].card.address.identity())) return false;
+    if (r != rank_ && !process_.reach().find(hellos[r].card.address.identity())) return false;
   return true;
 }
 
 bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   try {
-    if (bootstrap) trouble_ = swap_segments(node_, hellos, rank_, team_->words(rank_), *bootstrap);
+    if (bootstrap) trouble_ = swap_segments(process_, hellos, rank_, team_->words(rank_), *bootstrap);
     else if (!met_all(hellos)) trouble_ = "its members have not met";
     if (trouble_.empty()) fill_in(hellos);
   } catch (const std::bad_alloc&) {
@@ -302,8 +302,8 @@ std::unique_ptr<Team> Founding::finish() {
   return std::move(team_);
 }
 
-Result<std::unique_ptr<Team>> create_team(Node& node, int rank, int size, Bootstrap& bootstrap) {
-  Founding founding(node, rank, size, true);
+Result<std::unique_ptr<Team>> create_team(Process& process, int rank, int size, Bootstrap& bootstrap) {
+  Founding founding(process, rank, size, true);
   auto hellos = room_for<Hello>(size);
   if (!bootstrap.allgather(&founding.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
   if (std::string why = founding.judge(hellos); !why.empty()) return Error{std::move(why)};

@@ -14,7 +14,7 @@ namespace nearfield::creation {
 // What each member tells all others.
 struct Hello {
   reach::Card card;
-  std::uint64_t node;
+  std::uint64_t process;
   std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
   std::uint32_t protocol;
   std::uint32_t enabled;
@@ -29,7 +29,7 @@ class Founding {
  public:
   // Local, step 1. What is lacking is told to the others. `together`: the members wait for each other, so that the
   // first two can measure.
-  Founding(team::Node& node, int rank, int size, bool together);
+  Founding(team::Process& process, int rank, int size, bool together);
   Founding(const Founding&) = delete;
 
   const Hello& mine() const { return mine_; }
@@ -45,7 +45,7 @@ class Founding {
   std::unique_ptr<team::Team> prepare();
   void fill_in(std::span<const Hello> hellos);
   bool met_all(std::span<const Hello> hellos) const;
-  team::Node& node_;
+  team::Process& process_;
   const int rank_, size_;
   std::string trouble_;
   std::unique_ptr<team::Team> team_;

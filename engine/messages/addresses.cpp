@@ -7,7 +7,7 @@ namespace nearfield::messages {
 
 // Where the member finds it, if it has what it needs for that.
 reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
-  reach::Peers& reach = node_.reach();
+  reach::Peers& reach = process_.reach();
   Peer& peer = *peer_[member];
   const reach::Place place = reach.place(begin, bytes, peer.told);
   if (!place.anything() || attached_[member].passed.holds(place)) return place;
@@ -34,13 +34,13 @@ Whereabouts Messenger::describe(int member, const layout::Data& data) {
                     data.view.low,
                     data.view.high};
   if (data.bytes == 0 || member == me_) return where;
-  const Protocol protocol = node_.settings().protocol;
+  const Protocol protocol = process_.settings().protocol;
   if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
   if (!data.dense()) {
     // Peers must be able to read the runs, too.
     const std::size_t length = data.view.run_count * sizeof(layout::Run);
-    if (!node_.segment().contains(data.view.runs, length)) return where;
-    where.runs = std::uint64_t(reinterpret_cast<const std::byte*>(data.view.runs) - node_.segment().base());
+    if (!process_.segment().contains(data.view.runs, length)) return where;
+    where.runs = std::uint64_t(reinterpret_cast<const std::byte*>(data.view.runs) - process_.segment().base());
   }
   where.place = place_for(member, begin, data.span());
   return where;
@@ -50,7 +50,7 @@ std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared
   if (!place.anything()) return nullptr;
   reach::Attachments& attached = attached_[member].theirs;
   const auto* entry = attached.find(place);
-  if (!entry) entry = attached.need(node_.reach(), *peer_[member], place);
+  if (!entry) entry = attached.need(process_.reach(), *peer_[member], place);
   if (!entry) return nullptr;
   mapping = entry->keep;
   return entry->resolve(place);
@@ -98,13 +98,13 @@ layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std
   if (view.dense()) return view;
   const std::size_t bytes = builder.run_count() * sizeof(layout::Run);
   layout::Run* runs;
-  const auto place = bytes <= ListsOfRuns::bytes ? lists_of_runs_.take(node_.arena()) : std::nullopt;
+  const auto place = bytes <= ListsOfRuns::bytes ? lists_of_runs_.take(process_.arena()) : std::nullopt;
   if (place) {
-    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *place);
+    runs = reinterpret_cast<layout::Run*>(process_.segment().base() + *place);
     keep = std::shared_ptr<const void>(runs, [this, at = *place](const void*) { lists_of_runs_.put_back(at); });
-  } else if (auto offset = node_.arena().allocate(bytes, 64)) {
-    runs = reinterpret_cast<layout::Run*>(node_.segment().base() + *offset);
-    keep = std::shared_ptr<const void>(runs, [this, at = *offset](const void*) { node_.arena().free(at); });
+  } else if (auto offset = process_.arena().allocate(bytes, 64)) {
+    runs = reinterpret_cast<layout::Run*>(process_.segment().base() + *offset);
+    keep = std::shared_ptr<const void>(runs, [this, at = *offset](const void*) { process_.arena().free(at); });
   } else {
     runs = static_cast<layout::Run*>(::operator new(bytes));
     keep = std::shared_ptr<const void>(runs, [](const void* p) { ::operator delete(const_cast<void*>(p)); });

@@ -11,7 +11,7 @@ bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
   const bool whole = request.attended || bytes <= longest_whole();
   if (bytes <= copied_always_ && whole) return true;
   where = describe(request.member, request.data);
-  if (node_.settings().protocol == Protocol::cma) return false;
+  if (process_.settings().protocol == Protocol::cma) return false;
   const bool mapped = where.place.reachable();
   if (!mapped && !(calls_[std::size_t(request.member)] && request.data.dense())) return true;
   if (!whole) return false;

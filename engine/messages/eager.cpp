@@ -6,8 +6,8 @@
 namespace nearfield::messages {
 
 std::uint64_t Messenger::eager_limit(const Out& out) const {
-  if (node_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
-  return std::min<std::uint64_t>(node_.settings().eager_bytes, largest_payload(ring_bytes_));
+  if (process_.settings().protocol == Protocol::queue || out.without_box) return cell_payload;
+  return std::min<std::uint64_t>(process_.settings().eager_bytes, largest_payload(ring_bytes_));
 }
 
 void Messenger::finish_eager(Request& request, int member, const Envelope& envelope, const std::byte* payload,

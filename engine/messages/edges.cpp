@@ -146,7 +146,7 @@ void Edges::all_later() {
 // took 8 us so, 1.4 with senders that wait until they are met.
 bool Edges::waits_to_be_met(const Edge& edge) const {
   Messenger& messenger = partners_.messenger;
-  return one_way && edge.data.bytes > messenger.in_record() && !messenger.node().policy().crowded;
+  return one_way && edge.data.bytes > messenger.in_record() && !messenger.process().policy().crowded;
 }
 
 // Whether all have left.
@@ -178,7 +178,7 @@ void Edges::wait_to_be_met(Request& request) {
   constexpr std::uint64_t patience = 100'000;  // ns
   const std::uint64_t limit = waiting::nanoseconds() + patience;
   Messenger& messenger = partners_.messenger;
-  if (request.data.bytes > messenger.node().settings().eager_bytes) return messenger.wait(request);
+  if (request.data.bytes > messenger.process().settings().eager_bytes) return messenger.wait(request);
   messenger.wait_until(
       [&] { return request.complete() || (waiting::nanoseconds() > limit && messenger.leave(request)); },
       [&](int member) { return request.member == member; }, nullptr, "sending");

@@ -65,7 +65,7 @@ std::uint64_t Messenger::longest_whole() const { return buffers_->span() / 8; }
 // ---------------------------------------------------------------- the sender's side
 
 Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
-  auto& buffer = *reinterpret_cast<Buffer*>(node_.segment().base() + offset);
+  auto& buffer = *reinterpret_cast<Buffer*>(process_.segment().base() + offset);
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
   buffer.match.store(Match::none, std::memory_order_relaxed);

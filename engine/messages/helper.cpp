@@ -32,34 +32,34 @@ constexpr unsigned long timer_slack = 5'000;
 
 }  // namespace
 
-Helper::Helper(team::Node& node, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word)
-    : node_(node),
-      progress_(node.progress),
+Helper::Helper(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word)
+    : process_(process),
+      progress_(process.progress),
       messenger_(messenger),
       ranks_(std::move(ranks)),
       cpus_of_ranks_(ranks_.size()),
       granted_(memory::granted_cpus()),
-      near_(memory::cache_neighbors(node.cpus())),
-      process_(getpid()),
+      near_(memory::cache_neighbors(process.cpus())),
+      pid_(getpid()),
       word_(word),
       sleeps_on_(&word) {}
 
-Helper* Helper::start(team::Node& node, Messenger* messenger, std::vector<pid_t> ranks) {
-  const auto offset = node.arena().allocate_zeroed(team::line, team::line);
+Helper* Helper::start(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks) {
+  const auto offset = process.arena().allocate_zeroed(team::line, team::line);
   if (!offset) return nullptr;
-  auto* const word = new (node.segment().base() + *offset) Atomic<std::uint32_t>(0);
-  auto* const helper = new Helper(node, messenger, std::move(ranks), *word);
+  auto* const word = new (process.segment().base() + *offset) Atomic<std::uint32_t>(0);
+  auto* const helper = new Helper(process, messenger, std::move(ranks), *word);
   if (!start_own_thread<&Helper::run>(helper->thread_, helper)) {
     delete helper;
-    node.arena().free(*offset);
+    process.arena().free(*offset);
     return nullptr;
   }
-  node.progress.set_assistant(helper);
+  process.progress.set_assistant(helper);
   return helper;
 }
 
 void Helper::stop() {
-  if (getpid() != process_) return;  // of a fork, which has no such thread
+  if (getpid() != pid_) return;  // of a fork, which has no such thread
   stopped_.store(true, std::memory_order_seq_cst);
   asleep_.store(true, std::memory_order_seq_cst);
   wake();
@@ -84,7 +84,7 @@ void Helper::wait_ends() {
 bool Helper::dispensable() const { return !on_free_cpu_ && progress_.attended(); }
 
 bool Helper::step() {
-  const bool moved = node_.runner.poll();
+  const bool moved = process_.runner.poll();
   return (messenger_ && messenger_->help()) || moved;
 }
 
@@ -126,7 +126,8 @@ void Helper::find_cpu() {
   if (looked_for_cpu_ && now - looked_for_cpu_ < cpu_known) return;
   looked_for_cpu_ = now;
   std::ranges::transform(ranks_, cpus_of_ranks_.begin(), memory::cpus_of);
-  const auto berth = memory::find_berth(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, node_.cpus().quota);
+  const auto berth =
+      memory::find_berth(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, process_.cpus().quota);
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)

@@ -32,7 +32,7 @@ class Helper final : public waiting::Assistant {
  public:
   // nullptr: no thread or no memory can be had. `messenger` may be none; `ranks`: the processes of the ranks on this
   // node. Never destroyed.
-  static Helper* start(team::Node& node, Messenger* messenger, std::vector<pid_t> ranks);
+  static Helper* start(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks);
   // Returns when the thread has ended.
   void stop();
   // Threads of the program that block in the host: so many more.
@@ -43,7 +43,7 @@ class Helper final : public waiting::Assistant {
   void wait_ends() override;
 
  private:
-  Helper(team::Node& node, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word);
+  Helper(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word);
   void run();
   bool dispensable() const;
   bool step();
@@ -52,13 +52,13 @@ class Helper final : public waiting::Assistant {
   bool look_once_more();
   void find_cpu();
 
-  team::Node& node_;
+  team::Process& process_;
   waiting::Progress& progress_;
   Messenger* const messenger_;
   const std::vector<pid_t> ranks_;
   std::vector<memory::CpuSet> cpus_of_ranks_;
   const memory::CpuSet granted_, near_;
-  const pid_t process_;
+  const pid_t pid_;
   Atomic<std::uint32_t>& word_;  // in our segment
   std::atomic<Atomic<std::uint32_t>*> sleeps_on_;
   std::atomic<bool> asleep_{false};  // for long enough that it has to be woken

@@ -15,9 +15,9 @@ constexpr std::size_t spare_early = 64;  // unexpected messages that are not all
 }  // namespace
 
 Messenger::Messenger(team::Team& base)
-    : node_(base.node()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
+    : process_(base.process()), me_(base.rank()), members_(base.size()), out_(base.size()), in_(base.size()) {}
 
-Messenger::~Messenger() { node_.progress.remove(*this); }
+Messenger::~Messenger() { process_.progress.remove(*this); }
 
 // Local. Nothing may be missing once the members have agreed. nullptr without memory.
 std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) try {
@@ -29,10 +29,10 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->attached_.reserve(members);
   m->calls_.reserve(members);
   {
-    const std::lock_guard lock(m->node_.reach().mutex);
+    const std::lock_guard lock(m->process_.reach().mutex);
     for (int r = 0; r < m->members_; ++r) {
       m->calls_.push_back(base.peer(r) ? reach::Peers::calls(*base.peer(r)) : nullptr);
-      m->attached_.emplace_back(m->node_.reach(), base.peer(r));
+      m->attached_.emplace_back(m->process_.reach(), base.peer(r));
     }
   }
   m->talking_.reserve(members);
@@ -42,19 +42,19 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->ring_bytes_ = fastbox_bytes(m->members_);
   for (int behind = most_fastboxes; behind < m->members_; ++behind)
     m->out_[std::size_t((m->me_ + behind) % m->members_)].without_box = true;
-  m->buffers_ = &m->node_.copy_buffers();
+  m->buffers_ = &m->process_.copy_buffers();
   m->lent_.resize(std::max<std::size_t>(m->buffers_->span() / memory::CopyBuffers::unit, 1));
-  const Settings& settings = m->node_.settings();
-  const bool crowded = m->node_.policy().crowded, automatic = settings.protocol == Protocol::automatic;
-  const Limits limits = messages::limits(settings, crowded, m->node_.machine().own);
+  const Settings& settings = m->process_.settings();
+  const bool crowded = m->process_.policy().crowded, automatic = settings.protocol == Protocol::automatic;
+  const Limits limits = messages::limits(settings, crowded, m->process_.machine().own);
   m->in_record_ = limits.in_record;
   m->copied_always_ = limits.copied_always;
   m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !crowded;
   // Not yet touched pages are zero: cells cost memory as they are first used.
-  auto offset = m->node_.arena().allocate(sizeof(Mailbox), 4096);
+  auto offset = m->process_.arena().allocate(sizeof(Mailbox), 4096);
   // Some transfers from the beginning: whoever has one can always go on, if only through the spare buffer.
-  if (offset && m->node_.settings().messages && m->add_transfers()) {
-    m->mine_ = reinterpret_cast<Mailbox*>(m->node_.segment().base() + *offset);
+  if (offset && m->process_.settings().messages && m->add_transfers()) {
+    m->mine_ = reinterpret_cast<Mailbox*>(m->process_.segment().base() + *offset);
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
     m->mine_->answered.store(0, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
 Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Bootstrap& bootstrap, bool threaded) {
   auto m = prepare(base, threaded);
   const std::uint64_t mine =
-      m && m->mine_ ? std::uint64_t(reinterpret_cast<std::byte*>(m->mine_) - m->node_.segment().base()) : 0;
+      m && m->mine_ ? std::uint64_t(reinterpret_cast<std::byte*>(m->mine_) - m->process_.segment().base()) : 0;
   auto offsets = team::room_for<std::uint64_t>(base.size());
   if (!bootstrap.allgather(&mine, offsets.data(), sizeof mine)) return Error{"the host's allgather failed"};
   for (const std::uint64_t each : offsets)
@@ -81,7 +81,7 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
     m->peer_.push_back(base.peer(r));
     m->box_.push_back(reinterpret_cast<Mailbox*>(m->base_[r] + offsets[r]));
   }
-  m->node_.progress.add(*m);
+  m->process_.progress.add(*m);
   return m;
 }
 
@@ -105,7 +105,7 @@ bool Messenger::cancel_locked(Request& request) {
     request.under_way.remove();
     --waiting_for_room_;
     if (request.offered.transfer) {
-      node_.reach().noticeboard.put_back(request.offered.slot);
+      process_.reach().noticeboard.put_back(request.offered.slot);
       free_transfers_.push_back(request.offered.offset);
     }
     request.cancelled = true;
@@ -151,7 +151,7 @@ void Messenger::abandon(Request& request) {
     if (request.is_send && request.offered.transfer) request.offered.transfer->own = nullptr;
   }
   disinherit(request);
-  node_.reach().noticeboard.put_back(request.offered.slot);
+  process_.reach().noticeboard.put_back(request.offered.slot);
   request.part = {};
   request.trouble = Trouble::broken;
   complete(request);

@@ -48,7 +48,7 @@ class Messenger final : public waiting::Source {
   static Result<std::unique_ptr<Messenger>> create(team::Team& base, team::Bootstrap& bootstrap, bool threaded);
   ~Messenger();
 
-  team::Node& node() { return node_; }
+  team::Process& process() { return process_; }
   int members() const { return members_; }
 
   // ---- sends. `member` is the destination in the base team, envelope.source our rank in the communicator.
@@ -273,7 +273,7 @@ class Messenger final : public waiting::Source {
   void end_chain(Request& request);
   void accept_buffers(Request& request, const Arrived& message);
   bool drain_buffers(Request& request, Guard& guard);
-  std::uint64_t spare_buffer() const { return std::uint64_t(mine_->spare_buffer - node_.segment().base()); }
+  std::uint64_t spare_buffer() const { return std::uint64_t(mine_->spare_buffer - process_.segment().base()); }
   Buffer& own_buffer(std::uint64_t offset) const { return buffer_of(me_, offset); }
   Buffer& buffer_of(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Buffer*>(base_[std::size_t(member)] + offset);
@@ -317,7 +317,7 @@ class Messenger final : public waiting::Source {
     return *reinterpret_cast<Cell*>(base_[(reference >> 48) - 1] + (reference & 0xffff'ffff'ffff));
   }
 
-  team::Node& node_;
+  team::Process& process_;
   const int me_, members_;
   std::atomic<bool> threaded_{false};         // take the lock
   std::atomic<bool> program_threads_{false};  // for good, not only while the rank is lent

@@ -49,7 +49,7 @@ PartitionedSend::PartitionedSend(const Pair& pair, const Partitions& partitions)
   told_ = {partitions, BoardView::serves(partitions) ? pair.messenger.new_board(partitions) : 0};
   telling_.complete_at_once();
   if (told_.board) {
-    board_ = {pair.messenger.node().segment().base() + told_.board, partitions};
+    board_ = {pair.messenger.process().segment().base() + told_.board, partitions};
     stalled_.reserve(partitions.count);  // nothing may be missing when one is marked
     return;
   }
@@ -324,11 +324,11 @@ void PartitionedReceive::abandon() {
 std::uint64_t Messenger::new_board(const Partitions& partitions) {
   const Guard guard(*this);
   std::erase_if(retired_boards_, [&](const auto& retired) {
-    if (!BoardView(node_.segment().base() + retired.first, {}).through(retired.second)) return false;
-    node_.arena().free(retired.first);
+    if (!BoardView(process_.segment().base() + retired.first, {}).through(retired.second)) return false;
+    process_.arena().free(retired.first);
     return true;
   });
-  const auto offset = node_.arena().allocate_zeroed(BoardView::size(partitions), line, memory::Component::fastboxes);
+  const auto offset = process_.arena().allocate_zeroed(BoardView::size(partitions), line, memory::Component::fastboxes);
   return offset ? *offset : 0;
 }
 

@@ -195,7 +195,7 @@ void Messenger::stall(Stalled& stalled, FunctionRef<void()> note) {
     stalled.stalled.owner = &stalled;
     if (!stalled.stalled.linked()) stalled_.push(stalled.stalled);
   }
-  node_.progress.wake_assistant();
+  process_.progress.wake_assistant();
 }
 
 void Messenger::unstall(Stalled& stalled) {
@@ -312,7 +312,7 @@ void Messenger::wait(Request& request) {
   attend(request);
   {
     const AmongWaiters waiters(*this);
-    for (int i = node_.policy().crowded ? 1 : 200; i > 0; --i) {
+    for (int i = process_.policy().crowded ? 1 : 200; i > 0; --i) {
       poll();
       if (request.complete()) return;
       if (waiters.several()) yield();
@@ -325,7 +325,7 @@ void Messenger::wait(Request& request) {
 
 struct Messenger::SleepHost : waiting::Waiter {
   SleepHost(Messenger& messenger, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing)
-      : Waiter{messenger.node_.progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
+      : Waiter{messenger.process_.progress}, messenger(messenger), awaited(awaited), also(also), doing(doing) {}
   Messenger& messenger;
   FunctionRef<bool(int)> awaited;
   FunctionRef<void()> also;
@@ -347,17 +347,17 @@ struct Messenger::SleepHost : waiting::Waiter {
       throw team::Died("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
                        " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
     }
-    if (!messenger.node_.roll) return;
+    if (!messenger.process_.roll) return;
     roll::Awaited whom;
     for (int r = 0; r < messenger.members_; ++r)
       if (r != messenger.me_ && awaited(r)) whom.add(r);
-    messenger.node_.roll->waits(elapsed, whom);
+    messenger.process_.roll->waits(elapsed, whom);
   }
 };
 
 void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also,
                            const char* doing) {
-  const auto& policy = node_.policy();
+  const auto& policy = process_.policy();
   SleepHost host(*this, awaited, also, doing);
   const AmongWaiters waiters(*this);
   // Whoever has the CPU takes in all there is before it gives the CPU away.

@@ -39,21 +39,21 @@ Cell* Messenger::free_cell() {
 void Messenger::send_cell(int member, Cell& cell, Kind kind, std::size_t payload) {
   cell.record.word.store(record_word(kind, payload), std::memory_order_relaxed);  // published by the queue
   cell.busy.store(1, std::memory_order_relaxed);
-  const auto at = std::uint64_t(reinterpret_cast<std::byte*>(&cell) - node_.segment().base());
+  const auto at = std::uint64_t(reinterpret_cast<std::byte*>(&cell) - process_.segment().base());
   enqueue(*box_[member], std::uint64_t(me_ + 1) << 48 | at, [this](Reference r) -> Cell& { return cell_at(r); });
 }
 
 bool Messenger::make_fastbox(int member) {
   Cell* const cell = free_cell();
   if (!cell) return false;
-  auto offset = node_.arena().allocate(bytes_of_fastbox(ring_bytes_), line, memory::Component::fastboxes);
+  auto offset = process_.arena().allocate(bytes_of_fastbox(ring_bytes_), line, memory::Component::fastboxes);
   if (!offset) {
     log_line(LogLevel::info, "no room for a fastbox, a pair goes on with the queue: %s", offset.error().text.c_str());
     out_[member].without_box = true;
     return false;
   }
   ++counts_.fastboxes;
-  out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(node_.segment().base() + *offset), ring_bytes_);
+  out_[member].box = FastboxWriter(reinterpret_cast<Ring*>(process_.segment().base() + *offset), ring_bytes_);
   const std::uint64_t where[2] = {*offset, ring_bytes_};
   std::memcpy(cell->record.payload, where, sizeof where);
   send_cell(member, *cell, Kind::fastbox, sizeof where);
@@ -65,7 +65,7 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::span<
                      const layout::Data& data) {
   Out& out = out_[member];
   const std::size_t payload = note.size() + data.bytes;
-  const Protocol protocol = node_.settings().protocol;
+  const Protocol protocol = process_.settings().protocol;
   const bool boxed = protocol != Protocol::queue && !out.without_box;
   if (!out.box && boxed && (protocol == Protocol::fastbox || ++out.talked > talkative || payload > cell_payload) &&
       !make_fastbox(member))
@@ -120,7 +120,7 @@ void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
   // As a rule in our own segment; where all wait for one event, in that of the team's first member.
   int owner = me_;
   auto lies_in = [&](int r) {
-    return r == me_ ? node_.segment().contains(word, sizeof *word) : peer_[r]->segment.contains(word, sizeof *word);
+    return r == me_ ? process_.segment().contains(word, sizeof *word) : peer_[r]->segment.contains(word, sizeof *word);
   };
   if (word && !lies_in(owner))
     for (owner = members_ - 1; owner >= 0 && !lies_in(owner);) --owner;
@@ -151,7 +151,7 @@ void Messenger::start(Request& request) {
     start_locked(request, guard);
     under_way = !request.complete();
   }
-  if (under_way) node_.progress.wake_assistant();
+  if (under_way) process_.progress.wake_assistant();
 }
 
 void Messenger::start_locked(Request& request, Guard& guard) {
@@ -190,7 +190,7 @@ void Messenger::start_matched(Request& request, Early& message) {
     consume_now(message, request, guard);
     under_way = !request.complete();
   }
-  if (under_way) node_.progress.wake_assistant();
+  if (under_way) process_.progress.wake_assistant();
 }
 
 void Messenger::flush_waiting() {

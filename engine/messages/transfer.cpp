@@ -43,7 +43,7 @@ std::uint32_t parts(std::uint64_t bytes, std::uint64_t each) { return std::uint3
 bool Messenger::add_transfers() {
   for (auto* list : {&free_transfers_, &retired_})
     if (list->capacity() < transfers_ + transfers_at_once) list->reserve(2 * transfers_ + transfers_at_once);
-  auto slab = node_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
+  auto slab = process_.arena().allocate(transfers_at_once * sizeof(Transfer), line);
   if (!slab) {
     log_line(LogLevel::info, "no room for another message: %s", slab.error().text.c_str());
     return false;
@@ -59,13 +59,13 @@ Transfer* Messenger::new_transfer(std::uint64_t& offset) {
   if (free_transfers_.empty() && !add_transfers()) return nullptr;
   offset = free_transfers_.back();
   free_transfers_.pop_back();
-  return new (node_.segment().base() + offset) Transfer{};
+  return new (process_.segment().base() + offset) Transfer{};
 }
 
 // False without memory.
 bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
   if (!(request.offered.transfer = new_transfer(request.offered.offset))) return false;
-  request.offered.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
+  request.offered.slot = process_.reach().noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.offered.transfer;
   t.bytes = request.data.bytes;
   t.own = &request;
@@ -75,7 +75,7 @@ bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
 } catch (const std::bad_alloc&) {
   if (request.offered.transfer) free_transfers_.push_back(request.offered.offset);
   request.offered.transfer = nullptr;
-  node_.reach().noticeboard.put_back(request.offered.slot);
+  process_.reach().noticeboard.put_back(request.offered.slot);
   return false;
 }
 
@@ -111,7 +111,7 @@ void Messenger::end_send(Request& request) {
   request.under_way.remove();
   end_chain(request);
   if (request.offered.transfer) {
-    node_.reach().noticeboard.put_back(request.offered.slot);
+    process_.reach().noticeboard.put_back(request.offered.slot);
     retired_.push_back(request.offered.offset);
     request.part = {};
   }
@@ -175,7 +175,7 @@ void Messenger::accept(Request& request, const Arrived& message) {
 const MessageProtocol& Messenger::choose(Request& request) try {
   Transfer& t = *request.offered.transfer;
   // A fork that begins now finds the buffer noted, or has taken the heap out of reach before we ask for it.
-  request.offered.slot = node_.reach().noticeboard.note(request.data.begin(), request.data.span());
+  request.offered.slot = process_.reach().noticeboard.note(request.data.begin(), request.data.span());
   const MessageProtocol* const first = *std::ranges::find_if(
       Protocols::all, [&](const MessageProtocol* each) { return each->fits && each->fits(*this, request); });
   if (first == &Protocols::staged) {
@@ -249,7 +249,7 @@ void Messenger::end_receive(Request& request) {
     wake(request.member);
     return complete(request);
   }
-  node_.reach().noticeboard.put_back(request.offered.slot);
+  process_.reach().noticeboard.put_back(request.offered.slot);
   request.offered.transfer->released.store(1, std::memory_order_release);  // pairs with reclaim
   wake(request.member);
   if (const Offered& offered = request.offered; offered.tried)

@@ -11,7 +11,7 @@ namespace nearfield::spread {
 
 using collectives::Amount;
 
-Spread::Spread(team::Node& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier)
+Spread::Spread(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier)
     : home_(node), placement_(std::move(placement)), rank_(rank), near_(std::move(near)), carrier_(std::move(carrier)) {
   if (near_.team) shape_.node = near_.team->shape();
   else shape_.node.machine = node.machine();

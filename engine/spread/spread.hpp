@@ -34,7 +34,7 @@ class Spread {
     std::unique_ptr<team::Team> team;
     std::unique_ptr<choosing::Chooser> chooser;
   };
-  Spread(team::Node& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
+  Spread(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
   ~Spread();
 
   bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
@@ -51,7 +51,7 @@ class Spread {
   team::Team* team() const { return near_.team.get(); }
   choosing::Chooser* node_chooser() const { return near_.chooser.get(); }
   Carrier& carrier() { return *carrier_; }
-  team::Node& home() const { return home_; }
+  team::Process& home() const { return home_; }
 
   // ---- node phases: collectives of the node's ranks, roots are locals. Nothing happens for no bytes.
   void node_barrier();
@@ -108,7 +108,7 @@ class Spread {
   void on_node(Call call);
   void on_node_by_carrier(const Call& call);
 
-  team::Node& home_;
+  team::Process& home_;
   const Placement placement_;
   const int rank_;
   Shape shape_;

@@ -10,8 +10,8 @@ std::mutex closing_mutex;
 
 }  // namespace
 
-Team::Team(Node& node, int rank, int size)
-    : node_(node),
+Team::Team(Process& process, int rank, int size)
+    : process_(process),
       rank_(rank),
       size_(size),
       member_(std::size_t(size)),
@@ -20,7 +20,7 @@ Team::Team(Node& node, int rank, int size)
 
 Team::~Team() {
   state_.reset();
-  if (block_allocation_) node_.arena().free(block_allocation_);
+  if (block_allocation_) process_.arena().free(block_allocation_);
 }
 
 void Team::close(std::unique_ptr<Team> team) {
@@ -45,7 +45,7 @@ void Team::close(std::unique_ptr<Team> team) {
 }
 
 void Team::orphan() {
-  const std::lock_guard lock(node_.runner.mutex());  // bodies ask it, by any thread
+  const std::lock_guard lock(process_.runner.mutex());  // bodies ask it, by any thread
   abandoned = nullptr;
 }
 
@@ -78,8 +78,8 @@ void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int)
     // A peer that has left MPI in good order is missed only if it still owes us something.
     if (peer_[r]->left() && !lacking(context, r)) continue;
     {
-      const std::lock_guard lock(node_.reach().mutex);
-      node_.reach().part(*peer_[r]);
+      const std::lock_guard lock(process_.reach().mutex);
+      process_.reach().part(*peer_[r]);
     }
     throw Died("rank " + std::to_string(r) + " (process " + std::to_string(peer_[r]->pid) + ") of a communicator of " +
                std::to_string(size_) + " has died; rank " + std::to_string(rank_) + " was waiting for it " + doing());

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
-#include "engine/team/node.hpp"
+#include "engine/team/process.hpp"
 #include "engine/team/words.hpp"
 
 namespace nearfield::creation {
@@ -80,7 +80,7 @@ class Team {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Node& node() const { return node_; }
+  Process& process() const { return process_; }
   const Plan& plan() const { return *plan_; }
   const Shape& shape() const { return shape_; }
   std::byte* segment_of(int member) const { return base_[member]; }
@@ -89,7 +89,7 @@ class Team {
   std::span<Peer* const> peers() const { return peer_; }
   MemberWords& words(int member) const { return *member_[member]; }
   std::uint32_t ways() const { return ways_; }  // of reaching memory that all members have: a bit of each
-  // What the first member keeps for others beside the plan (Node::annex).
+  // What the first member keeps for others beside the plan (Process::annex).
   std::byte* annex() const { return annex_; }
 
   // What serves the calls that return when they are done, and those that may overlap others.
@@ -121,10 +121,10 @@ class Team {
   void inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context);
 
  private:
-  Team(Node& node, int rank, int size);
+  Team(Process& process, int rank, int size);
   friend class creation::Founding;  // which fills it in
 
-  Node& node_;
+  Process& process_;
   Shape shape_;
   const int rank_, size_;
   const Plan* plan_ = nullptr;

@@ -49,7 +49,7 @@ struct Policy {
   std::uint32_t yields = 200;       // fruitless yields before the first sleep, which also waits for this time:
   std::uint64_t awake = 1'000'000;  // nanoseconds
   bool sleep_at_once = false;       // where everybody waits for one event
-  bool apart = false;               // yields hand the CPU on late (team::Node::tune)
+  bool apart = false;               // yields hand the CPU on late (team::Process::tune)
   Company* company = nullptr;       // who tells whether CPUs that are its own are wanted by others
 };
 

@@ -88,7 +88,7 @@ bool Window::test(bool& done) {
   done = std::ranges::all_of(
       origins_, [&](int origin) { return reached(towards(rank_, origin).completed, waits_[std::size_t(origin)]); });
   if (done) posted_ = false;
-  else team_->node().progress.poll();
+  else team_->process().progress.poll();
   return true;
 }
 
@@ -127,7 +127,7 @@ void Window::acquire_urgently(int target) {
 
 void Window::release(int target, bool exclusive) {
   count_lock(-1);
-  const Turn next = words(target).lock.leave(exclusive, team_->node().policy().crowded);
+  const Turn next = words(target).lock.leave(exclusive, team_->process().policy().crowded);
   towards(rank_, target).engaged.store(0, std::memory_order_release);  // SYNC: engaged
   ring_next(target, next, exclusive && next.has_readers());
 }

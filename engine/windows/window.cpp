@@ -39,7 +39,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
       memory_(std::size_t(size_)),
       words_(std::size_t(size_)),
       access_(std::size_t(size_), Access::none),
-      held_(team_->node().window_locks),
+      held_(team_->process().window_locks),
       landing_(std::make_unique<Landing[]>(std::size_t(size_))),
       starts_(std::size_t(size_)),
       waits_(std::size_t(size_)) {
@@ -53,7 +53,7 @@ Window::~Window() {
 }
 
 void Window::close(std::unique_ptr<Window> window) {
-  if (window->words_offset_) window->team_->node().arena().free(window->words_offset_);
+  if (window->words_offset_) window->team_->process().arena().free(window->words_offset_);
 }
 
 std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
@@ -65,14 +65,14 @@ std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, Lies li
 }
 
 bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why) {
-  team::Node& node = team_->node();
+  team::Process& process = team_->process();
   const Memory& mine = memory_[std::size_t(rank_)];
   Told told{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
-  if (auto offset = node.arena().allocate_zeroed(words_bytes(size_), team::line)) {
+  if (auto offset = process.arena().allocate_zeroed(words_bytes(size_), team::line)) {
     words_offset_ = told.words = *offset;
     told.able = 1;
   }
-  if (lies == Lies::in_segment && mine.bytes) told.memory = std::uint64_t(mine.base - node.segment().base());
+  if (lies == Lies::in_segment && mine.bytes) told.memory = std::uint64_t(mine.base - process.segment().base());
   const std::uint64_t seq = context_.next_slot();
   std::memcpy(context_.reserve_slot(seq), &told, sizeof told);
   context_.publish_slot(seq, sizeof told);
@@ -109,7 +109,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
 
 struct Window::WaitHost : waiting::Waiter {
   WaitHost(Window& window, std::uint32_t what, std::uint32_t ticket, FunctionRef<bool(int)> lacks)
-      : Waiter{window.team_->node().progress}, window(window), what(what), ticket(ticket), lacks(lacks) {}
+      : Waiter{window.team_->process().progress}, window(window), what(what), ticket(ticket), lacks(lacks) {}
   Window& window;
   const std::uint32_t what, ticket;
   FunctionRef<bool(int)> lacks;
@@ -136,7 +136,7 @@ struct Window::WaitHost : waiting::Waiter {
 void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag,
                       FunctionRef<bool(int)> lacks) {
   if (flag()) return;
-  const waiting::Policy& policy = team_->node().policy();
+  const waiting::Policy& policy = team_->process().policy();
   if (!policy.crowded) {
     for (int i = 0; i < 64; ++i) {
       processor::pause();
@@ -165,7 +165,7 @@ void Window::ring(WindowWords& sleeper) {
 // We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; crowds nap too
 // often for that.
 void Window::notify(int member) {
-  if (team_->node().policy().crowded) full_fence();
+  if (team_->process().policy().crowded) full_fence();
   WindowWords& theirs = words(member);
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }

@@ -25,7 +25,7 @@ struct Blocking<member, number, int (*)(Arguments...)> {
     return (host.*member)(arguments...);
   }
   static int lack(Arguments...) {
-    if (!node()) return MPI_ERR_UNSUPPORTED_OPERATION;  // there may be no communicator to raise it on
+    if (!process()) return MPI_ERR_UNSUPPORTED_OPERATION;  // there may be no communicator to raise it on
     return raise(host.world, record.name, "this MPI library does not have it", MPI_ERR_UNSUPPORTED_OPERATION);
   }
 };

@@ -30,14 +30,14 @@ InHost::~InHost() {
 
 bool give_way() {
   auto& call = inside->host;
-  team::Node* const node = call.now ? node_ever() : nullptr;
-  if (!node || !node->policy().may_sleep) return false;
+  team::Process* const process = call.now ? process_ever() : nullptr;
+  if (!process || !process->policy().may_sleep) return false;
   const std::uint64_t now = waiting::nanoseconds();
   if (call.since == 0) call.since = now;
   const std::uint64_t waited = now - call.since;
-  const bool crowded = node->policy().crowded;
+  const bool crowded = process->policy().crowded;
   if (waited < long_wait && (!crowded || ++call.looks < looks_between_naps)) return false;
-  const bool at_rest = !call.moves_data && !node->progress.host_needs_us();
+  const bool at_rest = !call.moves_data && !process->progress.host_needs_us();
   if (!crowded && !at_rest) return false;
   static Atomic<std::uint32_t> unrung{0};
   waiting::futex_wait(unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));

@@ -1,8 +1,8 @@
 // Waits of the host that give way to others.
 //
 // Hosts spin in calls that block, and call sched_yield between two looks that have found nothing. That hands a CPU on
-// late, or to nobody, where ranks belong to different scheduling groups (engine/team/node.hpp), and never lets it rest.
-// libnearfield.so serves sched_yield to threads that are in such a call of the host (mpi/preload/yielding.cpp):
+// late, or to nobody, where ranks belong to different scheduling groups (engine/team/process.hpp), and never lets it
+// rest. libnearfield.so serves sched_yield to threads that are in such a call of the host (mpi/preload/yielding.cpp):
 //
 //   more ranks than CPUs   yields, which cost least where they hand the CPU on; after a hundred in vain a nap, the
 //   shortest

@@ -51,7 +51,7 @@ std::size_t alignment_hint(MPI_Info info) {
 
 // Memory from our segment: peers load and store it directly.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
-  team::Node* const n = node();
+  team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);
   const auto wish = placement_hint(info);
   if (!wish) return raise(host.world, "MPI_Alloc_mem", wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
@@ -68,7 +68,7 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
 
 // Also when MPI is at its end: the segment stays until the process goes.
 int Free_mem(void* base) {
-  team::Node* const n = node_ever();
+  team::Process* const n = process_ever();
   if (n && n->segment().contains(base, 1)) {
     n->arena().free(std::size_t(static_cast<std::byte*>(base) - n->segment().base()));
     return MPI_SUCCESS;

@@ -47,7 +47,7 @@ const char* describe_heap() {
 // Why every call is the host's; "": it is not.
 std::string why_the_host(const Outcome& outcome) {
   if (!outcome.enabled) return "NEARFIELD=off";
-  if (!node_ever()) return outcome.why_none.empty() ? "out of memory" : outcome.why_none;
+  if (!process_ever()) return outcome.why_none.empty() ? "out of memory" : outcome.why_none;
   if (!outcome.ready) return "it refuses attributes of communicators";
   if (outcome.size == 1 || outcome.near.ranks > 1 || !outcome.collectively) return {};
   return "no other rank of MPI_COMM_WORLD can share memory with this one: " + outcome.why_none;

@@ -138,7 +138,7 @@ struct Entry<function, number, Result (*)(Arguments...)> {
 
 void end_of_program() {
   recording::end();
-  team::Node* const n = node();
+  team::Process* const n = process();
   if (!n) return;
   statistics::report(n->settings());
   finish_messages();

@@ -13,7 +13,7 @@ namespace {
 
 using reducing::Op;
 using reducing::Type;
-using team::Node;
+using team::Process;
 using testing::Chance;
 using testing::make_window;
 using testing::PageBootstrap;
@@ -54,7 +54,7 @@ std::uint64_t fetch_and_add(Window& window, std::uint64_t by = 1) {
 TEST(Accumulates, WordsFetchEachValueOnce) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 4096 + 8 * most_fetched,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                if (!window.lock_all(true)) return false;
                                for (std::uint64_t i = 0; i < most_fetched; ++i) {
                                  word(window, window.rank(), 512 + i) = fetch_and_add(window);
@@ -77,7 +77,7 @@ TEST(Accumulates, ElementsOfLayoutsAreAddedOnceEach) {
   static constexpr std::uint64_t elements = 8192, rounds = testing::rounds_of(40);
   for (const int size : {1, 2, 5})
     EXPECT_EQ(0, run_windows(size, 8 * elements,
-                             [&](Window& window, Node&, Chance& chance) {
+                             [&](Window& window, Process&, Chance& chance) {
                                if (!window.lock_all(true)) return false;
                                std::vector<std::uint64_t> ones(elements, 1), before(elements);
                                auto* const base = window.memory(0).base;
@@ -134,7 +134,7 @@ TEST(Accumulates, AllLengthsCount) {
   static constexpr int counts = testing::rounds_of(1000);
   for (const int size : {1, 2, 4, 9})
     EXPECT_EQ(0, run_windows(size, 4096,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                if (!window.lock_all(true)) return false;
                                bool good = true;
                                for (const bool swaps : {false, true}) {
@@ -201,7 +201,7 @@ TEST(Accumulates, LongOnesLoseNothing) {
   };
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, area,
-                             [](Window& window, Node&, Chance&) {
+                             [](Window& window, Process&, Chance&) {
                                if (!window.lock_all(true)) return false;
                                bool good = true;
                                for (const std::uint64_t off : {0, 1, 4, 13}) {
@@ -223,10 +223,10 @@ TEST(Accumulates, GoOverToLocksAndLoseNothing) {
   constexpr std::uint64_t each = 400;
   for (const int size : {2, 3, 4, 5, 9})
     EXPECT_EQ(0, run_members(size, testing::seconds,
-                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                             [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
                                bool good = true;
                                for (unsigned round = 0; round < unsigned(testing::rounds_of(40)) && good; ++round) {
-                                 auto window = make_window(node, bootstrap, rank, size, 4096 + 8 * most_fetched);
+                                 auto window = make_window(process, bootstrap, rank, size, 4096 + 8 * most_fetched);
                                  if (!window) return false;
                                  Chance all(round), chance(round * 16 + unsigned(rank));
                                  const int first = int(all.below(unsigned(size)));

@@ -12,7 +12,7 @@
 namespace nearfield::messages {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -25,8 +25,8 @@ constexpr Buffered::Key one = 11, other = 12;
 int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
         decltype(run_members)& run_them = run_members) {
   return run_them(size, 60,
-                  [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                    auto team = creation::create_team(node, rank, n, bootstrap);
+                  [&](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+                    auto team = creation::create_team(process, rank, n, bootstrap);
                     if (!team) return false;
                     auto messenger = Messenger::create(**team, bootstrap, false);
                     return messenger && body(**messenger, bootstrap, rank);

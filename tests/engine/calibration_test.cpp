@@ -16,7 +16,7 @@
 namespace nearfield {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -45,10 +45,10 @@ TEST_F(Figures, AreMeasuredByTwoMembersAndStored) {
   for (int i = 0; i < 50 && access(stored_machine().c_str(), R_OK) != 0; ++i)
     ASSERT_EQ(0, run_members(
                      2, 30,
-                     [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                     [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
                        const std::uint64_t start = waiting::nanoseconds();
-                       auto created = creation::create_team(node, rank, size, bootstrap);
-                       return created && node.has_calibrated == (rank == 0) &&
+                       auto created = creation::create_team(process, rank, size, bootstrap);
+                       return created && process.has_calibrated == (rank == 0) &&
                               waiting::nanoseconds() - start < 2'000'000'000;
                      },
                      settings));
@@ -124,17 +124,17 @@ TEST(Staging, GivesBackWhatItHolds) {
   settings.wait = WaitStyle::spin;
   EXPECT_EQ(0, run_members(
                    2, 60,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+                   [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
                      constexpr std::size_t bytes = 100'000;
                      std::vector<std::byte> send(bytes, std::byte(rank + 1)), recv(2 * bytes);
-                     memory::CopyBuffers& span = node.copy_buffers();
+                     memory::CopyBuffers& span = process.copy_buffers();
                      const std::size_t all = span.free_bytes();
                      // More teams than the span has buffers for, if each kept its last ones.
                      const std::size_t count = 3 * span.span() / (128 << 10);
                      std::vector<std::unique_ptr<Team>> teams;
                      std::size_t least = all;
                      for (std::size_t i = 0; i < count; ++i) {
-                       auto created = creation::create_team(node, rank, size, bootstrap);
+                       auto created = creation::create_team(process, rank, size, bootstrap);
                        if (!created) return false;
                        teams.push_back(std::move(*created));
                        std::fill(recv.begin(), recv.end(), std::byte{0});
@@ -153,9 +153,9 @@ TEST(Staging, GivesBackWhatItHolds) {
                      }
                      bootstrap.meet();
                      Team::close(std::move(
-                         *creation::create_team(node, rank, size, bootstrap)));  // frees what both have closed
+                         *creation::create_team(process, rank, size, bootstrap)));  // frees what both have closed
                      bootstrap.meet();
-                     Team::close(std::move(*creation::create_team(node, rank, size, bootstrap)));
+                     Team::close(std::move(*creation::create_team(process, rank, size, bootstrap)));
                      return some && spared && span.free_bytes() == all;
                    },
                    settings));

@@ -17,7 +17,7 @@ namespace nearfield::collectives {
 namespace {
 
 using context::CollectiveContext;
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -46,18 +46,18 @@ std::uint32_t expected(const Operation& op, int me, int size, int round, int roo
 // An array of a call: in this process's segment, where peers reach it, or private.
 class Array {
  public:
-  Array(Node& node, std::size_t count, bool mapped) : node_(node), private_(mapped ? 0 : count) {
-    if (mapped) offset_ = *node.arena().allocate(count * 4, 64);
-    data_ = mapped ? reinterpret_cast<std::uint32_t*>(node.segment().base() + offset_) : private_.data();
+  Array(Process& process, std::size_t count, bool mapped) : process_(process), private_(mapped ? 0 : count) {
+    if (mapped) offset_ = *process.arena().allocate(count * 4, 64);
+    data_ = mapped ? reinterpret_cast<std::uint32_t*>(process.segment().base() + offset_) : private_.data();
   }
   ~Array() {
-    if (offset_) node_.arena().free(offset_);
+    if (offset_) process_.arena().free(offset_);
   }
   std::uint32_t* data() { return data_; }
   std::uint32_t& operator[](std::size_t i) { return data_[i]; }
 
  private:
-  Node& node_;
+  Process& process_;
   std::size_t offset_ = 0;
   std::vector<std::uint32_t> private_;
   std::uint32_t* data_;
@@ -93,7 +93,7 @@ bool call_and_check(CollectiveContext& context, const Algorithm& algorithm, int 
   const int p = context.size(), me = context.rank();
   const Operation& op = operation(algorithm.collective);
   const std::size_t bytes = count * 4, all = count * std::size_t(p);
-  Array send(context.node(), all, mapped), recv(context.node(), all + 1, mapped);
+  Array send(context.process(), all, mapped), recv(context.process(), all + 1, mapped);
   std::fill_n(recv.data(), all + 1, untouched);
   for (std::size_t i = 0; i < all; ++i) send[i] = value(me, round, i);
   Call call{algorithm.collective, bytes};
@@ -164,8 +164,8 @@ bool call_and_check(CollectiveContext& context, const Algorithm& algorithm, int 
   return good;
 }
 
-bool random_calls(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+bool random_calls(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) {
     std::fprintf(stderr, "%s\n", team.error().text.c_str());
     return false;
@@ -198,8 +198,8 @@ constexpr int rounds = 2000;
 #endif
 
 void expect_random_calls(int ranks, int rounds, const Settings& settings = {}) {
-  auto body = [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    return random_calls(node, bootstrap, rank, size, rounds);
+  auto body = [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    return random_calls(process, bootstrap, rank, size, rounds);
   };
   EXPECT_EQ(0, run_members(ranks, 120, body, settings));
 }
@@ -241,15 +241,15 @@ INSTANTIATE_TEST_SUITE_P(Collectives, Processes, ::testing::Values(2, 3, 4, 5, 7
 
 // The same operands give the same bits by every algorithm: from left to right in rank order.
 TEST(Association, IsFixed) {
-  EXPECT_EQ(0, run_members(5, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(5, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               bool good = true;
               for (const std::size_t count : {3, 500, 3000, 30000}) {
                 auto input = [](int r, std::size_t i) {
                   return 1.0 / double(r * 1000 + int(i % 997) + 1) * (r % 2 ? 1e9 : 1);
                 };
-                Array sent(node, 2 * count, true), received(node, 2 * count, true);
+                Array sent(process, 2 * count, true), received(process, 2 * count, true);
                 auto* const send = reinterpret_cast<double*>(sent.data());
                 auto* const recv = reinterpret_cast<double*>(received.data());
                 std::vector<double> expected(count);
@@ -280,8 +280,8 @@ TEST(Streaming, RunsBeyondTheCache) {
   settings.machine.cache = 1 << 20;
   EXPECT_EQ(0, run_processes(
                    3, 60,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     auto team = creation::create_team(node, rank, size, bootstrap);
+                   [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                     auto team = creation::create_team(process, rank, size, bootstrap);
                      if (!team) return false;
                      bool good = true;
                      for (const std::size_t count : {std::size_t{1} << 14, std::size_t{3} << 18}) {
@@ -314,25 +314,25 @@ TEST(Streaming, RunsBeyondTheCache) {
 #endif
 
 TEST(Team, ManyAreCheapAndLeaveNothing) {
-  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  EXPECT_EQ(0, run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
               std::size_t at_first = 0;
               for (int i = 0; i < 300; ++i) {
-                auto team = creation::create_team(node, rank, size, bootstrap);
+                auto team = creation::create_team(process, rank, size, bootstrap);
                 if (!team) return false;
                 // Through slots, and through copy buffers of the team's own.
                 const auto& row = algorithms(Collective::allreduce)[std::size_t(i) % 4];
                 if (!call_and_check((*team)->context(), row, i, 10, 0, false)) return false;
                 Team::close(std::move(*team));
-                if (i == 20) at_first = node.arena().in_use();
+                if (i == 20) at_first = process.arena().in_use();
               }
               bootstrap.meet();
-              return node.arena().in_use() <= at_first + (8 << 20);
+              return process.arena().in_use() <= at_first + (8 << 20);
             }));
 }
 
 TEST(Team, ReportsADeadMember) {
-  EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(1, run_processes(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               const Call call{Collective::barrier};
               for (int i = 0;; ++i) {
@@ -353,8 +353,8 @@ TEST(Team, ComparesCallsWhenAsked) {
   settings.check = true;
   EXPECT_EQ(0, run_members(
                    3, 30,
-                   [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                     auto team = creation::create_team(node, rank, size, bootstrap);
+                   [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                     auto team = creation::create_team(process, rank, size, bootstrap);
                      if (!team) return false;
                      Call call{Collective::bcast, 8};
                      call.root = rank == 2 ? 1 : 0;

@@ -16,7 +16,7 @@ namespace {
 
 using collectives::Call;
 using collectives::Collective;
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -88,8 +88,8 @@ class User {
   std::deque<std::unique_ptr<Sum>> outstanding_;
 };
 
-bool overlap(Node& node, PageBootstrap& bootstrap, int rank, int size, std::string_view text, int rounds) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+bool overlap(Process& process, PageBootstrap& bootstrap, int rank, int size, std::string_view text, int rounds) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   bool good = true;
   {
@@ -104,13 +104,13 @@ bool overlap(Node& node, PageBootstrap& bootstrap, int rank, int size, std::stri
       if (own() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
       // Some look often, some seldom; at most a dozen are outstanding.
       while (user.outstanding() && good && (own() % 3 == 0 || user.outstanding() > 12)) {
-        node.progress.poll();
+        process.progress.poll();
         user.complete(own() % user.outstanding(), good);
         if (own() % 8 == 0) sched_yield();
       }
     }
     while (user.outstanding() && good) {
-      node.progress.poll();
+      process.progress.poll();
       if (!user.complete(own() % user.outstanding(), good)) sched_yield();
     }
   }
@@ -122,8 +122,8 @@ class Processes : public ::testing::TestWithParam<int> {};
 TEST_P(Processes, OverlapByAnyAlgorithm) {
   for (const char* text : {"", "allreduce:slots,oneshot,partitioned", "allreduce:direct", "allreduce:tree,direct-pull"})
     EXPECT_EQ(0, run_members(GetParam(), 60,
-                             [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               return overlap(node, bootstrap, rank, size, text,
+                             [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                               return overlap(process, bootstrap, rank, size, text,
                                               testing::rounds_of(size > 4 ? 300 : 1500));
                              }))
         << text;
@@ -136,16 +136,16 @@ TEST(ContextPool, ServeEveryMeeting) {
     settings.meeting = meeting;
     EXPECT_EQ(0, run_members(
                      4, 60,
-                     [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                       return overlap(node, bootstrap, rank, size, "", testing::rounds_of(500));
+                     [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                       return overlap(process, bootstrap, rank, size, "", testing::rounds_of(500));
                      },
                      settings));
   }
 }
 
 TEST(ContextPool, TellOfADeadMember) {
-  EXPECT_EQ(1, run_processes(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(1, run_processes(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "");
               if (rank == 2) _exit(1);
@@ -153,7 +153,7 @@ TEST(ContextPool, TellOfADeadMember) {
               for (std::size_t i = 0; i < 4; ++i) {
                 auto& operation = *user.at(i).operation;
                 while (!operation.complete()) {
-                  node.progress.poll();
+                  process.progress.poll();
                   sched_yield();
                 }
                 if (!operation.error()) return false;
@@ -168,12 +168,12 @@ TEST(ContextPool, TellOfADeadMember) {
 
 // Whoever has no memory says so, and the others do not wait for it.
 TEST(ContextPool, WithoutRoomAllEndWithAnError) {
-  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "");
               if (rank == 1) {
-                testing::run_out_of_memory(node), testing::use_up(node);
+                testing::run_out_of_memory(process), testing::use_up(process);
                 try {
                   user.issue(10);
                 } catch (const std::bad_alloc&) {
@@ -186,7 +186,7 @@ TEST(ContextPool, WithoutRoomAllEndWithAnError) {
                 return false;
               }
               user.issue(10);
-              while (!user.at(0).operation->complete()) node.progress.poll();
+              while (!user.at(0).operation->complete()) process.progress.poll();
               return bool(user.at(0).operation->error());
             }));
 }
@@ -202,12 +202,12 @@ TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
       context.meet_slots(seq);
     }
   };
-  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               Meeting meeting;
               (*team)->contexts().issue(meeting);
-              while (!meeting.complete()) node.progress.poll(), sched_yield();
+              while (!meeting.complete()) process.progress.poll(), sched_yield();
               if (!meeting.error() || !(*team)->broken_off()) return false;
               try {
                 std::rethrow_exception(meeting.error());
@@ -221,16 +221,16 @@ TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
 
 // Without copy buffers of one member the call goes by pieces.
 TEST(ContextPool, GoWithoutCopyBuffers) {
-  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               User user(**team, "allreduce:partitioned");
               bool good = true;
               user.issue(0);
-              while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
-              if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
+              while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
+              if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
               for (int i = 0; i < 3; ++i) user.issue(20000);
-              while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
+              while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
               Team::close(std::move(*team));
               return good;
             }));
@@ -239,8 +239,8 @@ TEST(ContextPool, GoWithoutCopyBuffers) {
 // Every operation, by rows that need copy buffers. What rank r gives in its k-th block: r * 1000 + k * 10 + i.
 TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
   static constexpr std::size_t count = 5000;
-  EXPECT_EQ(0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               Overlapping::Choosers choosers;
               Overlapping({}, choosers).prepare(**team);
@@ -252,11 +252,11 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
               auto run = [&](const Call& call) {
                 Overlapping operation(call, choosers);
                 (*team)->contexts().issue(operation);
-                while (!operation.complete()) node.progress.poll(), sched_yield();
+                while (!operation.complete()) process.progress.poll(), sched_yield();
                 return !operation.error();
               };
               if (!run(Call{Collective::barrier})) return false;
-              if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
+              if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
               auto value = [](int r, std::size_t k, std::size_t i) { return std::uint64_t(r) * 1000 + k * 10 + i; };
               bool good = true;
               for (std::size_t c = 0; c < collectives::collective_count && good; ++c) {
@@ -301,8 +301,8 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
 }
 
 // Planned operations are started by each member in an order of its own, beside others, and again and again.
-bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   context::ContextPool& contexts = (*team)->contexts();
   bool good = true;
@@ -317,7 +317,7 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
   std::vector<Again> all;
   std::mt19937 everybody{unsigned(size)}, own{unsigned(rank)};
   auto finish = [&](Again& one) {
-    while (!one.operation->complete()) node.progress.poll(), sched_yield();
+    while (!one.operation->complete()) process.progress.poll(), sched_yield();
     one.under_way = false;
     good &= !one.operation->error();
     for (std::size_t i = 0; i < one.recv.size(); ++i)
@@ -351,14 +351,14 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
           all[i].send[k] = (std::uint64_t(rank) + 1) * (k + std::uint64_t(round) * 7 + i);
         contexts.issue_to(all[i].context, *all[i].operation);
         all[i].under_way = true;
-        if (own() % 4 == 0) node.progress.poll();
+        if (own() % 4 == 0) process.progress.poll();
         if (own() % 32 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 200));
       }
       if (everybody() % 3 == 0) good &= user.call(10);
       if (everybody() % 3 == 0) user.issue(100);
       std::shuffle(order.begin(), order.end(), own);
       for (const std::size_t i : order) finish(all[i]);
-      while (user.outstanding() && good) node.progress.poll(), user.complete(0, good);
+      while (user.outstanding() && good) process.progress.poll(), user.complete(0, good);
       if (all.size() > 8) {
         const std::size_t gone = everybody() % all.size();
         contexts.let_go(all[gone].context);
@@ -373,15 +373,15 @@ bool plan(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds) 
   return good;
 }
 TEST_P(Processes, StartWhatIsPlannedInAnyOrder) {
-  EXPECT_EQ(0, run_members(GetParam(), 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              return plan(node, bootstrap, rank, size, testing::rounds_of(size > 4 ? 60 : 300));
+  EXPECT_EQ(0, run_members(GetParam(), 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              return plan(process, bootstrap, rank, size, testing::rounds_of(size > 4 ? 60 : 300));
             }));
 }
 
 // However many there have been at a time.
 TEST(ContextPool, AllThatAreLetGoOfAreUsedAgain) {
-  EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(2, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               constexpr unsigned many = 150;
               bool good = true;
@@ -396,11 +396,11 @@ TEST(ContextPool, AllThatAreLetGoOfAreUsedAgain) {
 
 // All lack a planned context where one of them has no memory for it, and nobody waits.
 TEST(ContextPool, NobodyPlansWithoutRoom) {
-  EXPECT_EQ(0, run_members(3, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto team = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(3, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
               const bool first = (*team)->contexts().reserve().has_value();
-              if (rank == 1) testing::run_out_of_memory(node), testing::use_up(node);
+              if (rank == 1) testing::run_out_of_memory(process), testing::use_up(process);
               const bool second = (*team)->contexts().reserve().has_value();
               (*team)->contexts().let_go(0);
               const bool third = (*team)->contexts().reserve() == 0u;

@@ -10,7 +10,7 @@
 namespace nearfield::messages {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -69,9 +69,9 @@ class Buffer {
   layout::Data data_;
 };
 
-bool make(Node& node, PageBootstrap& bootstrap, int rank, int size,
+bool make(Process& process, PageBootstrap& bootstrap, int rank, int size,
           const std::function<bool(const Partners& partners)>& body) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   auto messenger = Messenger::create(**team, bootstrap, false);
   if (!messenger) return false;
@@ -130,8 +130,8 @@ class Sizes : public ::testing::TestWithParam<int> {};
 
 TEST_P(Sizes, EveryPairExchangesWhatItWants) {
   EXPECT_EQ(run_members(GetParam(), 120,
-                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                        [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(process, bootstrap, rank, size, [&](const Partners& partners) {
                             std::mt19937 own{unsigned(rank)};
                             bool good = true;
                             for (int i = 0; i < testing::rounds_of(400) / size && good; ++i)
@@ -189,8 +189,8 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
     std::vector<Buffer> sent, received;
   };
   EXPECT_EQ(run_members(GetParam(), 120,
-                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                        [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(process, bootstrap, rank, size, [&](const Partners& partners) {
                             std::mt19937 own{unsigned(rank) + 5}, same{1};
                             Partners overlapping = partners;
                             overlapping.context = context + 1;
@@ -225,8 +225,8 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
 // Four members: 2 does not take part in the middle one of three rounds.
 void exchange_with_a_refusal(std::uint64_t bytes) {
   EXPECT_EQ(run_members(4, 60,
-                        [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                          return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                        [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                          return make(process, bootstrap, rank, size, [&](const Partners& partners) {
                             bool good = true;
                             for (int round = 0; round < 3; ++round) {
                               if (round == 1 && rank == 2) {
@@ -264,8 +264,8 @@ TEST(Edges, AMemberThatRefusesIsNoticedAndHoldsUpNobody) {
 TEST(Edges, WhatIsTooLongIsTruncated) {
   for (const bool to_itself : {true, false})
     EXPECT_EQ(run_members(2, 60,
-                          [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                            return make(node, bootstrap, rank, size, [&](const Partners& partners) {
+                          [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                            return make(process, bootstrap, rank, size, [&](const Partners& partners) {
                               const int other = to_itself ? rank : 1 - rank;
                               Buffer from(5000, false), to(9000, false);
                               to.fill(0, rank, other);

@@ -11,7 +11,7 @@
 namespace nearfield::messages {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -129,8 +129,8 @@ struct Plan {
 };
 
 // Process 0 receives from anybody what the others and the other MPI send, while it is there and while it is not.
-bool receive_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   auto made = Messenger::create(**team, bootstrap, false);
   if (!made) return false;
@@ -263,8 +263,8 @@ class Senders : public ::testing::TestWithParam<int> {};
 
 TEST_P(Senders, MeetReceivesThatMayBeMetElsewhere) {
   EXPECT_EQ(run_members(1 + GetParam(), 120,
-                        [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                          return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(6000) / size,
+                        [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                          return receive_rounds(process, bootstrap, rank, size, testing::rounds_of(6000) / size,
                                                 unsigned(size));
                         }),
             0);
@@ -278,8 +278,8 @@ TEST_P(Protocols, AreTakenInBeforeTheyAreDecided) {
   settings.protocol = GetParam();
   EXPECT_EQ(run_members(
                 3, 120,
-                [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                  return receive_rounds(node, bootstrap, rank, size, testing::rounds_of(300), 77);
+                [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                  return receive_rounds(process, bootstrap, rank, size, testing::rounds_of(300), 77);
                 },
                 settings),
             0);

@@ -13,7 +13,7 @@ namespace {
 
 using choosing::Overlapping;
 using collectives::Call;
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -27,12 +27,12 @@ struct Helped {
 };
 
 int run(int size, const std::function<bool(Helped&)>& body) {
-  return run_members(size, 100, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = creation::create_team(node, rank, n, bootstrap);
+  return run_members(size, 100, [&](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+    auto team = creation::create_team(process, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, true);
     if (!messenger) return false;
-    Helper* const helper = Helper::start(node, messenger->get(), {getpid()});
+    Helper* const helper = Helper::start(process, messenger->get(), {getpid()});
     if (!helper) return false;
     Helped helped{**team, **messenger, *helper, bootstrap, rank, n};
     const bool good = body(helped);
@@ -172,7 +172,7 @@ TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
                 for (unsigned n = all() % 3; n > 0; --n)
                   sums.push_back(std::make_unique<Sum>(h, choosers, 1 + lengths[all() % 6] / 8));
                 if (own() % 3 == 0) usleep(own() % 700);
-                if (own() % 4 == 0) h.team.node().progress.poll();
+                if (own() % 4 == 0) h.team.process().progress.poll();
                 for (const auto& message : messages) {
                   h.messenger.wait(message->request);
                   good &= message->right();
@@ -193,7 +193,7 @@ TEST(Helper, EndsWhereverItSleeps) {
                 [](Helped& h) {
                   h.bootstrap.meet();
                   for (int i = 0; i < 20; ++i) {
-                    Helper* const another = Helper::start(h.team.node(), &h.messenger, {});
+                    Helper* const another = Helper::start(h.team.process(), &h.messenger, {});
                     if (!another) return false;
                     usleep(unsigned(i * 100));
                     another->stop();

@@ -56,10 +56,10 @@ struct Flood {
 TEST(Meeting, AFloodOfStrangersDelaysNobody) {
   const Flood one, two;
   const std::uint64_t start = waiting::nanoseconds();
-  const int failed = run_members(4, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
+  const int failed = run_members(4, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
     for (int i = 0; i < 100 && visible_sockets().size() < 4; ++i) usleep(1000);
     usleep(50'000);
-    auto team = creation::create_team(node, rank, size, bootstrap);
+    auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) std::fprintf(stderr, "%s\n", team.error().text.c_str());
     return bool(team);
   });
@@ -68,15 +68,15 @@ TEST(Meeting, AFloodOfStrangersDelaysNobody) {
 }
 
 // Puts an unbound socket in the place of the node's: its own queue fills up and is never drained.
-bool clog(Node& node) {
-  const reach::Address& mine = node.reach().mailbox().address();
+bool clog(Process& process) {
+  const reach::Address& mine = process.reach().mailbox().address();
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_un name{};
     socklen_t length = sizeof name;
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&name), &length) || name.sun_family != AF_UNIX) continue;
     if (std::memcmp(name.sun_path + 1, mine.name, sizeof mine.name) != 0) continue;
     auto filler = reach::Mailbox::open();
-    while (*filler->send(mine, node.segment().fd(), 0) == reach::Mailbox::Sent::yes) continue;
+    while (*filler->send(mine, process.segment().fd(), 0) == reach::Mailbox::Sent::yes) continue;
     return dup(fd) >= 0 && dup2(socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0), fd) == fd;
   }
   return false;
@@ -84,10 +84,10 @@ bool clog(Node& node) {
 
 TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
   const std::uint64_t start = waiting::nanoseconds();
-  const int failed = run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    if (rank == 1 && !clog(node)) return false;
-    return bool(creation::create_team(node, rank, size, bootstrap)) &&
-           bool(creation::create_team(node, rank, size, bootstrap));
+  const int failed = run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    if (rank == 1 && !clog(process)) return false;
+    return bool(creation::create_team(process, rank, size, bootstrap)) &&
+           bool(creation::create_team(process, rank, size, bootstrap));
   });
   EXPECT_EQ(failed, 0);
   EXPECT_LT(double(waiting::nanoseconds() - start) * 1e-9, 8 * testing::patience);
@@ -95,8 +95,8 @@ TEST(Meeting, SegmentsAreFetchedWhereNoLetterComes) {
 
 // A process that knows the names, and even one secret, replaces nobody.
 TEST(Meeting, AKnownPeerIsNeverReplaced) {
-  const int failed = run_members(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = creation::create_team(node, rank, size, bootstrap);
+  const int failed = run_members(2, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) return false;
     std::byte* const before = (*team)->segment_of(1 - rank);
     Peer* const peer = (*team)->peer(1 - rank);
@@ -106,14 +106,14 @@ TEST(Meeting, AKnownPeerIsNeverReplaced) {
       if (!forged || !forged->reserve(0, 4096)) return false;
       const std::size_t heap = reach::index_of(reach::heap_way);
       for (const std::uint64_t what : {reach::letter(0, 0), reach::letter(heap, 5), reach::letter(heap, 3)})
-        if (*node.reach().mailbox().send(peer->card.address, forged->fd(), what) != reach::Mailbox::Sent::yes)
+        if (*process.reach().mailbox().send(peer->card.address, forged->fd(), what) != reach::Mailbox::Sent::yes)
           return false;
     }
     bootstrap.meet();
     if (rank == 1) {
-      const std::lock_guard lock(node.reach().mutex);
-      if (!node.reach().collect()) return false;
-      if (node.reach().find(peer->card.address.identity()) != peer) return false;
+      const std::lock_guard lock(process.reach().mutex);
+      if (!process.reach().collect()) return false;
+      if (process.reach().find(peer->card.address.identity()) != peer) return false;
       if (reach::heap_of(*peer).generation != 5) return false;
     }
     return (*team)->segment_of(1 - rank) == before && peer->segment.base() == before;

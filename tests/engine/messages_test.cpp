@@ -14,7 +14,7 @@
 namespace nearfield::messages {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -219,26 +219,26 @@ std::uint8_t content(int round, std::size_t message, std::uint64_t i) {
 // Memory of a message: in the segment, where peers reach it, or private.
 class Room {
  public:
-  Room(Node& node, std::uint64_t bytes, bool mapped) : node_(node), private_(mapped ? 0 : bytes + 1) {
-    if (mapped) offset_ = *node.arena().allocate(bytes + 1, 64);
-    at_ = mapped ? node.segment().base() + offset_ : private_.data();
+  Room(Process& process, std::uint64_t bytes, bool mapped) : process_(process), private_(mapped ? 0 : bytes + 1) {
+    if (mapped) offset_ = *process.arena().allocate(bytes + 1, 64);
+    at_ = mapped ? process.segment().base() + offset_ : private_.data();
   }
   Room(const Room&) = delete;
   ~Room() {
-    if (offset_) node_.arena().free(offset_);
+    if (offset_) process_.arena().free(offset_);
   }
   std::byte* data() { return at_; }
 
  private:
-  Node& node_;
+  Process& process_;
   std::size_t offset_ = 0;
   std::vector<std::byte> private_;
   std::byte* at_;
 };
 
-bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed,
+bool random_rounds(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds, unsigned seed,
                    bool threaded = false) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   auto made = Messenger::create(**team, bootstrap, threaded);
   if (!made) return false;
@@ -271,7 +271,7 @@ bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int
       for (const Plan& p : plans) {
         if (p.dest != rank) continue;
         delay();
-        Room& room = rooms.emplace_back(node, 300000, own() % 2 == 0);
+        Room& room = rooms.emplace_back(process, 300000, own() % 2 == 0);
         Request& r = requests.emplace_back();
         r.member = any_source ? -1 : p.source;
         r.envelope = {77, any_source ? any : p.source, p.tag};
@@ -287,7 +287,7 @@ bool random_rounds(Node& node, PageBootstrap& bootstrap, int rank, int size, int
       const Plan& p = plans[k];
       if (p.source != rank) continue;
       delay();
-      Room& room = rooms.emplace_back(node, p.bytes, p.mapped);
+      Room& room = rooms.emplace_back(process, p.bytes, p.mapped);
       for (std::uint64_t i = 0; i < p.bytes; ++i) room.data()[i] = std::byte(content(round, k, i));
       const Envelope envelope{77, rank, p.tag};
       const layout::Data data{room.data(), p.bytes, {}};
@@ -330,8 +330,8 @@ class Sizes : public ::testing::TestWithParam<int> {};
 TEST_P(Sizes, RandomMessagesArriveInOrder) {
   const int size = GetParam();
   EXPECT_EQ(run_members(size, 120,
-                        [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                          return random_rounds(node, bootstrap, rank, n, testing::rounds_of(2000) / (n + 1),
+                        [](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+                          return random_rounds(process, bootstrap, rank, n, testing::rounds_of(2000) / (n + 1),
                                                unsigned(n));
                         }),
             0);
@@ -346,8 +346,8 @@ TEST_P(Protocols, ForcedOnesAreRight) {
   for (const int size : {2, 3, 5})
     EXPECT_EQ(run_members(
                   size, 120,
-                  [](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-                    return random_rounds(node, bootstrap, rank, n, testing::rounds_of(200), 40 + unsigned(n), true);
+                  [](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+                    return random_rounds(process, bootstrap, rank, n, testing::rounds_of(200), 40 + unsigned(n), true);
                   },
                   settings),
               0);
@@ -360,8 +360,8 @@ INSTANTIATE_TEST_SUITE_P(All, Protocols,
 int pair(const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body,
          decltype(run_members)& run = run_members) {
   return run(2, 60,
-             [&](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-               auto team = creation::create_team(node, rank, size, bootstrap);
+             [&](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+               auto team = creation::create_team(process, rank, size, bootstrap);
                if (!team) return false;
                auto messenger = Messenger::create(**team, bootstrap, false);
                return messenger && body(**messenger, bootstrap, rank);
@@ -600,8 +600,8 @@ void exchange_in_a_thread(Messenger& m, int rank, int size, int thread, int mess
 
 // Exchanges of three threads in each of `size` members.
 int threads_in_members(int size, int messages) {
-  return run_members(size, 240, [=](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = creation::create_team(node, rank, n, bootstrap);
+  return run_members(size, 240, [=](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+    auto team = creation::create_team(process, rank, n, bootstrap);
     if (!team) return false;
     auto made = Messenger::create(**team, bootstrap, true);
     if (!made) return false;
@@ -701,17 +701,17 @@ TEST(Offers, AreSkippedForAWhile) {
 // memory.
 int try_ways(bool mapped) {
   const testing::Pacing pacing({.first = 3, .apart = 2, .sweeps = 3, .watch = 8, .pause = 1000, .price = 0});
-  return run_members(2, 60, [mapped](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = creation::create_team(node, rank, size, bootstrap);
+  return run_members(2, 60, [mapped](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, false);
     if (!messenger) return false;
     Messenger& m = **messenger;
-    if (node.policy().crowded) return true;
+    if (process.policy().crowded) return true;
     constexpr std::size_t sizes[] = {400000, 524288, 900001};  // beyond those that are always copied twice
     if (!mapped && !reach::Peers::calls(*(*team)->peer(1 - rank))) return true;  // calls are forbidden here
     std::vector<std::byte> ours(mapped ? 0 : 2 * 900001);
-    auto* const at = mapped ? node.segment().base() + *node.arena().allocate(2 * 900001, 64) : ours.data();
+    auto* const at = mapped ? process.segment().base() + *process.arena().allocate(2 * 900001, 64) : ours.data();
     for (int i = 0; i < 900; ++i) {
       const std::size_t n = sizes[i % 3];
       std::byte *const mine = at, *const theirs = at + 900001;

@@ -43,7 +43,7 @@ bool put_and_get(Window& window, std::size_t thread, int rounds) {
 TEST(Moving, BytesArriveWhicheverStoresAreTried) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, threads * most,
-                             [](Window& window, team::Node&, Chance&) {
+                             [](Window& window, team::Process&, Chance&) {
                                window.several_threads = true;
                                bool good[threads];
                                {

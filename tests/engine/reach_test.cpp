@@ -17,7 +17,7 @@
 namespace nearfield::reach {
 namespace {
 
-using team::Node;
+using team::Process;
 using testing::PageBootstrap;
 using testing::run_processes;
 
@@ -26,15 +26,15 @@ using testing::run_processes;
 constexpr std::size_t length = 40'100;  // the shared heap serves what is long
 
 // Memory that peers reach by that way; nullptr: there is none here.
-std::byte* memory_for(Node& node, std::size_t way) {
+std::byte* memory_for(Process& process, std::size_t way) {
   const Way* const row = ways()[way];
   if (row == &segment_way) {
-    auto offset = node.arena().allocate(length, 64);
-    return offset ? node.segment().base() + *offset : nullptr;
+    auto offset = process.arena().allocate(length, 64);
+    return offset ? process.segment().base() + *offset : nullptr;
   }
   if (row != &heap_way) return testing::file_memory(length);
   auto* const any = new std::byte[length];
-  return node.reach().place(any, length, 1u << way).reachable() ? any : nullptr;
+  return process.reach().place(any, length, 1u << way).reachable() ? any : nullptr;
 }
 
 // What a process tells the other one of its memory.
@@ -53,10 +53,10 @@ int lowest_free_descriptor() {
 }
 
 // Two processes meet; each stores into the other's memory and loads from it, by that way alone.
-Outcome use(Node& node, PageBootstrap& bootstrap, int rank, std::size_t w) {
+Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w) {
   const Way& way = *ways()[w];
-  Peers& peers = node.reach();
-  std::byte* const own = memory_for(node, w);
+  Peers& peers = process.reach();
+  std::byte* const own = memory_for(process, w);
   Told mine{peers.card(), own ? peers.place(own, length, 1u << w) : Place(), std::uint64_t(own)}, told[2];
   if (own) std::fill_n(own, length, std::byte(rank + 1));
   bootstrap.allgather(&mine, told, sizeof mine);
@@ -122,8 +122,8 @@ TEST_P(Ways, LoadAndStoreAPeersMemory) {
   if (ways()[GetParam()] == &cma_way && !testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";
   auto* const outcome =
       static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  const int failed = run_processes(2, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int) {
-    const Outcome what = use(node, bootstrap, rank, GetParam());
+  const int failed = run_processes(2, 60, [&](Process& process, PageBootstrap& bootstrap, int rank, int) {
+    const Outcome what = use(process, bootstrap, rank, GetParam());
     if (what == none) outcome->store(none);
     return what != bad;
   });
@@ -151,10 +151,10 @@ TEST(Ways, ThatAreLeftOutReachNothing) {
   settings.ways_left_out = (1u << way_count) - 1;
   const int failed = run_processes(
       1, 60,
-      [](Node& node, PageBootstrap&, int, int) {
-        auto offset = node.arena().allocate(100, 64);
-        return offset && !node.reach().place(node.segment().base() + *offset, 100, ~0u).reachable() &&
-               node.reach().card().ways == 0;
+      [](Process& process, PageBootstrap&, int, int) {
+        auto offset = process.arena().allocate(100, 64);
+        return offset && !process.reach().place(process.segment().base() + *offset, 100, ~0u).reachable() &&
+               process.reach().card().ways == 0;
       },
       settings);
   EXPECT_EQ(failed, 0);

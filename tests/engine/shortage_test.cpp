@@ -14,15 +14,15 @@ using collectives::Call;
 using collectives::Collective;
 using messages::Messenger;
 using messages::Request;
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
 using testing::run_out_of_memory;
 using testing::use_up;
 
-void use_up_buffers(Node& node) {
-  while (node.copy_buffers().take(1)) continue;
+void use_up_buffers(Process& process) {
+  while (process.copy_buffers().take(1)) continue;
 }
 
 template <class Error>
@@ -37,13 +37,13 @@ bool throws(auto call) {
 
 TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
   for (const int size : {2, 3, 5}) {
-    EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                auto created = creation::create_team(node, rank, size, bootstrap);
+    EXPECT_EQ(0, run_members(size, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                auto created = creation::create_team(process, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
                 choosing::Chooser chooser;
                 chooser.serve(team);
-                if (rank == size - 1) run_out_of_memory(node), use_up(node);
+                if (rank == size - 1) run_out_of_memory(process), use_up(process);
                 std::vector<std::byte> send(std::size_t(size) * 50000), recv(std::size_t(size) * 50000);
                 for (const Collective collective : {Collective::alltoall, Collective::bcast, Collective::alltoall}) {
                   const Call call{collective, 50000, send.data(), recv.data()};
@@ -61,8 +61,8 @@ TEST(Shortage, WithoutCopyBuffersOfOneMemberAllTurnElsewhere) {
 
 TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
   for (const int size : {2, 4}) {
-    EXPECT_EQ(0, run_members(size, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                auto created = creation::create_team(node, rank, size, bootstrap);
+    EXPECT_EQ(0, run_members(size, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                auto created = creation::create_team(process, rank, size, bootstrap);
                 if (!created) return false;
                 Team& team = **created;
                 choosing::Chooser chooser;
@@ -123,14 +123,14 @@ class Exchange {
 // What the sender has of its copy buffers from the second round on.
 enum class Left { none, one, pieces };
 
-void leave(Node& node, Left left) {
-  memory::CopyBuffers& buffers = node.copy_buffers();
+void leave(Process& process, Left left) {
+  memory::CopyBuffers& buffers = process.copy_buffers();
   constexpr std::size_t whole = 64 << 10, piece = 2 << 10;
   std::size_t one = left == Left::one ? buffers.take(whole) : 0;
   std::vector<std::size_t> taken;
   if (left == Left::pieces)
     while (const std::size_t offset = buffers.take(piece)) taken.push_back(offset);
-  use_up_buffers(node);
+  use_up_buffers(process);
   if (one) buffers.put_back(one, whole);
   for (std::size_t i = 0; i < taken.size(); i += 2) buffers.put_back(taken[i], piece);
 }
@@ -141,15 +141,15 @@ TEST(Shortage, MatchedMessagesStillArrive) {
   Settings settings;
   settings.protocol = Protocol::copy_buffers;
   for (const Left left : {Left::none, Left::one, Left::pieces}) {
-    auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-      auto created = creation::create_team(node, rank, size, bootstrap);
+    auto body = [left](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+      auto created = creation::create_team(process, rank, size, bootstrap);
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
       Exchange exchange(**messenger, rank);
       exchange.start(1, 0);
       if (!exchange.wait()) return false;
-      if (rank == 0) run_out_of_memory(node), use_up(node), leave(node, left);
+      if (rank == 0) run_out_of_memory(process), use_up(process), leave(process, left);
       for (int round = 1; round < 20; ++round) {
         exchange.start(Exchange::several, round);
         if (!exchange.wait()) return false;
@@ -166,15 +166,15 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
   Settings settings;
   settings.protocol = Protocol::copy_buffers;
   for (const Left left : {Left::none, Left::one, Left::pieces}) {
-    auto body = [left](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-      auto created = creation::create_team(node, rank, size, bootstrap);
+    auto body = [left](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+      auto created = creation::create_team(process, rank, size, bootstrap);
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
       Exchange exchange(**messenger, rank);
       for (int round = 0; round < 5; ++round) {
         if (rank == 0) exchange.start(Exchange::several, round);
-        if (rank == 0 && round == 0) leave(node, left);
+        if (rank == 0 && round == 0) leave(process, left);
         bootstrap.meet();
         if (rank == 1) exchange.start(Exchange::several, round);
         if (!exchange.wait()) return false;
@@ -187,13 +187,13 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
 }
 
 TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
-  EXPECT_EQ(0, run_members(2, 30, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-              auto created = creation::create_team(node, rank, size, bootstrap);
+  EXPECT_EQ(0, run_members(2, 30, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+              auto created = creation::create_team(process, rank, size, bootstrap);
               if (!created) return false;
               auto messenger = Messenger::create(**created, bootstrap, false);
               if (!messenger) return false;
               std::vector<std::byte> data(100'000, std::byte(rank == 0 ? 7 : 0));
-              if (rank == 0) run_out_of_memory(node), use_up(node), use_up_buffers(node);
+              if (rank == 0) run_out_of_memory(process), use_up(process), use_up_buffers(process);
               Request r;
               r.is_send = rank == 0;
               r.member = 1 - rank;

@@ -177,23 +177,24 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& bo
   auto* const wires = shared<Wires>(1);
   if (!pages || !wires) return -1;
   const Placement placement(home);
-  const int failed = testing::run_members(int(home.size()), 100, [&](team::Node& node, PageBootstrap&, int rank, int) {
-    const int on = placement.node_of(rank), locals = placement.ranks_on(on);
-    Spread::Near near;
-    if (locals > 1) {
-      PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
-      auto team = creation::create_team(node, placement.local_of(rank), locals, bootstrap);
-      if (!team) return false;
-      near.team = std::move(*team);
-      near.chooser = std::make_unique<choosing::Chooser>();
-      near.chooser->serve(*near.team);
-    }
-    Spread spread(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
-    Shape shape = spread.shape();
-    tell_all(spread, &shape, sizeof shape);
-    spread.set_shape(shape);
-    return body(spread);
-  });
+  const int failed =
+      testing::run_members(int(home.size()), 100, [&](team::Process& node, PageBootstrap&, int rank, int) {
+        const int on = placement.node_of(rank), locals = placement.ranks_on(on);
+        Spread::Near near;
+        if (locals > 1) {
+          PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
+          auto team = creation::create_team(node, placement.local_of(rank), locals, bootstrap);
+          if (!team) return false;
+          near.team = std::move(*team);
+          near.chooser = std::make_unique<choosing::Chooser>();
+          near.chooser->serve(*near.team);
+        }
+        Spread spread(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
+        Shape shape = spread.shape();
+        tell_all(spread, &shape, sizeof shape);
+        spread.set_shape(shape);
+        return body(spread);
+      });
   munmap(pages, home.size() * sizeof(Page));
   munmap(wires, sizeof(Wires));
   return failed;

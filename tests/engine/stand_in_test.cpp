@@ -8,14 +8,14 @@
 namespace nearfield::messages {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
 
 int run(int size, const std::function<bool(Messenger&, PageBootstrap&, int rank)>& body) {
-  return run_members(size, 60, [&](Node& node, PageBootstrap& bootstrap, int rank, int n) {
-    auto team = creation::create_team(node, rank, n, bootstrap);
+  return run_members(size, 60, [&](Process& process, PageBootstrap& bootstrap, int rank, int n) {
+    auto team = creation::create_team(process, rank, n, bootstrap);
     if (!team) return false;
     auto messenger = Messenger::create(**team, bootstrap, false);
     const bool good = messenger && body(**messenger, bootstrap, rank);

@@ -85,13 +85,13 @@ class PageBootstrap : public team::Bootstrap {
 };
 
 // What a member does; false: it fails.
-using Body = std::function<bool(team::Node&, PageBootstrap&, int rank, int size)>;
+using Body = std::function<bool(team::Process&, PageBootstrap&, int rank, int size)>;
 
-inline std::unique_ptr<team::Node> make_node(const Settings& settings) {
-  auto node = team::Node::create(settings);
-  if (!node) throw std::runtime_error(node.error().text);
-  choosing::tell_teams(**node);
-  return std::move(*node);
+inline std::unique_ptr<team::Process> make_node(const Settings& settings) {
+  auto process = team::Process::create(settings);
+  if (!process) throw std::runtime_error(process.error().text);
+  choosing::tell_teams(**process);
+  return std::move(*process);
 }
 
 // Runs `body` in `size` forked processes; the number of those that failed. A process fails by returning false, by a
@@ -104,9 +104,9 @@ inline int run_processes(int size, int seconds, const Body& body, const Settings
     children.push_back(fork_child([&] {
       fail_after(unsigned(seconds * patience));
       PageBootstrap bootstrap(*page, rank, size);
-      team::Node& node = *make_node(settings).release();  // it goes with its process
-      const bool good = body(node, bootstrap, rank, size);
-      node.leave();
+      team::Process& process = *make_node(settings).release();  // it goes with its process
+      const bool good = body(process, bootstrap, rank, size);
+      process.leave();
       return good;
     }));
   }
@@ -127,24 +127,24 @@ inline int run_threads(int size, int seconds, const Body& body, const Settings& 
   const rlimit limited{rlim_t{4} << 30, before.rlim_max};
   setrlimit(RLIMIT_FSIZE, &limited);
   struct Member {
-    std::unique_ptr<team::Node> node;
+    std::unique_ptr<team::Process> process;
     std::atomic<bool> ended{false};
     bool good = false;
   };
   auto page = std::make_unique<Page>();
   std::vector<Member> members{std::size_t(size)};
-  for (Member& member : members) member.node = make_node(settings);
+  for (Member& member : members) member.process = make_node(settings);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank, &member = members[std::size_t(rank)]] {
       try {
         PageBootstrap bootstrap(*page, rank, size);
-        member.good = body(*member.node, bootstrap, rank, size);
-        member.node->leave();
+        member.good = body(*member.process, bootstrap, rank, size);
+        member.process->leave();
       } catch (const std::exception& error) {
         std::fprintf(stderr, "member %d: %s\n", rank, error.what());
       }
-      if (node_stays) member.node.release();
+      if (node_stays) member.process.release();
       member.ended.store(true);
     });
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(seconds * patience);
@@ -194,16 +194,16 @@ inline bool cma_works() {
 }
 
 // From here on the segment of this process gets no more memory: what is behind its descriptor cannot have any.
-inline void run_out_of_memory(team::Node& node) {
+inline void run_out_of_memory(team::Process& process) {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  dup2(nothing, node.segment().fd());
+  dup2(nothing, process.segment().fd());
   close(nothing);
 }
 
 // Takes what the arena has already.
-inline void use_up(team::Node& node) {
+inline void use_up(team::Process& process) {
   for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
-    while (node.arena().allocate(bytes, 64)) {
+    while (process.arena().allocate(bytes, 64)) {
     }
 }
 

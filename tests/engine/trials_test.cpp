@@ -15,7 +15,7 @@ namespace {
 
 using collectives::Call;
 using collectives::Collective;
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_members;
@@ -151,8 +151,8 @@ TEST(Trials, TheWatchSeesAChangeThatStays) {
 }
 
 // Allgathers of few lengths, while everything is tried: results are right, and all members choose the same.
-bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = creation::create_team(node, rank, size, bootstrap);
+bool try_everything(Process& process, PageBootstrap& bootstrap, int rank, int size) {
+  auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
@@ -160,8 +160,8 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
   std::mt19937 own{unsigned(rank)};
   constexpr std::size_t lengths[] = {8, 1000, 1900, 70000};
   constexpr int calls = 6000;
-  const auto at = *node.arena().allocate(std::size_t(size + 1) * 70000, 64);
-  std::byte* const mapped = node.segment().base() + at;
+  const auto at = *process.arena().allocate(std::size_t(size + 1) * 70000, 64);
+  std::byte* const mapped = process.segment().base() + at;
   std::vector<std::byte> of_ones_own(std::size_t(size + 1) * 70000);
   for (int i = 0; i < calls; ++i) {
     const std::size_t n = i % 40 ? lengths[i % 3] : lengths[3];
@@ -195,14 +195,14 @@ bool try_everything(Node& node, PageBootstrap& bootstrap, int rank, int size) {
 }
 
 // One member alone times calls of a decided cell: it must skip what the others skip.
-bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = creation::create_team(node, rank, size, bootstrap);
+bool watch_out_of_reach(Process& process, PageBootstrap& bootstrap, int rank, int size) {
+  auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
   constexpr std::size_t count = 20000;
-  const auto at = *node.arena().allocate(2 * count * 4, 64);
-  auto* const mapped = reinterpret_cast<std::uint32_t*>(node.segment().base() + at);
+  const auto at = *process.arena().allocate(2 * count * 4, 64);
+  auto* const mapped = reinterpret_cast<std::uint32_t*>(process.segment().base() + at);
   std::vector<std::uint32_t> of_ones_own(2 * count);
   const auto fold = reducing::fold(reducing::Op::sum, reducing::Type::u32);
   for (int i = 0; i < 1500; ++i) {
@@ -223,8 +223,8 @@ bool watch_out_of_reach(Node& node, PageBootstrap& bootstrap, int rank, int size
 }
 
 // The call that one member alone would time is one to which the cell's choice does not apply: nobody tries anything.
-bool watch_what_does_not_apply(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto created = creation::create_team(node, rank, size, bootstrap);
+bool watch_what_does_not_apply(Process& process, PageBootstrap& bootstrap, int rank, int size) {
+  auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
   Chooser chooser;
   chooser.serve(**created);
@@ -281,8 +281,8 @@ TEST(Choosing, OnlyWhatAppliesIsWatched) {
 // A length to which the cell's choice does not apply takes one that does, also where buffers are out of reach.
 TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
   EXPECT_EQ(
-      0, run_members(3, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto created = creation::create_team(node, rank, size, bootstrap);
+      0, run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+        auto created = creation::create_team(process, rank, size, bootstrap);
         if (!created) return false;
         Chooser chooser;
         chooser.serve(**created);

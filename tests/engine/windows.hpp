@@ -34,15 +34,15 @@ class Chance {
 };
 
 // A window of `bytes` zero bytes of each member, in its segment. nullptr: refused.
-inline std::unique_ptr<windows::Window> make_window(team::Node& node, PageBootstrap& bootstrap, int rank, int size,
-                                                    std::size_t bytes) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+inline std::unique_ptr<windows::Window> make_window(team::Process& process, PageBootstrap& bootstrap, int rank,
+                                                    int size, std::size_t bytes) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return nullptr;
-  auto memory = node.arena().allocate_zeroed(bytes, 4096);
+  auto memory = process.arena().allocate_zeroed(bytes, 4096);
   if (!memory) return nullptr;
   std::string why;
   using windows::Window;
-  return Window::create(std::move(*team), Window::Lies::in_segment, {node.segment().base() + *memory, bytes, 1}, {},
+  return Window::create(std::move(*team), Window::Lies::in_segment, {process.segment().base() + *memory, bytes, 1}, {},
                         why);
 }
 
@@ -55,11 +55,11 @@ inline void close(std::unique_ptr<windows::Window> window, PageBootstrap& bootst
 // How many of `size` members fail, of which each runs `body(window, node, chance)`.
 template <class Body>
 int run_windows(int size, std::size_t bytes, Body body) {
-  return run_members(size, seconds, [&](team::Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto window = make_window(node, bootstrap, rank, size, bytes);
+  return run_members(size, seconds, [&](team::Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto window = make_window(process, bootstrap, rank, size, bytes);
     if (!window) return false;
     Chance chance(unsigned(rank) + 100);
-    const bool good = body(*window, node, chance);
+    const bool good = body(*window, process, chance);
     close(std::move(window), bootstrap);
     return good;
   });

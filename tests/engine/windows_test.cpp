@@ -11,7 +11,7 @@
 namespace nearfield {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::Chance;
 using testing::make_window;
@@ -56,7 +56,7 @@ std::uint64_t all_written(Window& window, std::uint64_t mine) {
 TEST(Locks, ExcludeWriters) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                bool good = true;
                                const std::uint64_t rounds = 3000;
                                for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -73,7 +73,7 @@ TEST(Locks, ExcludeWriters) {
 TEST(Locks, LetReadersInOrOneWriter) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                bool good = true;
                                std::uint64_t written = 0;
                                for (int i = 0; i < 3000; ++i) {
@@ -94,7 +94,7 @@ TEST(Locks, LetReadersInOrOneWriter) {
 TEST(Locks, AreHadByAllReadersTogether) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Node&, Chance&) {
+                             [](Window& window, Process&, Chance&) {
                                bool good = true;
                                for (std::uint64_t round = 1; round <= 50; ++round) {
                                  good &= window.lock(0, false, true);
@@ -113,7 +113,7 @@ TEST(Locks, AreHadByAllReadersTogether) {
 TEST(Locks, AreHadInTheOrderOfAsking) {
   for (const int size : {4, 6}) {
     EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Node&, Chance&) {
+                             [](Window& window, Process&, Chance&) {
                                const int rank = window.rank(), size = window.size(), rounds = 12;
                                int in_order = 0;
                                for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -150,7 +150,7 @@ TEST(Locks, AreHadInTheOrderOfAsking) {
 TEST(Locks, OfAllExcludeWriters) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 64,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                bool good = true;
                                std::uint64_t written = 0;
                                for (int i = 0; i < 2000; ++i) {
@@ -195,9 +195,9 @@ bool ring(Window& first, Window& second, bool all) {
 TEST(Locks, OfReadersThatHoldOthersAreNotBehindWritersThatWait) {
   for (const int size : {4, 6, 9})
     EXPECT_EQ(0, run_members(size, 10,
-                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               auto one = make_window(node, bootstrap, rank, size, 64);
-                               auto two = make_window(node, bootstrap, rank, size, 64);
+                             [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                               auto one = make_window(process, bootstrap, rank, size, 64);
+                               auto two = make_window(process, bootstrap, rank, size, 64);
                                if (!one || !two) return false;
                                bool good = true;
                                for (int round = 0; good && round < 5; ++round)
@@ -214,7 +214,7 @@ TEST(Locks, OfReadersThatHoldOthersStarveNoWriter) {
   for (const bool all : {false, true})
     for (const int size : {3, 5, 8})
       EXPECT_EQ(0, run_windows(size, 64,
-                               [all](Window& window, Node&, Chance&) {
+                               [all](Window& window, Process&, Chance&) {
                                  const int rank = window.rank(), last = window.size() - 1;
                                  bool good = true;
                                  if (rank == last) {
@@ -241,7 +241,7 @@ TEST(Locks, OfReadersThatHoldOthersStarveNoWriter) {
 }
 
 TEST(Locks, ThatDoNotFitAreRefused) {
-  EXPECT_EQ(0, run_windows(2, 64, [](Window& window, Node&, Chance&) {
+  EXPECT_EQ(0, run_windows(2, 64, [](Window& window, Process&, Chance&) {
               const int mine = window.rank();
               bool good = !window.unlock(mine) && !window.unlock_all() && !window.complete() && !window.wait();
               good &= window.lock(mine, true, true) && !window.lock(mine, false, true) && !window.lock_all(true) &&
@@ -256,7 +256,7 @@ TEST(Locks, ThatDoNotFitAreRefused) {
 TEST(Epochs, WhatIsPutBeforeAFenceIsSeenAfterIt) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 4096,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                const int rank = window.rank(), size = window.size();
                                bool good = window.fence(true, true);
                                for (std::uint64_t round = 1; round <= 300; ++round) {
@@ -278,7 +278,7 @@ TEST(Epochs, WhatIsPutBeforeAFenceIsSeenAfterIt) {
 TEST(Epochs, WhatIsPutBeforeCompleteIsSeenAfterWait) {
   for (const int size : sizes)
     EXPECT_EQ(0, run_windows(size, 4096,
-                             [](Window& window, Node&, Chance& chance) {
+                             [](Window& window, Process&, Chance& chance) {
                                const int rank = window.rank(), size = window.size();
                                Chance all(7);
                                bool good = true;
@@ -310,8 +310,8 @@ TEST(Deaths, OfAHolderEndTheWaitsForItsLock) {
   for (const int size : {2, 3, 5})
     for (const bool exclusive : {true, false})
       EXPECT_EQ(1, run_processes(size, 30,
-                                 [exclusive](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                   auto window = make_window(node, bootstrap, rank, size, 64);
+                                 [exclusive](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                                   auto window = make_window(process, bootstrap, rank, size, 64);
                                    if (!window) return false;
                                    if (rank == 1) {
                                      if (!window->lock(0, exclusive, true)) return false;
@@ -344,20 +344,20 @@ TEST(Deaths, OfAHolderEndTheWaitsForItsLock) {
 TEST(Refusals, WithoutMemoryForItsWordsNobodyHasAWindow) {
   for (const int size : {2, 3, 5})
     EXPECT_EQ(0, run_members(size, 30,
-                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               auto first = creation::create_team(node, rank, size, bootstrap),
-                                    second = creation::create_team(node, rank, size, bootstrap);
+                             [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                               auto first = creation::create_team(process, rank, size, bootstrap),
+                                    second = creation::create_team(process, rank, size, bootstrap);
                                if (!first || !second) return false;
                                std::vector<std::size_t> taken;
                                std::string why;
                                if (rank == size - 1) {
-                                 run_out_of_memory(node);
+                                 run_out_of_memory(process);
                                  for (std::size_t bytes = 1 << 20; bytes >= 64; bytes /= 2)
-                                   while (auto offset = node.arena().allocate(bytes, 64)) taken.push_back(*offset);
+                                   while (auto offset = process.arena().allocate(bytes, 64)) taken.push_back(*offset);
                                }
                                const auto refused =
                                    Window::create(std::move(*first), Window::Lies::anywhere, {}, {}, why);
-                               for (const std::size_t offset : taken) node.arena().free(offset);
+                               for (const std::size_t offset : taken) process.arena().free(offset);
                                if (refused || why.find("memory") == std::string::npos) return false;
                                auto window = Window::create(std::move(*second), Window::Lies::anywhere, {}, {}, why);
                                if (!window) return false;
@@ -373,13 +373,13 @@ TEST(Refusals, WithoutReachNobodyHasAWindow) {
   for (const int size : {2, 3, 5})
     for (const bool all : {false, true})
       EXPECT_EQ(0, run_members(size, 30,
-                               [all](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                                 auto team = creation::create_team(node, rank, size, bootstrap);
-                                 auto offset = node.arena().allocate_zeroed(4096, 4096);
+                               [all](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                                 auto team = creation::create_team(process, rank, size, bootstrap);
+                                 auto offset = process.arena().allocate_zeroed(4096, 4096);
                                  if (!team || !offset) return false;
                                  std::vector<std::byte> own(4096);
                                  std::byte* const base =
-                                     all || rank == size - 1 ? own.data() : node.segment().base() + *offset;
+                                     all || rank == size - 1 ? own.data() : process.segment().base() + *offset;
                                  std::string why;
                                  const auto window =
                                      Window::create(std::move(*team), Window::Lies::anywhere, {base, 4096, 1}, {}, why);
@@ -391,13 +391,13 @@ TEST(Refusals, WithoutReachNobodyHasAWindow) {
 TEST(Refusals, OfMemoryInSegmentsThereAreNone) {
   for (const int size : {1, 2, 5})
     EXPECT_EQ(0, run_members(size, 30,
-                             [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-                               auto team = creation::create_team(node, rank, size, bootstrap);
-                               auto offset = node.arena().allocate_zeroed(4096, 4096);
+                             [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+                               auto team = creation::create_team(process, rank, size, bootstrap);
+                               auto offset = process.arena().allocate_zeroed(4096, 4096);
                                if (!team || !offset) return false;
                                std::string why;
                                auto window = Window::create(std::move(*team), Window::Lies::anywhere,
-                                                            {node.segment().base() + *offset, 4096, 1}, {}, why);
+                                                            {process.segment().base() + *offset, 4096, 1}, {}, why);
                                if (!window) return false;
                                const int next = (rank + 1) % size;
                                word(*window, next) = std::uint64_t(rank) + 1;

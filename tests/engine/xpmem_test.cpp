@@ -14,7 +14,7 @@ extern "C" int xpmem_stand_in_pieces(void), xpmem_stand_in_grants(void), xpmem_s
 namespace nearfield {
 namespace {
 
-using team::Node;
+using team::Process;
 using team::Team;
 using testing::PageBootstrap;
 using testing::run_processes;
@@ -56,8 +56,8 @@ bool reduce(Team& team, std::byte* send, std::byte* recv, double value, bool& re
   return holds(recv, n * value + n * (n - 1) / 2);
 }
 
-bool direct(Node& node, PageBootstrap& bootstrap, int rank, int size) {
-  auto team = creation::create_team(node, rank, size, bootstrap);
+bool direct(Process& process, PageBootstrap& bootstrap, int rank, int size) {
+  auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
   bool reached = false;
   auto* const send = testing::file_memory(bytes);
@@ -76,8 +76,8 @@ TEST(Xpmem, WhereItIsLeftOutNothingIsReached) {
   settings.ways_left_out = *reach::parse_left_out("^xpmem");
   const int failed = run_processes(
       2, 60,
-      [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto team = creation::create_team(node, rank, size, bootstrap);
+      [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+        auto team = creation::create_team(process, rank, size, bootstrap);
         bool reached = true;
         auto* const send = testing::file_memory(bytes);
         return team && reduce(**team, send, testing::file_memory(bytes), 1, reached) && !reached &&
@@ -89,8 +89,8 @@ TEST(Xpmem, WhereItIsLeftOutNothingIsReached) {
 
 // What is attached does not grow with the buffers that a program has used, and all members forget the same.
 TEST(Xpmem, KeepsAFewPieces) {
-  const int failed = run_processes(2, 100, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = creation::create_team(node, rank, size, bootstrap);
+  const int failed = run_processes(2, 100, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) return false;
     std::vector<std::byte*> buffers;
     for (int i = 0; i < 300; ++i) buffers.push_back(testing::file_memory(bytes));
@@ -109,11 +109,11 @@ TEST(Xpmem, KeepsAFewPieces) {
 TEST(Xpmem, AnyFailureTakesTheWayOut) {
   for (const char* what :
        {"make:2", "get:1", "attach:1", "attach:2", "attach:4", "detach:1", "release:1", "remove:1"}) {
-    const int failed = run_processes(3, 60, [what](Node& first, PageBootstrap& bootstrap, int rank, int size) {
+    const int failed = run_processes(3, 60, [what](Process& first, PageBootstrap& bootstrap, int rank, int size) {
       if (rank == 1) setenv("XPMEM_FAILS", what, 1);
-      auto node = Node::create(first.settings());  // after that was set
-      if (!node) return false;
-      auto team = creation::create_team(**node, rank, size, bootstrap);
+      auto process = Process::create(first.settings());  // after that was set
+      if (!process) return false;
+      auto team = creation::create_team(**process, rank, size, bootstrap);
       if (!team) return false;
       std::byte* const memory[] = {testing::file_memory(bytes), testing::file_memory(bytes),
                                    testing::file_memory(bytes), testing::file_memory(bytes)};
@@ -133,16 +133,16 @@ TEST(Xpmem, AnyFailureTakesTheWayOut) {
 }
 
 TEST(Xpmem, NothingIsHeldInTheEnd) {
-  const int failed = run_processes(2, 60, [](Node& first, PageBootstrap& bootstrap, int rank, int size) {
-    auto node = Node::create(first.settings());
-    auto team = creation::create_team(**node, rank, size, bootstrap);
+  const int failed = run_processes(2, 60, [](Process& first, PageBootstrap& bootstrap, int rank, int size) {
+    auto process = Process::create(first.settings());
+    auto team = creation::create_team(**process, rank, size, bootstrap);
     if (!team) return false;
     bool reached = false;
     auto* const send = testing::file_memory(bytes);
     if (!reduce(**team, send, testing::file_memory(bytes), 1, reached) || !reached) return false;
     bootstrap.meet();
     team->reset();
-    node->reset();
+    process->reset();
     return xpmem_stand_in_pieces() == 0 && xpmem_stand_in_grants() == 0 && xpmem_stand_in_segments() == 1;  // `first`
   });
   EXPECT_EQ(failed, 0);
@@ -151,8 +151,8 @@ TEST(Xpmem, NothingIsHeldInTheEnd) {
 // Memory that no process may have from another is not told of: an access would end the peer.
 TEST(Xpmem, IsNotAskedForWhatItCannotMap) {
   if (!testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";  // it is how we look
-  const int failed = run_processes(2, 60, [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-    auto team = creation::create_team(node, rank, size, bootstrap);
+  const int failed = run_processes(2, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+    auto team = creation::create_team(process, rank, size, bootstrap);
     if (!team) return false;
     auto* const nobodys = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if ((*team)->context().meet_exposed({rank ? nobodys : testing::file_memory(bytes), bytes}, {}, 0)) return false;
@@ -170,8 +170,8 @@ TEST(Xpmem, CarriesLargeMessages) {
   settings.protocol = Protocol::mapped;
   const int failed = run_processes(
       2, 60,
-      [](Node& node, PageBootstrap& bootstrap, int rank, int size) {
-        auto team = creation::create_team(node, rank, size, bootstrap);
+      [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
+        auto team = creation::create_team(process, rank, size, bootstrap);
         if (!team) return false;
         auto messenger = messages::Messenger::create(**team, bootstrap, false);
         if (!messenger) return false;

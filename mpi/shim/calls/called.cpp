@@ -162,7 +162,7 @@ struct Place {
   void take(Calls& calls) {
     static std::atomic<unsigned> taken{0};
     taken_ = &taken;
-    board_ = &node_ever()->header().board;
+    board_ = &process_ever()->header().board;
     unsigned before = taken.load(std::memory_order_relaxed);
     do {
       number_ = unsigned(std::countr_one(before));
@@ -279,21 +279,21 @@ const char* name(unsigned function) {
 }
 
 void begin_roll(team::Team* base) {
-  team::Node& node = *node_ever();
+  team::Process& process = *process_ever();
   int rank = 0;
   host.Comm_rank(host.world, &rank);
-  node.header().board.rank.store(rank + 1, std::memory_order_relaxed);
+  process.header().board.rank.store(rank + 1, std::memory_order_relaxed);
   std::vector<roll::NodeProcess> members;
   auto add_member = [&](const reach::Peer* peer, team::ProcessHeader& header) {
     members.push_back({peer, &header, &header.board});
   };
   for (reach::Peer* const peer : base ? base->peers() : std::span<reach::Peer* const>())
-    add_member(peer, peer ? team::header_at(peer->segment.base()) : node.header());
-  if (!base) add_member(nullptr, node.header());
+    add_member(peer, peer ? team::header_at(peer->segment.base()) : process.header());
+  if (!base) add_member(nullptr, process.header());
   int size = 1;
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
-  node.roll = new roll::Roll(std::move(members), node.settings().stall_seconds, {name, tell});
+  process.roll = new roll::Roll(std::move(members), process.settings().stall_seconds, {name, tell});
   rolling.store(true, std::memory_order_release);  // pairs with take_post
   Calls& calls = *calls_of_thread;
   const Call* const call = calls.innermost();  // MPI_Init

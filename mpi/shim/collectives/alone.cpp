@@ -116,7 +116,7 @@ Outcome settle(Collective collective, int code, std::uint64_t bytes, std::uint64
 
 int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start) {
   // As in carry(): programs order the host's one-sided operations by collectives.
-  if (open_windows.load(std::memory_order_relaxed)) node_ever()->progress.step_host();
+  if (open_windows.load(std::memory_order_relaxed)) process_ever()->progress.step_host();
   if (counting()) count_call(collective, bytes, start);
   return MPI_SUCCESS;
 }

@@ -72,7 +72,7 @@ inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
 // Whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
   if (is_founding(c)) [[unlikely]]
-    return node_ever()->settings().check;
+    return process_ever()->settings().check;
   return c.near_team() && c.near_team()->plan().check;
 }
 inline bool broken_off(const Communicator& c) {
@@ -178,7 +178,7 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
   // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
   // would have progressed them.
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    team.node().progress.step_host();
+    team.process().progress.step_host();
   if (counting() && !part_of) [[unlikely]]
     count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;

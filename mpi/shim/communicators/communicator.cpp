@@ -53,11 +53,11 @@ namespace {
 enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
-team::Node* the_node;     // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;    // of the world, or of what it has on this node
-Near near_ranks;          // of the world, as it was when MPI_Init was through
-std::string why_no_team;  // in MPI_Init: of the last communicator that could have none
-bool several_nodes;       // whether the world has no team of all its ranks
+team::Process* the_process;  // never destroyed: other libraries' exit handlers may still make MPI calls
+team::Team* base_team;       // of the world, or of what it has on this node
+Near near_ranks;             // of the world, as it was when MPI_Init was through
+std::string why_no_team;     // in MPI_Init: of the last communicator that could have none
+bool several_nodes;          // whether the world has no team of all its ranks
 int keyval;
 int last_keyval;  // of the attribute whose callback ends our part in MPI_Finalize
 
@@ -119,7 +119,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   host.Comm_rank(comm, &state->rank);
   host.Comm_size(comm, &state->size);
   state->team_tried = state->size == 1;  // nobody to share anything with
-  state->alone = state->size == 1 && the_node;
+  state->alone = state->size == 1 && the_process;
   return state;
 }
 
@@ -172,12 +172,12 @@ void make_team(Communicator& state) {
   HostBootstrap bootstrap(state.comm);
   const bool nested = std::exchange(inside->creating, true);
   try {
-    auto chooser = the_node ? new_chooser() : nullptr;
+    auto chooser = the_process ? new_chooser() : nullptr;
     if (several_nodes && make_spread(state, bootstrap)) {
       if (state.spread) watch(state);
     } else if (!chooser) {
       creation::decline_team(state.size, bootstrap);
-    } else if (auto team = creation::create_team(*the_node, state.rank, state.size, bootstrap)) {
+    } else if (auto team = creation::create_team(*the_process, state.rank, state.size, bootstrap)) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
@@ -195,11 +195,11 @@ std::unique_ptr<team::Team> separate_team(const Communicator& state) {
     bool nested;
     ~Leave() { inside->creating = nested; }
   } leave{nested};
-  if (!the_node) {
+  if (!the_process) {
     creation::decline_team(state.size, bootstrap);
     return nullptr;
   }
-  auto team = creation::create_team(*the_node, state.rank, state.size, bootstrap);
+  auto team = creation::create_team(*the_process, state.rank, state.size, bootstrap);
   return team ? std::move(*team) : nullptr;
 }
 
@@ -219,16 +219,16 @@ void make_messenger(Communicator& state, bool threaded) {
 // Collective over the world: a communicator of the processes on our node; null where these are all of them, or we are
 // alone, or a rank cannot take part. Both must see one node: the host, and what identifies it to us.
 MPI_Comm split_by_node(int world_size) {
-  MPI_Comm shared = host.comm_null, node = host.comm_null;
-  if (!HostBootstrap(host.world).all_and(the_node != nullptr)) return node;
-  if (host.Comm_split_type(host.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared) != MPI_SUCCESS) return node;
-  const int split = host.Comm_split(shared, int(the_node->node_id() & 0x7fffffff), 0, &node);
+  MPI_Comm shared = host.comm_null, process = host.comm_null;
+  if (!HostBootstrap(host.world).all_and(the_process != nullptr)) return process;
+  if (host.Comm_split_type(host.world, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared) != MPI_SUCCESS) return process;
+  const int split = host.Comm_split(shared, int(the_process->node_id() & 0x7fffffff), 0, &process);
   host.Comm_free(&shared);
   if (split != MPI_SUCCESS) return host.comm_null;
   int size = 1;
-  host.Comm_size(node, &size);
-  if (size == 1 || size == world_size) host.Comm_free(&node);
-  return node;
+  host.Comm_size(process, &size);
+  if (size == 1 || size == world_size) host.Comm_free(&process);
+  return process;
 }
 
 // Collective over the processes of a node, of which the world has more.
@@ -277,9 +277,9 @@ void start_messages(bool threaded) {
 
 void start_roll() try {
   calls::begin_roll(base_team);
-  const std::string& signal = the_node->settings().stall_signal;
+  const std::string& signal = the_process->settings().stall_signal;
   if (signal.empty()) return;
-  if (auto listening = the_node->roll->listen(signal); !listening)
+  if (auto listening = the_process->roll->listen(signal); !listening)
     log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no roll: %s", signal.c_str(),
              listening.error().text.c_str());
 } catch (const OutOfMemory&) {
@@ -292,7 +292,7 @@ void start_helper() try {
   if (base_team)
     for (const team::Peer* const peer : base_team->peers())
       if (peer && peer->pid) ranks.push_back(peer->pid);
-  the_helper = messages::Helper::start(*the_node, the_messenger, std::move(ranks));
+  the_helper = messages::Helper::start(*the_process, the_messenger, std::move(ranks));
   if (!the_helper) log_line(LogLevel::info, "NEARFIELD_PROGRESS=thread: no thread can be had");
   else if (the_stand_in) the_stand_in->leave_it_to(*the_helper);
 } catch (const OutOfMemory&) {
@@ -301,8 +301,8 @@ void start_helper() try {
 
 }  // namespace
 
-team::Node* node() { return phase.load(std::memory_order_acquire) == Phase::running ? the_node : nullptr; }
-team::Node* node_ever() { return the_node; }
+team::Process* process() { return phase.load(std::memory_order_acquire) == Phase::running ? the_process : nullptr; }
+team::Process* process_ever() { return the_process; }
 
 void enter_host_init() {
   auto expected = Phase::before;
@@ -360,15 +360,15 @@ void start_node(int thread_level, bool collectively) {
   }
   // Without a node we still answer the others when they create a team, so that all of them turn to the host.
   if (settings.enabled) try {
-      auto created = team::Node::create(
+      auto created = team::Process::create(
           settings, [](const std::string& why) { cannot_honour("NEARFIELD_MEMORY: " + why + "\n"); });
       if (created) {
-        the_node = created->release();
-        the_runner = &the_node->runner;
+        the_process = created->release();
+        the_runner = &the_process->runner;
         the_runner->keep(2 * (context::further + 1));  // of two communicators, with what founds their teams
-        the_node->progress.set_host(&progress_of_host());
-        choosing::tell_teams(*the_node, tuned.release());  // for as long as there are teams
-        the_node->describe = [](std::uint64_t doing) {
+        the_process->progress.set_host(&progress_of_host());
+        choosing::tell_teams(*the_process, tuned.release());  // for as long as there are teams
+        the_process->describe = [](std::uint64_t doing) {
           return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
         };
       } else {
@@ -386,7 +386,7 @@ void start_node(int thread_level, bool collectively) {
   find_status_fields();
   find_fortran_number();
   largest_tag = tags ? *upper_bound : 32767;
-  if (the_node) statistics::begin(settings);
+  if (the_process) statistics::begin(settings);
   // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
   // program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&
@@ -394,13 +394,13 @@ void start_node(int thread_level, bool collectively) {
                      host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
   if (ready && collectively) {
     inside->creating = true;
-    const bool helped = the_node && settings.progress == Progressing::thread;
+    const bool helped = the_process && settings.progress == Progressing::thread;
     start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
     inside->creating = false;
-    if (the_node) start_roll();
+    if (the_process) start_roll();
     if (helped && size > 1) start_helper();
   }
-  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with node()
+  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with process()
   tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks, why_no_team});
 }
 
@@ -428,7 +428,7 @@ void adopt(MPI_Comm comm, std::uint64_t context) {
 }
 
 void finalize_node() {
-  if (team::Node* const n = node()) {
+  if (team::Process* const n = process()) {
     n->leave();
   }
   phase.store(Phase::finished, std::memory_order_release);

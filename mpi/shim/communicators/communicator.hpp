@@ -216,8 +216,8 @@ inline void note_host_request() {
 }
 
 // The process's node; nullptr while MPI is not running or where Nearfield cannot work.
-team::Node* node();
-team::Node* node_ever();  // also after MPI_Finalize
+team::Process* process();
+team::Process* process_ever();  // also after MPI_Finalize
 void enter_host_init();
 void enter_session();  // before the host's MPI_Session_init
 void leave_host_init();

@@ -32,7 +32,7 @@ void everybody(messages::Edges& edges, int me, int tag, const T& mine, std::vect
 
 struct Founding::Work {
   explicit Work(const Communicator& state)
-      : founding(*node_ever(), state.rank, state.size, false),
+      : founding(*process_ever(), state.rank, state.size, false),
         hellos(std::size_t(state.size)),
         joined(std::size_t(state.size)),
         telling(partners(state)),
@@ -66,7 +66,7 @@ void Founding::begin(Communicator& state) {
       ended = !founding->fiber;
     }
     if (ended) founding->afterwards();
-    else node_ever()->progress.wake_assistant();
+    else process_ever()->progress.wake_assistant();
   } catch (const OutOfMemory&) {
     state.founding.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {

@@ -32,7 +32,7 @@ HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const spread::Placement
 
 // With the communicator, or in MPI_Finalize: then everything goes.
 HostCarrier::~HostCarrier() {
-  if (!node()) return;
+  if (!process()) return;
   for (MPI_Comm& lane : lanes_)
     if (lane != host.comm_null) host.Comm_free(&lane);
   if (within_ != host.comm_null) host.Comm_free(&within_);

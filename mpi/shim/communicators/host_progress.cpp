@@ -1,6 +1,6 @@
 // What waits of ours do for the host, and those waits: the host has its turn by a probe that finds nothing.
 #include "engine/processor/processor.h"
-#include "engine/team/node.hpp"
+#include "engine/team/process.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/messages/point.hpp"
 #include "mpi/shim/stand_in.hpp"
@@ -59,16 +59,16 @@ waiting::Foreign& progress_of_host() {
 
 waiting::Progress& HostWaiter::progress() {
   static waiting::Progress nothing_of_ours;
-  return node_ever() ? node_ever()->progress : nothing_of_ours;
+  return process_ever() ? process_ever()->progress : nothing_of_ours;
 }
 
 void HostWaiter::tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited) {
-  if (node_ever() && node_ever()->roll) node_ever()->roll->waits(elapsed, awaited);
+  if (process_ever() && process_ever()->roll) process_ever()->roll->waits(elapsed, awaited);
 }
 
 const waiting::Policy& wait_policy() {
   static const waiting::Policy before_any{};
-  return node_ever() ? node_ever()->policy() : before_any;
+  return process_ever() ? process_ever()->policy() : before_any;
 }
 
 void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, FunctionRef<void()> also, const char* doing) {
@@ -83,7 +83,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
     }
     void inspect(std::uint64_t elapsed) { HostWaiter::tell_roll(elapsed, {}); }
   };
-  waiting::wait_slowly(wait_policy(), done, Waiter(node_ever()->progress, also));
+  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress, also));
 }
 
 }  // namespace nearfield::mpi

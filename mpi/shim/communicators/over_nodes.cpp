@@ -51,7 +51,7 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
     creation::decline_team(locals, bootstrap);
     return false;
   }
-  auto team = creation::create_team(*node_ever(), local, locals, bootstrap);
+  auto team = creation::create_team(*process_ever(), local, locals, bootstrap);
   if (!team) return false;
   near.team = std::move(*team);
   near.chooser->serve(*near.team);
@@ -64,11 +64,11 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
 bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   auto all = team::room_for<Told>(state.size);
   std::unique_ptr<spread::Chooser> chooser;
-  const bool in_order = state.reproducible || (node_ever() && node_ever()->settings().reproducible);
+  const bool in_order = state.reproducible || (process_ever() && process_ever()->settings().reproducible);
   Told mine{lowest_near(state), false, in_order};
   try {
     chooser = std::make_unique<spread::Chooser>();
-    mine.willing = node_ever() != nullptr;
+    mine.willing = process_ever() != nullptr;
   } catch (const OutOfMemory&) {
   }
   bool one_node = true, alone = true, willing = bootstrap.allgather(&mine, all.data(), sizeof mine);
@@ -93,7 +93,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
       spread::Placement placement = placement_of(all);
       auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
       within = host.comm_null;
-      made = std::make_unique<spread::Spread>(*node_ever(), std::move(placement), state.rank, std::move(near),
+      made = std::make_unique<spread::Spread>(*process_ever(), std::move(placement), state.rank, std::move(near),
                                               std::move(carrier));
     };
     if (make_near(near, within)) try {
@@ -108,7 +108,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
              state.size);
     return true;
   }
-  const Settings& settings = node_ever()->settings();
+  const Settings& settings = process_ever()->settings();
   Words words{};
   words.shape = made->shape();
   words.choosing = settings.choosing;

@@ -11,7 +11,7 @@ namespace {
 
 messages::Buffered& buffered = *new messages::Buffered;  // never destroyed
 
-constexpr auto process = messages::Buffered::process;
+constexpr auto process_wide = messages::Buffered::process;
 // What a message takes of the attached memory besides its data. Programs count by their own header's
 // MPI_BSEND_OVERHEAD, which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95): none of them may find less
 // room than it expects.
@@ -52,28 +52,28 @@ void forget_buffer(MPI_Comm comm) { buffered.forget(key_of(comm)); }
 Origin origin_of(MPI_Comm comm) { return buffered.behind(key_of(comm)); }
 Origin origin_of_session(MPI_Session session) { return key_of(session); }
 void set_origin(MPI_Comm comm, Origin origin) {
-  if (origin != process && comm != host.comm_null) buffered.put_behind(key_of(comm), origin);
+  if (origin != process_wide && comm != host.comm_null) buffered.put_behind(key_of(comm), origin);
 }
 void end_origin(Origin origin) { buffered.forget(origin); }
 
 int Buffer_attach(void* buffer, int size) {
   const int code = host.Buffer_attach(buffer, size);
-  if (code == MPI_SUCCESS) attached(process, buffer, size);
+  if (code == MPI_SUCCESS) attached(process_wide, buffer, size);
   return code;
 }
 int Buffer_attach_c(void* buffer, MPI_Count size) {
   const int code = large(host.Buffer_attach_c, host.Buffer_attach, "MPI_Buffer_attach_c", host.world, buffer, size);
-  if (code == MPI_SUCCESS) attached(process, buffer, size);
+  if (code == MPI_SUCCESS) attached(process_wide, buffer, size);
   return code;
 }
 int Buffer_detach(void* address, int* size) {
-  flush(process);
+  flush(process_wide);
   const int code = host.Buffer_detach(address, size);
-  if (code == MPI_SUCCESS) buffered.detach(process);
+  if (code == MPI_SUCCESS) buffered.detach(process_wide);
   return code;
 }
 int Buffer_detach_c(void* address, MPI_Count* size) {
-  flush(process);
+  flush(process_wide);
   int small = 0;
   int code;
   if (host.Buffer_detach_c) {
@@ -82,7 +82,7 @@ int Buffer_detach_c(void* address, MPI_Count* size) {
     code = host.Buffer_detach(address, &small);
     if (size) *size = small;
   }
-  if (code == MPI_SUCCESS) buffered.detach(process);
+  if (code == MPI_SUCCESS) buffered.detach(process_wide);
   return code;
 }
 
@@ -149,10 +149,10 @@ int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm...
 }  // namespace
 
 int Buffer_flush() {
-  flush(process);
+  flush(process_wide);
   return host.Buffer_flush ? host.Buffer_flush() : MPI_SUCCESS;
 }
-int Buffer_iflush(MPI_Request* request) { return flush_later(host.Buffer_iflush, process, request); }
+int Buffer_iflush(MPI_Request* request) { return flush_later(host.Buffer_iflush, process_wide, request); }
 int Comm_attach_buffer(MPI_Comm comm, void* buffer, int size) {
   communicator_of(comm);  // its state takes the record with it when it goes
   return attach_to(host.Comm_attach_buffer, comm, buffer, size);

@@ -72,7 +72,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   note_host_request();
   int code = MPI_SUCCESS, flag = 0;
   auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
-  if (node_ever()->progress.busy() || wait_policy().crowded) {
+  if (process_ever()->progress.busy() || wait_policy().crowded) {
     wait_in_host(done);
     return code;
   }

@@ -127,13 +127,13 @@ inline void look_elsewhere() {
   if (seen != l.seen) [[unlikely]]
     l.seen = seen, l.attentive = a_while;
   ++l.count;
-  auto& node = *node_ever();
-  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || node.progress.host_needs_us());
+  auto& process = *process_ever();
+  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || process.progress.host_needs_us());
   if (l.attentive || due || open_windows.load(std::memory_order_relaxed)) {
     l.attentive -= l.attentive != 0;
-    node.progress.step_host();
+    process.progress.step_host();
   }
-  if (node.policy().crowded && l.count % 4 == 0) yield();
+  if (process.policy().crowded && l.count % 4 == 0) yield();
 }
 
 }  // namespace nearfield::mpi

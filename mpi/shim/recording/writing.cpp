@@ -291,7 +291,7 @@ void begin() {
     close(file);
   }
   // What tells jobs apart that one command has started: one may have been killed before all of it had written.
-  if (team::Node* const node = node_ever(); node && node->roll)
+  if (team::Process* const node = process_ever(); node && node->roll)
     run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->roll->job());
   run->settings.record = absolute_path(run->settings.record, false);
   const std::string& directory = run->settings.record;

@@ -71,7 +71,7 @@ Section functions() {
 
 Section components() {
   Section section{"memory", "memory", of_component()};
-  team::Node* const node = node_ever();
+  team::Process* const node = process_ever();
   for (std::size_t c = 0; node && c < memory::component_count; ++c) {
     const auto component = memory::Component(c);
     Line line{name(component), read_all(of_component(), *node, component)};

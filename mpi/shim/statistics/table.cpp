@@ -16,18 +16,18 @@ std::uint64_t to_the_host(const Tally& tally) {
 std::uint64_t windows(WhoseWindow whose) { return amount(one_sided_counts.windows[std::size_t(whose)]); }
 
 std::uint64_t segment_pages() {
-  team::Node* const node = node_ever();
+  team::Process* const node = process_ever();
   return node ? node->segment().memory() : 0;
 }
 
-memory::Arena::Held held(team::Node& node, memory::Component component) {
+memory::Arena::Held held(team::Process& node, memory::Component component) {
   if (component != memory::Component::heap) return node.arena().held(component);
   const reach::SharedHeap* const heap = reach::SharedHeap::find();
   const nearfield_heap_statistics now = heap ? heap->statistics() : nearfield_heap_statistics{};
   return {now.bytes_in_use, now.bytes_highest};
 }
 
-memory::Placer::Counts placed(team::Node& node, memory::Component component) {
+memory::Placer::Counts placed(team::Process& node, memory::Component component) {
   if (component == memory::Component::heap) node.count_heap();
   return node.placer().counts(component);
 }
@@ -45,7 +45,7 @@ constexpr OfFunction function_rows[] = {
 #include "mpi/statistics.def"
 };
 constexpr OfComponent component_rows[] = {
-#define OF_COMPONENT(name, unit, of_class, meaning, value) ROW(OfComponent, (team::Node& node, memory::Component component), name, of_class, always, meaning, value)
+#define OF_COMPONENT(name, unit, of_class, meaning, value) ROW(OfComponent, (team::Process& node, memory::Component component), name, of_class, always, meaning, value)
 #include "mpi/statistics.def"
 };
 constexpr OfProcess process_rows[] = {

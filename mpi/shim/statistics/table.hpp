@@ -28,7 +28,7 @@ struct Row : Number {
 
 using OfOperation = Row<const Tally&>;
 using OfFunction = Row<const HostCalls&>;
-using OfComponent = Row<team::Node&, memory::Component>;
+using OfComponent = Row<team::Process&, memory::Component>;
 using OfProcess = Row<>;
 
 std::span<const OfOperation> of_operation();

@@ -8,7 +8,7 @@ std::string description(const SettingRow& setting) {
 }
 
 SettingValue in_force(const SettingRow& setting) {
-  if (const team::Node* const n = node_ever()) return value_of(setting, n->settings());
+  if (const team::Process* const n = process_ever()) return value_of(setting, n->settings());
   std::string complaints;  // MPI_Init complains
   return value_of(setting, read_settings(complaints));
 }

@@ -45,8 +45,8 @@ std::vector<PerformanceVariable> make_all() {
     for (const statistics::OfComponent& row : statistics::of_component())
       all.push_back(variable("nearfield_memory_" + identifier(called) + "_", called + ": ", row,
                              [component, read = row.read]() -> std::uint64_t {
-                               team::Node* const node = node_ever();
-                               return node ? read(*node, component) : 0;
+                               team::Process* const process = process_ever();
+                               return process ? read(*process, component) : 0;
                              }));
   }
   return all;

@@ -107,8 +107,8 @@ int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm 
 // That of one rank is no other's: a fork keeps it apart, as hosts do.
 Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish, int ranks) {
   if (size <= 0) return std::size_t{0};
-  const bool own = ranks == 1 && !wish && !node()->placer().wish(memory::Component::windows);
-  return node()->arena().allocate_untouched(
+  const bool own = ranks == 1 && !wish && !process()->placer().wish(memory::Component::windows);
+  return process()->arena().allocate_untouched(
       std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
 }
 
@@ -156,13 +156,13 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
   return making(*c, name, [&]() -> int {
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
-    const memory::Wish* const asked = own ? own : node()->placer().wish(memory::Component::windows);
+    const memory::Wish* const asked = own ? own : process()->placer().wish(memory::Component::windows);
     const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c->size);
     Ready ready = Ready::no;
     if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
     else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
     const auto give_back = [&] {
-      if (allocation && *allocation) node()->arena().free(*allocation);
+      if (allocation && *allocation) process()->arena().free(*allocation);
     };
     const Ready all = agree(c->team->context(), ready);
     if (all != Ready::yes) give_back();
@@ -173,7 +173,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
                    allocation ? "a rank has not the memory that it insists on" : allocation.error().text.c_str(),
                    MPI_ERR_NO_MEM);
     }
-    std::byte* const memory = *allocation ? node()->segment().base() + *allocation : nullptr;
+    std::byte* const memory = *allocation ? process()->segment().base() + *allocation : nullptr;
     auto state = make_of_own_memory(name, *c, info, win, MadeOf::allocated,
                                     {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
     if (!state) {
@@ -194,7 +194,7 @@ Ready place(const windows::Memory& memory, const memory::Wish* wish) {
   const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.bytes + page - 1) / page * page;
   if (!memory.bytes) return Ready::yes;
   auto* const at = reinterpret_cast<void*>(begin);
-  return node()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
+  return process()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
 }
 
 // Collective: a window of the host's memory, made ours where that can be, each part of it where its rank wishes.
@@ -263,7 +263,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
   return making(*c, name, [&]() -> int {
     context::CollectiveContext& context = c->team->context();
     const auto wish = placement_hint(info);
-    const bool placed = !wish || *wish || node()->placer().wish(memory::Component::windows);
+    const bool placed = !wish || *wish || process()->placer().wish(memory::Component::windows);
     const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
     Part mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
     const std::vector<Part> parts = tell(context, mine);
@@ -281,7 +281,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
       if (offset) mine.offset = *offset;
     }
     const auto give_back = [&] {
-      if (mine.offset) node()->arena().free(mine.offset);
+      if (mine.offset) process()->arena().free(mine.offset);
     };
     const std::uint64_t offset = tell(context, mine)[0].offset;
     std::vector<windows::Memory> known;
@@ -366,7 +366,7 @@ int Win_free(MPI_Win* win) {
     adopt(std::move(state));
     return code;
   }
-  if (state->allocation) node()->arena().free(state->allocation);
+  if (state->allocation) process()->arena().free(state->allocation);
   host.Group_free(&state->group);
   Window::close(std::move(state->window));
   return MPI_SUCCESS;

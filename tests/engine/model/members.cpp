@@ -99,15 +99,15 @@ Members::Members(Setup setup) : setup_(setup) {
   settings.choosing = Choosing::model;  // trials ask the clock
   settings.machine.span = 256 << 10;    // every run begins with fresh copy buffers
   for (int i = 0; i < setup.count; ++i) {
-    auto node = team::Node::create(settings);
-    if (!node) throw std::runtime_error(node.error().text);
-    node_.push_back(std::move(*node));
+    auto process = team::Process::create(settings);
+    if (!process) throw std::runtime_error(process.error().text);
+    process_.push_back(std::move(*process));
   }
   renew();
   for (int i = 0; i < setup.count; ++i)
     for (int r = 0; r < setup.count; ++r) {
       const std::byte* const base = team(i).segment_of(r);
-      know_mapping(base, node(r).segment().size(), r);
+      know_mapping(base, process(r).segment().size(), r);
     }
 }
 
@@ -120,27 +120,27 @@ Members::~Members() {
 
 void Members::renew() {
   std::size_t reserved = 0;
-  for (auto& node : node_) reserved = std::max(reserved, node->arena().reserved());
+  for (auto& process : process_) reserved = std::max(reserved, process->arena().reserved());
   messenger_.clear();
   window_.clear();
   team_.clear();
   const std::size_t count = std::size_t(setup_.count);
-  for (auto& node : node_) {
-    node->policy().company = nullptr;  // by the clock
-    node->policy().crowded = node->policy().sleep_at_once = node->policy().may_sleep = false;
-    node->drop_copy_buffers();
-    node->window_locks = 0;
+  for (auto& process : process_) {
+    process->policy().company = nullptr;  // by the clock
+    process->policy().crowded = process->policy().sleep_at_once = process->policy().may_sleep = false;
+    process->drop_copy_buffers();
+    process->window_locks = 0;
     // A run that was cut short has left bodies in the middle.
-    std::destroy_at(&node->runner);
-    std::construct_at(&node->runner, node->segment(), node->header().asleep_on);
+    std::destroy_at(&process->runner);
+    std::construct_at(&process->runner, process->segment(), process->header().asleep_on);
   }
-  for (auto& node : node_) {
+  for (auto& process : process_) {
     // An older value must not be the right one of a run before.
-    std::memset(node->segment().base() + 4096, 0, reserved);
+    std::memset(process->segment().base() + 4096, 0, reserved);
     // Messengers, and windows that are not closed, do not give back what they share; so the arena begins anew as well.
     if (setup_.messages || setup_.window_bytes) {
-      std::destroy_at(&node->arena());
-      std::construct_at(&node->arena(), node->segment(), 4096);
+      std::destroy_at(&process->arena());
+      std::construct_at(&process->arena(), process->segment(), 4096);
     }
   }
   team_.resize(count);
@@ -150,12 +150,12 @@ void Members::renew() {
   std::string trouble;
   run_in_turn(setup_.count, [&](int i) {
     Together bootstrap(shared, i, setup_.count);
-    auto made = creation::create_team(node(i), i, setup_.count, bootstrap);
+    auto made = creation::create_team(process(i), i, setup_.count, bootstrap);
     if (!made) return void(trouble = made.error().text);
     team_[std::size_t(i)] = std::move(*made);
     if (setup_.window_bytes) {
       const std::uint64_t bytes = setup_.window_bytes;
-      std::byte* const base = node(i).segment().base() + *node(i).arena().allocate_zeroed(bytes, 4096);
+      std::byte* const base = process(i).segment().base() + *process(i).arena().allocate_zeroed(bytes, 4096);
       window_[std::size_t(i)] = windows::Window::create(
           std::move(team_[std::size_t(i)]), windows::Window::Lies::in_segment, {base, bytes, 1}, {}, trouble);
     }
@@ -169,8 +169,8 @@ void Members::renew() {
 }
 
 void Members::only_look(bool only) {
-  for (auto& node : node_) {
-    team::Node& each = *node;
+  for (auto& process : process_) {
+    team::Process& each = *process;
     each.policy().company = nullptr;
     each.policy().may_sleep = !only;
     each.policy().crowded = each.policy().sleep_at_once = !only && setup_.sleeps;

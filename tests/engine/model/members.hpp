@@ -25,7 +25,7 @@ class Members {
   ~Members();
 
   int count() const { return setup_.count; }
-  team::Node& node(int member) { return *node_[member]; }
+  team::Process& process(int member) { return *process_[member]; }
   team::Team& team(int member) { return team_[member] ? *team_[member] : window(member).team(); }
   windows::Window& window(int member) { return *window_[member]; }  // has the team
   messages::Messenger& messenger(int member) { return *messenger_[member]; }
@@ -36,7 +36,7 @@ class Members {
 
  private:
   const Setup setup_;
-  std::vector<std::unique_ptr<team::Node>> node_;
+  std::vector<std::unique_ptr<team::Process>> process_;
   std::vector<std::unique_ptr<team::Team>> team_;
   std::vector<std::unique_ptr<messages::Messenger>> messenger_;
   std::vector<std::unique_ptr<windows::Window>> window_;

@@ -160,8 +160,8 @@ Explored explore_transfer(Protocol protocol, std::size_t bytes, int times, const
   Members members({.count = 2, .messages = true, .protocol = protocol});
   static std::byte* buffer[2];
   const Body before = [&](Messenger&, int me) {
-    auto& node = members.node(me);
-    buffer[me] = node.segment().base() + *node.arena().allocate(bytes, 4096);
+    auto& process = members.process(me);
+    buffer[me] = process.segment().base() + *process.arena().allocate(bytes, 4096);
   };
   const Body body = [&](Messenger& messenger, int me) {
     for (int i = 0; i < times; ++i) {

@@ -10,7 +10,7 @@ constexpr unsigned most_operations = 24;
 class Player {
  public:
   Player(Members& members, int me, const Operate& operate)
-      : members_(members), node_(members.node(me)), team_(&members.team(me)), me_(me) {
+      : members_(members), process_(members.process(me)), team_(&members.team(me)), me_(me) {
     for (unsigned i = 0; i < most_operations; ++i) {
       operations_[i].operate = &operate;
       operations_[i].me = me;
@@ -43,14 +43,14 @@ class Player {
 
   void step(char what, unsigned n) {
     Operation& operation = operations_[n];
-    auto done = [&] { return operation.complete() || (node_.runner.poll(), operation.complete()); };
+    auto done = [&] { return operation.complete() || (process_.runner.poll(), operation.complete()); };
     switch (what) {
       case 'i': return team_->contexts().issue(operation);
       case 'p': return plan(n);
       case 's': return team_->contexts().issue_to(context_[n], operation);
       case 'w':
         while (!operation.complete())
-          if (!node_.progress.poll()) processor::pause();
+          if (!process_.progress.poll()) processor::pause();
         return complete(operation);
       case 'm':
         if (!done()) members_.messenger(me_).wait_until(done, [](int) { return false; }, nullptr, "waiting");
@@ -75,7 +75,7 @@ class Player {
   }
 
   Members& members_;
-  team::Node& node_;
+  team::Process& process_;
   team::Team* const team_;
   const int me_;
   Operation operations_[most_operations];

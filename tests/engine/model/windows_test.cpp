@@ -297,7 +297,7 @@ Explored explore_window(Members& members, const Body& body, const Options& optio
 Explored explore_members(Members& members, const Plan& plan, const Options& options = {}) {
   const Body body = [&plan, &members](Window& window, int me) {
     for (const char* each = plan[std::size_t(me)]; *each; ++each) {
-      members.node(me).window_locks = *each == 'u';  // as if it held one elsewhere
+      members.process(me).window_locks = *each == 'u';  // as if it held one elsewhere
       require(window.lock(0, *each == 'w', true), "not to be had");
       if (*each == 'w') write_words();
       else read_words();
@@ -334,7 +334,7 @@ TEST(Sleeping, AMissedWakeOfALockCostsOneNap) {
   const Body body = [&plan, &two](Window& window, int me) {
     require(window.lock(0, true, true), "not to be had");
     write_words();
-    two.node(me).policy().crowded = false;
+    two.process(me).policy().crowded = false;
     require(window.unlock(0), "not held");
     check_sum(plan);
   };

@@ -1,4 +1,4 @@
-#include "engine/team/node.hpp"
+#include "engine/team/process.hpp"
 
 #include <poll.h>
 #include <sys/random.h>
@@ -42,54 +42,54 @@ std::uint64_t identify_node(const Settings& settings) {
 
 }  // namespace
 
-Node::Node(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal)
+Process::Process(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal)
     : settings_(std::move(settings)), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
   progress.add(runner);
 }
 
-Node::~Node() {
+Process::~Process() {
   if (reach_) reach::forget_forks(*reach_);
 }
 
-Result<std::unique_ptr<Node>> Node::create(const Settings& settings, memory::Placer::Refusal refusal) {
+Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memory::Placer::Refusal refusal) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  std::unique_ptr<Node> node(new Node(settings, std::move(*segment), refusal));
+  std::unique_ptr<Process> process(new Process(settings, std::move(*segment), refusal));
   memory::collapsing.begin(nanoseconds());
-  node->arena_ = std::make_unique<memory::Arena>(node->segment_, 0, &node->placer_);
+  process->arena_ = std::make_unique<memory::Arena>(process->segment_, 0, &process->placer_);
   // The first of all allocations, at offset 0.
-  if (auto reserved = node->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
-  auto* header = new (node->segment_.base()) ProcessHeader{};
+  if (auto reserved = process->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
+  auto* header = new (process->segment_.base()) ProcessHeader{};
   if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe)
     header->probe = waiting::nanoseconds();
-  auto peers = reach::Peers::create(node->segment_, settings.ways_left_out);
+  auto peers = reach::Peers::create(process->segment_, settings.ways_left_out);
   if (!peers) return peers.error();
-  node->reach_ = std::move(*peers);
-  reach::watch_forks(*node->arena_, *node->reach_);
-  node->cpus_ = memory::available_cpus();
-  node->shared_cache_ = memory::shared_cache(node->cpus_);
-  node->shared_package_ = memory::shared_package(node->cpus_);
-  node->scheduling_group_ = memory::scheduling_group();
-  node->node_id_ = identify_node(settings);
-  node->machine_ = settings.machine;
-  if (node->machine_.cache == 0) node->machine_.cache = double(memory::last_level_cache());
-  Machine& machine = node->machine_;
-  if (machine.own == 0) machine.own = double(memory::private_cache(node->cpus_));
+  process->reach_ = std::move(*peers);
+  reach::watch_forks(*process->arena_, *process->reach_);
+  process->cpus_ = memory::available_cpus();
+  process->shared_cache_ = memory::shared_cache(process->cpus_);
+  process->shared_package_ = memory::shared_package(process->cpus_);
+  process->scheduling_group_ = memory::scheduling_group();
+  process->node_id_ = identify_node(settings);
+  process->machine_ = settings.machine;
+  if (process->machine_.cache == 0) process->machine_.cache = double(memory::last_level_cache());
+  Machine& machine = process->machine_;
+  if (machine.own == 0) machine.own = double(memory::private_cache(process->cpus_));
   if (machine.own == 0) machine.own = machine.l2;
   if (machine.span == 0)
     machine.span = double(
-        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(node->cpus_)));
-  if (node->machine_.cpus == 0) node->machine_.cpus = node->cpus_.available();
-  node->tune(1, true);
-  node->place_heap();
-  return node;
+        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(process->cpus_)));
+  if (process->machine_.cpus == 0) process->machine_.cpus = process->cpus_.available();
+  process->tune(1, true);
+  process->place_heap();
+  return process;
 }
 
-void Node::learn(const Handing& found) {
+void Process::learn(const Handing& found) {
   nearfield::learn(machine_, found);
   Machine stored = settings_.machine;  // not what the system says anyway
   nearfield::learn(stored, found);
@@ -97,14 +97,14 @@ void Node::learn(const Handing& found) {
     log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
 }
 
-memory::CopyBuffers& Node::copy_buffers() {
+memory::CopyBuffers& Process::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
   if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
   return *copy_buffers_;
 }
 
 // Its pages are made as the program touches them, so where its node is full the kernel decides.
-void Node::place_heap() {
+void Process::place_heap() {
   const memory::Wish* const wish = placer_.wish(memory::Component::heap);
   if (!wish) return;
   const memory::Placer::Asked asked = memory::Placer::decide(*wish);
@@ -114,8 +114,8 @@ void Node::place_heap() {
     trouble = "there is no shared heap";
   } else if (!nodes.empty()) {
     nearfield_heap_placement placement{};
-    for (const int node : std::span(nodes).first(wish->interleave ? nodes.size() : 1))
-      if (node < int(8 * sizeof placement.nodes)) placement.nodes[node / 64] |= std::uint64_t{1} << node % 64;
+    for (const int process : std::span(nodes).first(wish->interleave ? nodes.size() : 1))
+      if (process < int(8 * sizeof placement.nodes)) placement.nodes[process / 64] |= std::uint64_t{1} << process % 64;
     placement.most = wish->most;
     placement.rest = others.empty() ? -1 : others[0];
     if (auto placed = heap->place(placement); !placed) trouble = placed.error().text;
@@ -123,19 +123,19 @@ void Node::place_heap() {
   if (!trouble.empty()) static_cast<void>(placer_.miss(memory::Component::heap, *wish, true, trouble));
 }
 
-void Node::count_heap() {
+void Process::count_heap() {
   const reach::SharedHeap* const heap = reach::SharedHeap::find();
   if (!heap || !placer_.wish(memory::Component::heap)) return;
   const reach::SharedHeap::View now = heap->current();
   if (now.base) placer_.count(memory::Component::heap, now.base, now.used);
 }
 
-void Node::leave() {
+void Process::leave() {
   reach_->close();
   header().left.store(1, std::memory_order_release);  // SYNC: left
 }
 
-void Node::tune(int sharing_ranks, bool one_group) {
+void Process::tune(int sharing_ranks, bool one_group) {
   if (sharing_ranks <= sharing_ranks_) return;
   sharing_ranks_ = sharing_ranks;
   policy_.crowded = sharing_ranks > cpus_.available() + 0.01;

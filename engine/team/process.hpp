@@ -33,12 +33,12 @@ namespace nearfield::team {
 
 using reach::Peer;
 
-class Node {
+class Process {
  public:
   // Creates the segment and the socket; cheap enough for start-up (no communication).
   // `refusal`: who ends the program where memory cannot be placed as its settings force it.
-  static Result<std::unique_ptr<Node>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
-  ~Node();
+  static Result<std::unique_ptr<Process>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
+  ~Process();
 
   const Settings& settings() const { return settings_; }
   memory::Segment& segment() { return segment_; }
@@ -95,7 +95,7 @@ class Node {
   void tune(int sharing_ranks, bool one_group);
 
  private:
-  Node(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal);
+  Process(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal);
   void place_heap();
   Settings settings_;
   memory::Segment segment_;
