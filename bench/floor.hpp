@@ -41,7 +41,7 @@ class Floor {
     std::byte* at = static_cast<std::byte*>(memory);
     auto* const flags = reinterpret_cast<Rings::Flags*>(at);
     rounds_of_ = reinterpret_cast<Rings::Counter*>(flags + size);
-    window_words_ = reinterpret_cast<WindowWords*>(rounds_of_ + size);
+    window_words_ = reinterpret_cast<WindowControlBlock*>(rounds_of_ + size);
     std::vector<std::byte*> rings;
     at += all_flags();
     for (int r = 0; r < size; ++r, at += part(longest)) {
@@ -104,17 +104,17 @@ class Floor {
   }
 
   // Words beside a rank's window, zero at first.
-  struct WindowWords {
+  struct WindowControlBlock {
     Rings::Counter lock, posted, completed;
   };
-  WindowWords& window_words(int r) const { return window_words_[r]; }
+  WindowControlBlock& window_words(int r) const { return window_words_[r]; }
 
  private:
   using Call = std::function<void(double*, double*)>;
   static std::size_t room(std::size_t longest) { return (std::max<std::size_t>(longest, 8192) + 4095) / 4096 * 4096; }
   static std::size_t all_flags() {
-    return (std::size_t(size) * (sizeof(Rings::Flags) + sizeof(Rings::Counter) + sizeof(WindowWords)) + 4095) / 4096 *
-           4096;
+    return (std::size_t(size) * (sizeof(Rings::Flags) + sizeof(Rings::Counter) + sizeof(WindowControlBlock)) + 4095) /
+           4096 * 4096;
   }
   static std::size_t part(std::size_t longest) { return Rings::span() + 2 * room(longest); }
 
@@ -387,7 +387,7 @@ class Floor {
   bool ints_;
   std::optional<Rings> rings_;
   Rings::Counter* rounds_of_;
-  WindowWords* window_words_;
+  WindowControlBlock* window_words_;
   long rounds_ = 0;
   std::vector<std::byte*> send_, recv_;
   std::vector<std::byte> scratch_;

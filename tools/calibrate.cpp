@@ -172,7 +172,7 @@ Machine calibrate() {
     one.allowed.bits.set(std::size_t(cpus[0]));
     const std::size_t span =
         memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
-    auto& words = *reinterpret_cast<Calibration::Words*>(shared_bytes(sizeof(Calibration::Words)));
+    auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
     auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
     std::byte* const rooms = shared_bytes(span);
     auto measure = [&](int other) {

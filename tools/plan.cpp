@@ -34,7 +34,7 @@
 #include "engine/messages/fastbox.hpp"
 #include "engine/messages/fastbox_room.hpp"
 #include "engine/team/team.hpp"
-#include "engine/windows/words.hpp"
+#include "engine/windows/control_block.hpp"
 #include "tools/json.hpp"
 
 namespace {

@@ -28,7 +28,7 @@ namespace {
 const Tuned* tuned_file;  // of this process
 
 void begin_words(const Settings& settings, std::byte* room, int size) {
-  auto* const words = new (room) Words{};
+  auto* const words = new (room) ChooserControlBlock{};
   words->choosing = settings.choosing;
   settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
   if (tuned_file) tuned_file->tell(size, words->tuned);
@@ -90,12 +90,12 @@ void tell_teams(team::Process& process, const Tuned* tuned) {
   process.doing_length = collectives::packed_length;
 }
 
-Chooser::Chooser() { text_.reserve(sizeof Words::algorithm); }
+Chooser::Chooser() { text_.reserve(sizeof ChooserControlBlock::algorithm); }
 
 void Chooser::serve(const team::Team& team, bool tries) {
   team_ = &team;
-  if (team.process().annex.bytes < sizeof(Words)) return;
-  words_ = reinterpret_cast<Words*>(team.annex());
+  if (team.process().annex.bytes < sizeof(ChooserControlBlock)) return;
+  words_ = reinterpret_cast<ChooserControlBlock*>(team.annex());
   tries_ = tries && words_->choosing == Choosing::trial;
   text_ = words_->algorithm;
 }
@@ -191,13 +191,14 @@ void Chooser::begin(const Call& call, Cell& cell) {
 
 // The word that tells when all try this cell again; nullptr: never.
 Atomic<std::uint32_t>* Chooser::revisit(const Call& call, const Cell& cell) const {
-  return cell.part < Words::parts ? &words_->revisit[std::size_t(call.collective)][size_class(call.bytes)][cell.part]
-                                  : nullptr;
+  return cell.part < ChooserControlBlock::parts
+             ? &words_->revisit[std::size_t(call.collective)][size_class(call.bytes)][cell.part]
+             : nullptr;
 }
 
 // The next call of a decided cell that is not like others: all look for a revisit, the first member also takes times.
 std::uint64_t Chooser::next_watched(const Cell& cell) const {
-  if (cell.part >= Words::parts) return 0;
+  if (cell.part >= ChooserControlBlock::parts) return 0;
   const std::uint64_t next_epoch = (cell.calls / pace.epoch + 1) * pace.epoch;
   return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace.watch) : next_epoch;
 }

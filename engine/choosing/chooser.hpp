@@ -13,7 +13,7 @@
 namespace nearfield::choosing {
 
 // What the first member of a team tells the others, in the team's annex.
-struct Words {
+struct ChooserControlBlock {
   static constexpr std::size_t parts = 2;  // of a class: others are never tried again
   Choosing choosing;                       // NEARFIELD_CHOOSE
   char algorithm[512];                     // NEARFIELD_ALGORITHM
@@ -26,7 +26,7 @@ struct Words {
 };
 
 // Of the first member of every team.
-inline constexpr std::size_t annex_bytes = sizeof(Words);
+inline constexpr std::size_t annex_bytes = sizeof(ChooserControlBlock);
 // Has the teams of `node` keep such words. `tuned`: for NEARFIELD_CHOOSE=file, for as long as there are teams.
 class Tuned;
 void tell_teams(team::Process& process, const Tuned* tuned = nullptr);
@@ -145,7 +145,7 @@ class Chooser {
 
   const team::Team* team_ = nullptr;
   const team::Shape& shape() const { return team_->shape(); }
-  Words* words_ = nullptr;  // nullptr: the team has none
+  ChooserControlBlock* words_ = nullptr;  // nullptr: the team has none
   bool tries_ = false;
   std::string text_;
   Cell cells_[collectives::collective_count][64];

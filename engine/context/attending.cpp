@@ -64,7 +64,7 @@ void CollectiveContext::wait_attended(bool (*flag)(void*), void* flag_context, b
 }
 
 // `wanted`: what saves the next looks.
-bool CollectiveContext::room_ready(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t wanted,
+bool CollectiveContext::room_ready(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t wanted,
                                    std::uint64_t needed, std::uint64_t& safe) {
   std::uint64_t least = ~std::uint64_t{0}, limit = 0;
   for (int r = 0; r < size_; ++r) {

@@ -78,7 +78,7 @@ inline void CollectiveContext::ring_bells(What what, std::uint64_t value) {
   }
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
-    MemberWords& other = team_.words(r);
+    MemberControlBlock& other = team_.words(r);
     // SYNC: awaits
     if (r == rank_ || other.awaits.load(std::memory_order_acquire) != std::uint32_t(rank_ + 1)) continue;
     // A sleeper that needs more than this would only wake to sleep again.
@@ -107,7 +107,7 @@ void CollectiveContext::ring_suspended(std::uint32_t awaited, What what, std::ui
     if (r == rank_) continue;
     const auto& header = *reinterpret_cast<const ProcessHeader*>(base_[r]);
     const std::uint64_t where = header.asleep_on.load(std::memory_order_acquire);  // SYNC: asleep-on
-    const ContextWords& other = *words_[r];
+    const ContextControlBlock& other = *words_[r];
     if (!where || other.awaits.load(std::memory_order_relaxed) != awaited) continue;
     if (awaited != everybody && (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
                                  other.awaits_value.load(std::memory_order_relaxed) > value))
@@ -171,7 +171,8 @@ void CollectiveContext::join_tree() {
 // ---------------------------------------------------------------- small operations
 
 // Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
-std::uint64_t CollectiveContext::wait_done(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t needed) {
+std::uint64_t CollectiveContext::wait_done(Atomic<std::uint64_t> ContextControlBlock::*done, What what,
+                                           std::uint64_t needed) {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
@@ -186,7 +187,7 @@ std::uint64_t CollectiveContext::wait_done(Atomic<std::uint64_t> ContextWords::*
 
 std::byte* CollectiveContext::reserve_slot(std::uint64_t seq) {
   if (seq > slots && seq - slots > slots_safe_)
-    slots_safe_ = wait_done(&ContextWords::slot_done, What::slot_done, seq - slots);
+    slots_safe_ = wait_done(&ContextControlBlock::slot_done, What::slot_done, seq - slots);
   return mine_->slot[seq % slots].payload;
 }
 
@@ -206,7 +207,7 @@ const std::byte* CollectiveContext::wait_slot(int member, std::uint64_t seq) {
 }
 
 void CollectiveContext::meet_slots(std::uint64_t seq) {
-  meet_by([seq](ContextWords& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
+  meet_by([seq](ContextControlBlock& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
   have_met_slots(seq);  // who has published seq has read all of seq - 1
 }
 
@@ -217,7 +218,7 @@ void CollectiveContext::finish_rooted_slot(std::uint64_t seq) {
 
 std::byte* CollectiveContext::reserve_line(std::uint64_t seq) {
   if (seq > lines && seq - lines > lines_safe_)
-    lines_safe_ = wait_done(&ContextWords::line_done, What::line_done, seq - lines / 2);
+    lines_safe_ = wait_done(&ContextControlBlock::line_done, What::line_done, seq - lines / 2);
   return mine_->small[seq % lines].payload;
 }
 
@@ -292,7 +293,7 @@ void CollectiveContext::wait_posted(int member, std::uint64_t tick) {
 }
 
 void CollectiveContext::meet(std::uint64_t tick) {
-  meet_by([](ContextWords& m) -> auto& { return m.posted; }, What::posted, tick);
+  meet_by([](ContextControlBlock& m) -> auto& { return m.posted; }, What::posted, tick);
   if (tick > 2) ticks_safe_ = std::max(ticks_safe_, tick - 2);
 }
 

@@ -1,7 +1,7 @@
 // A context: what is under way in a team, one operation after another.
 //
-// words.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives are
-// written in terms of these and never touch a word themselves.
+// control_block.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives
+// are written in terms of these and never touch a word themselves.
 //
 // The first context of a team serves the calls that return when they are done. Calls that may overlap others go by
 // further contexts (pool.hpp), and their bodies run on stacks of their own: where the wait of such a context has looked
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
-#include "engine/context/words.hpp"
+#include "engine/context/control_block.hpp"
 #include "engine/copying/handover.hpp"
 #include "engine/team/team.hpp"
 
@@ -23,8 +23,8 @@ class Fiber;
 
 namespace nearfield::context {
 
-using team::Broken, team::MemberWords, team::Peer, team::Process, team::ProcessHeader, team::Refused, team::Shape,
-    team::Team, team::Tree, team::Truncated, team::What, team::everybody;
+using team::Broken, team::MemberControlBlock, team::Peer, team::Process, team::ProcessHeader, team::Refused,
+    team::Shape, team::Team, team::Tree, team::Truncated, team::What, team::everybody;
 
 class CollectiveContext {
  public:
@@ -139,19 +139,19 @@ class CollectiveContext {
   // Whether we could tell the next one, or so many ticks, before those who read it have come to that call. What is not
   // free yet is waited for as long as there is patience. Throw what waits throw.
   bool slot_ready() {
-    return seq_ + 1 <= slots + slots_safe_ ||
-           room_ready(&ContextWords::slot_done, What::slot_done, seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
+    return seq_ + 1 <= slots + slots_safe_ || room_ready(&ContextControlBlock::slot_done, What::slot_done,
+                                                         seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
   }
   bool line_ready() {
     return line_seq_ + 1 <= lines + lines_safe_ ||
-           room_ready(&ContextWords::line_done, What::line_done, line_seq_ + 1 - lines / 2, line_seq_ + 1 - lines,
-                      lines_safe_);
+           room_ready(&ContextControlBlock::line_done, What::line_done, line_seq_ + 1 - lines / 2,
+                      line_seq_ + 1 - lines, lines_safe_);
   }
   bool buffers_ready(std::uint64_t ticks) {
     if (!staging_ || ticks > buffers) return false;
     const std::uint64_t last = tick_ + ticks;
     return last <= buffers + ticks_safe_ ||
-           room_ready(&ContextWords::consumed, What::consumed, last - buffers, last - buffers, ticks_safe_);
+           room_ready(&ContextControlBlock::consumed, What::consumed, last - buffers, last - buffers, ticks_safe_);
   }
 
   // ---- reports
@@ -174,7 +174,7 @@ class CollectiveContext {
 
   // ---- where the words lie (creation/create.cpp, tracks.cpp)
   void prepare();  // once the team's segments are there; throws std::bad_alloc
-  void place_words(int member, ContextWords* words) {
+  void place_control_block(int member, ContextControlBlock* words) {
     words_[std::size_t(member)] = words;
     if (member == rank_) mine_ = words;
     settlement_->join(member, words->settling);
@@ -235,9 +235,9 @@ class CollectiveContext {
   void meet_by(Word word, What what, std::uint64_t value);
   template <class Lacking>
   void meet_along_tree(Lacking lacking);
-  std::uint64_t wait_done(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t needed);
-  bool room_ready(Atomic<std::uint64_t> ContextWords::*done, What what, std::uint64_t wanted, std::uint64_t needed,
-                  std::uint64_t& safe);
+  std::uint64_t wait_done(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t needed);
+  bool room_ready(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t wanted,
+                  std::uint64_t needed, std::uint64_t& safe);
   std::uint64_t patience() const;  // ns
   template <class Flag, class Lacking>
   void wait(Flag flag, Lacking lacking, Awaited awaited);
@@ -262,10 +262,10 @@ class CollectiveContext {
   fibers::Fiber* fiber_ = nullptr;
   Attended* attended_ = nullptr;  // the body that attend() runs
   Awaited awaited_{};             // by the body that is suspended
-  ContextWords* mine_ = nullptr;
+  ContextControlBlock* mine_ = nullptr;
   ContextGate* gate_ = nullptr;
-  MemberWords* const own_;
-  std::vector<ContextWords*> words_;
+  MemberControlBlock* const own_;
+  std::vector<ContextControlBlock*> words_;
   std::span<std::byte* const> base_;  // the team's
   std::span<Peer* const> peer_;
   std::vector<const void*> inputs_;

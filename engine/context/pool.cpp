@@ -10,27 +10,27 @@ namespace nearfield::context {
 namespace {
 
 // What a member tells of: its words of each further context, and at the first member what all write.
-struct FurtherWords {
-  ContextWords context[further];
+struct PoolControlBlock {
+  ContextControlBlock context[further];
   ContextGate gate[further];
 };
 
-struct ReservedWords {
-  ContextWords context;
+struct ReservedControlBlock {
+  ContextControlBlock context;
   ContextGate gate;
 };
 
-template <class Words>
-Words& words_at(const Team& team, int member, std::uint64_t offset) {
-  return *reinterpret_cast<Words*>(team.segment_of(member) + offset);
+template <class ControlBlock>
+ControlBlock& words_at(const Team& team, int member, std::uint64_t offset) {
+  return *reinterpret_cast<ControlBlock*>(team.segment_of(member) + offset);
 }
 
 // Offset of new words of ours, 0: no memory.
-template <class Words>
+template <class ControlBlock>
 std::size_t make_words(const Team& team) {
-  const auto offset = team.process().arena().allocate_zeroed(sizeof(Words), 4096);
+  const auto offset = team.process().arena().allocate_zeroed(sizeof(ControlBlock), 4096);
   if (!offset) return 0;
-  new (&words_at<Words>(team, team.rank(), *offset)) Words{};
+  new (&words_at<ControlBlock>(team, team.rank(), *offset)) ControlBlock{};
   return *offset;
 }
 
@@ -55,7 +55,7 @@ void ContextPool::make() {
   for (unsigned i = 0; i < further; ++i)
     if (!lane_[i]) lane_[i] = make_lane(i + 1);
   if (words_) return;
-  words_ = make_words<FurtherWords>(team_);
+  words_ = make_words<PoolControlBlock>(team_);
   if (!words_) throw OutOfMemory();
   team_.words(team_.rank()).contexts.store(words_, std::memory_order_release);  // SYNC: further-words
 }
@@ -144,7 +144,7 @@ std::optional<unsigned> ContextPool::reserve() {
     const std::lock_guard lock(mutex);
     reserved_.reserve(number + 1);
     made.lane = make_lane(further + 1 + number);
-    made.words = make_words<ReservedWords>(team_);
+    made.words = make_words<ReservedControlBlock>(team_);
   } catch (const OutOfMemory&) {
   }
   bool all = true;
@@ -152,8 +152,8 @@ std::optional<unsigned> ContextPool::reserve() {
   meet({&ours, 1}, [&](int r, std::size_t, std::uint64_t theirs) {
     all &= theirs != 0;
     if (!all) return;
-    auto& words = words_at<ReservedWords>(team_, r, theirs);
-    if (made.lane) made.lane->context.place_words(r, &words.context);
+    auto& words = words_at<ReservedControlBlock>(team_, r, theirs);
+    if (made.lane) made.lane->context.place_control_block(r, &words.context);
     if (made.lane && r == 0) made.lane->context.place_gate(&words.gate);
   });
   if (!all) {
@@ -182,15 +182,15 @@ void ContextPool::finish() {
 void ContextPool::join(Further& lane) {
   lane.context.suspend_by(lane.fiber);
   const Team& team = team_;
-  lane.context.place_words(team.rank(),
-                           &words_at<FurtherWords>(team, team.rank(), words_).context[lane.context.number() - 1]);
+  lane.context.place_control_block(
+      team.rank(), &words_at<PoolControlBlock>(team, team.rank(), words_).context[lane.context.number() - 1]);
   for (int r = 0; r < team.size(); ++r) {
     std::uint64_t offset = 0;
     // SYNC: further-words
     auto told = [&] { return (offset = team.words(r).contexts.load(std::memory_order_acquire)) != 0; };
     lane.context.wait_until(told, [r](int m) { return m == r; });
-    auto& theirs = words_at<FurtherWords>(team, r, offset);
-    lane.context.place_words(r, &theirs.context[lane.context.number() - 1]);
+    auto& theirs = words_at<PoolControlBlock>(team, r, offset);
+    lane.context.place_control_block(r, &theirs.context[lane.context.number() - 1]);
     if (r == 0) lane.context.place_gate(&theirs.gate[lane.context.number() - 1]);
   }
   lane.joined = true;

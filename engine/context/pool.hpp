@@ -6,7 +6,7 @@
 //              complete  when the body has ended; the next operation of the context begins
 //
 // The words of further contexts are made by the first operation that is issued. A member tells where its own lie
-// (MemberWords::contexts), and the body of that operation waits until all have told.
+// (MemberControlBlock::contexts), and the body of that operation waits until all have told.
 //
 // Operations that are planned once and begun again and again are begun in any order, one member's another than the
 // next one's. So each has a context of its own, which the members reserve together:

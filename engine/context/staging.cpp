@@ -4,7 +4,7 @@
 //                              which stores to fill it
 //             post(t)          place[t % buffers] = where it lies and how it was filled; then posted = t
 //   readers   buffer(m, t)     once they have met, or waited for, posted = t
-//             consume(t)       when they have read it (words.hpp)
+//             consume(t)       when they have read it (control_block.hpp)
 //   member    my_buffer(t')    t' >= t + buffers, or whenever t is known to be read: puts the room of t back
 //
 // Rooms are taken and put back in the order of ticks, so that the span is written from end to end before any line of it
@@ -40,7 +40,8 @@ void CollectiveContext::settle_staging() {
     }
     post_empty();
     meet(tick_);
-    for (const ContextWords* member : words_) staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
+    for (const ContextControlBlock* member : words_)
+      staging_refused_ |= member->staging.load(std::memory_order_relaxed) == 0;
   }
   if (!staging_refused_) return;
   if (staging_) process_.arena().free(staging_offset_);

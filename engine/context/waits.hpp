@@ -12,7 +12,7 @@ struct CollectiveContext::WaitHost : waiting::Waiter {
   Awaited awaited;
   bool (*lacking)(void*, int);
   void* argument;
-  MemberWords& own() { return context.team_.words(context.rank_); }
+  MemberControlBlock& own() { return context.team_.words(context.rank_); }
   Atomic<std::uint32_t>& watchers() {
     return awaited.whom == everybody ? context.gate_->sleepers : context.team_.words(int(awaited.whom) - 1).watched;
   }

@@ -6,7 +6,7 @@
 
 namespace nearfield::creation {
 namespace {
-constexpr std::size_t words_bytes = (sizeof(Calibration::Words) + 4095) / 4096 * 4096;
+constexpr std::size_t words_bytes = (sizeof(Calibration::ControlBlock) + 4095) / 4096 * 4096;
 constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
 }  // namespace
 
@@ -19,7 +19,7 @@ Calibrating::Calibrating(team::Process& process, int rank, int size) noexcept : 
     auto words = process.arena().allocate_apart(bytes(), 4096, memory::Component::control);
     if (!words) return;
     std::memset(process.segment().base() + *words, 0, words_bytes + Calibration::array_bytes);
-    new (process.segment().base() + *words) Calibration::Words{};
+    new (process.segment().base() + *words) Calibration::ControlBlock{};
     const std::size_t wanted = span.span() / Calibration::array_bytes * Calibration::array_bytes;
     const std::size_t rooms = span.take(wanted);
     if (rooms) told_ = {*words, rooms, wanted};
@@ -37,7 +37,7 @@ Calibrating::~Calibrating() {
 
 Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
   if (!told.words || process_.policy().crowded) return {};
-  Calibration pair{*reinterpret_cast<Calibration::Words*>(base + told.words),
+  Calibration pair{*reinterpret_cast<Calibration::ControlBlock*>(base + told.words),
                    base + told.words + words_bytes,
                    {base + told.rooms, told.room_bytes}};
   if (rank == 1) {

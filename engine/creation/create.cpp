@@ -26,8 +26,8 @@
 
 namespace nearfield::creation {
 
-using team::Bootstrap, team::MemberWords, team::Process, team::Plan, team::Team, context::ContextGate,
-    context::ContextWords;
+using team::Bootstrap, team::MemberControlBlock, team::Process, team::Plan, team::Team, context::ContextGate,
+    context::ContextControlBlock;
 using team::line, team::room_for;
 
 namespace {
@@ -40,8 +40,8 @@ struct LeaderBlock {
   alignas(line) Plan plan;  // before creation is agreed
 };
 struct MemberBlock {
-  ContextWords context;
-  MemberWords words;
+  ContextControlBlock context;
+  MemberControlBlock words;
 };
 
 constexpr std::size_t offset_of_leader = (sizeof(MemberBlock) + line - 1) / line * line;
@@ -101,7 +101,7 @@ constexpr std::uint64_t patience = 300'000'000;
 
 // Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
 // every segment is kept under its owner's identity, whenever it came.
-std::string swap_segments(Process& process, std::span<const Hello> hellos, int rank, MemberWords& mine,
+std::string swap_segments(Process& process, std::span<const Hello> hellos, int rank, MemberControlBlock& mine,
                           Bootstrap& bootstrap) {
   std::string trouble;
   const std::uint64_t start = waiting::nanoseconds();
@@ -115,7 +115,7 @@ std::string swap_segments(Process& process, std::span<const Hello> hellos, int r
     if (!reach.has_segment(hellos[std::size_t(r)].card.address)) to_send.push_back(r);
     if (!met(r)) to_receive.push_back(r);
   }
-  auto words_of = [&](int r) -> const MemberWords* {
+  auto words_of = [&](int r) -> const MemberControlBlock* {
     const team::Peer* const peer = met(r);
     if (!peer) return nullptr;
     return &reinterpret_cast<MemberBlock*>(peer->segment.base() + hellos[std::size_t(r)].block)->words;
@@ -123,7 +123,7 @@ std::string swap_segments(Process& process, std::span<const Hello> hellos, int r
   while (!to_send.empty() || !to_receive.empty()) {
     bool moved = false;
     std::erase_if(to_send, [&](int r) {
-      const MemberWords* const words = words_of(r);
+      const MemberControlBlock* const words = words_of(r);
       if (words && words->segments_complete.load(std::memory_order_acquire))  // SYNC: segments-complete
         reach.note_sent(hellos[std::size_t(r)].card.address);
       return reach.has_segment(hellos[std::size_t(r)].card.address);
@@ -229,7 +229,7 @@ void Founding::fill_in(std::span<const Hello> hellos) {
   for (int r = 0; r < size_; ++r) {
     auto* const block = reinterpret_cast<MemberBlock*>(team.base_[r] + hellos[r].block);
     team.member_[r] = &block->words;
-    team.context().place_words(r, &block->context);
+    team.context().place_control_block(r, &block->context);
   }
   auto* const leader = reinterpret_cast<LeaderBlock*>(team.base_[0] + hellos[0].block + offset_of_leader);
   team.plan_ = &leader->plan;

@@ -23,13 +23,14 @@ class Calibration {
   // ns. The line takes a tenth of a millisecond, in every job; who is not answered has lost its CPU to others.
   static constexpr std::uint64_t patience = 20'000'000, patience_of_line = 4'000'000;
   // Shared; zero before it is told to the second.
-  struct Words {
+  struct ControlBlock {
     alignas(line) Atomic<std::uint64_t> turn[2][line / 8];  // each its own, monotone; pair with each other's wait
     alignas(line) std::uint64_t ends;                       // first, published by its turn: the line was all
     alignas(line) double copy, empty[copying::handover_kinds.size()];  // second, published by its turn; ns per byte
   };
-  Calibration(Words& words, std::byte* array, std::span<std::byte> rooms) : words(words), array(array), rooms(rooms) {}
-  Words& words;
+  Calibration(ControlBlock& words, std::byte* array, std::span<std::byte> rooms)
+      : words(words), array(array), rooms(rooms) {}
+  ControlBlock& words;
   std::byte* array;            // shared, array_bytes
   std::span<std::byte> rooms;  // shared
 

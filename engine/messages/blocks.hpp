@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
-#include "engine/context/words.hpp"
+#include "engine/context/control_block.hpp"
 
 namespace nearfield::messages {
 

@@ -136,7 +136,7 @@ bool Settlement::pass_news() {
 }
 
 bool Settlement::step() {
-  Words& mine = *words_[std::size_t(me_)];
+  ControlBlock& mine = *words_[std::size_t(me_)];
   if (mine.through.load(std::memory_order_relaxed) >= number_) return true;
   bool has_all = false, passed_all = false;
   try {
@@ -172,7 +172,7 @@ bool Settlement::lacks(int member) const {
 
 void Settlement::end() {
   std::uint32_t failed = 0;
-  for (const Words* each : words_) {
+  for (const ControlBlock* each : words_) {
     failed |= each->failed;
     by_ &= ~each->out;
   }

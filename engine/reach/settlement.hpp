@@ -24,7 +24,7 @@ namespace nearfield::reach {
 class Settlement {
  public:
   // Of each member; numbers are those of settlements so far.
-  struct Words {
+  struct ControlBlock {
     Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
     Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
     Atomic<std::uint64_t> through;   // owner: it has passed everything, too; pairs with step: nothing more will come
@@ -36,7 +36,7 @@ class Settlement {
   Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t by);
   ~Settlement() { abandon(); }
   // Where a member's words lie.
-  void join(int member, Words& words) { words_[std::size_t(member)] = &words; }
+  void join(int member, ControlBlock& words) { words_[std::size_t(member)] = &words; }
 
   enum class Seen : std::uint8_t { reached, out_of_reach, news };
   // What all members know about a place of one of them; `at`: where it lies here, unless it is our own.
@@ -92,7 +92,7 @@ class Settlement {
 
   Peers& peers_;
   std::vector<Peer*> peer_;
-  std::vector<Words*> words_;
+  std::vector<ControlBlock*> words_;
   std::vector<Attachments> of_;
   std::vector<News> news_;  // of the settlement under way; has room for all
   int me_ = 0;

@@ -16,7 +16,7 @@
 namespace nearfield {
 
 enum class WaitStyle : std::uint8_t { automatic, spin, yield, sleep };
-// How all members of a team wait for each other (context/words.hpp).
+// How all members of a team wait for each other (context/control_block.hpp).
 enum class Meeting : std::uint8_t { automatic, flags, tree, gate };
 // How messages travel: forced for all, or by size and reach.
 enum class Protocol : std::uint8_t { automatic, queue, fastbox, copy_buffers, cma, mapped };

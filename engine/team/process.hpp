@@ -71,7 +71,7 @@ class Process {
     void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
   } annex;
 
-  // What a word of ContextWords::doing tells, for reports; by whoever enters calls.
+  // What a word of ContextControlBlock::doing tells, for reports; by whoever enters calls.
   std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };
   std::uint64_t doing_length = 0;  // its bits that tell a length
 

@@ -51,7 +51,8 @@ void Team::orphan() {
 
 bool Team::revoked() const {
   // SYNC: revoked
-  return std::ranges::any_of(member_, [](const MemberWords* m) { return m->revoked.load(std::memory_order_acquire); });
+  return std::ranges::any_of(member_,
+                             [](const MemberControlBlock* m) { return m->revoked.load(std::memory_order_acquire); });
 }
 
 void Team::break_off() noexcept {

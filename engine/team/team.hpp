@@ -1,7 +1,7 @@
 // A team: the members of one communicator, all on this node.
 //
-// words.hpp tells who writes which shared word. What is under way in a team is a context's (engine/context): this is
-// who.
+// control_block.hpp tells who writes which shared word. What is under way in a team is a context's (engine/context):
+// this is who.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
+#include "engine/team/control_block.hpp"
 #include "engine/team/process.hpp"
-#include "engine/team/words.hpp"
 
 namespace nearfield::creation {
 class Founding;
@@ -87,7 +87,7 @@ class Team {
   Peer* peer(int member) const { return peer_[member]; }  // nullptr for ourselves
   std::span<std::byte* const> segments() const { return base_; }
   std::span<Peer* const> peers() const { return peer_; }
-  MemberWords& words(int member) const { return *member_[member]; }
+  MemberControlBlock& words(int member) const { return *member_[member]; }
   std::uint32_t ways() const { return ways_; }  // of reaching memory that all members have: a bit of each
   // What the first member keeps for others beside the plan (Process::annex).
   std::byte* annex() const { return annex_; }
@@ -130,7 +130,7 @@ class Team {
   const Plan* plan_ = nullptr;
   std::byte* annex_ = nullptr;
   std::uint32_t ways_ = 0;
-  std::vector<MemberWords*> member_;
+  std::vector<MemberControlBlock*> member_;
   std::vector<std::byte*> base_;         // segment of each member
   std::vector<Peer*> peer_;              // nullptr for ourselves
   std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it

@@ -8,7 +8,8 @@
 //   sweep              a block of every candidate left; whoever is clearly slower drops out
 //   decision           one candidate left, or the sweeps are over; from then on nothing is exchanged
 //   watch              the first member times a call here and there; when the cell has become much slower or faster, it
-//                      names a call in the future from which on all try again (choosing/chooser.hpp, Words::revisit)
+//                      names a call in the future from which on all try again (choosing/chooser.hpp,
+//                      ChooserControlBlock::revisit)
 //
 // A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
 // members that come late in the program do not count against an algorithm. Operations with a root let members run ahead

@@ -7,7 +7,7 @@
 //              may begin in: gathered, combined, scattered
 //
 // Who holds several stripes has taken them in the order of their numbers, so nobody waits in a circle.
-// words.hpp draws how a window goes from the one to the other.
+// control_block.hpp draws how a window goes from the one to the other.
 #include <algorithm>
 #include <bit>
 #include <cstring>

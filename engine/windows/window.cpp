@@ -84,7 +84,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;
     std::byte* const segment = team_->segment_of(m);
-    words_[std::size_t(m)] = reinterpret_cast<WindowWords*>(segment + theirs.words);
+    words_[std::size_t(m)] = reinterpret_cast<WindowControlBlock*>(segment + theirs.words);
     if (m == rank_) continue;
     memory_[std::size_t(m)] = {theirs.bytes ? segment + theirs.memory : nullptr, theirs.bytes, theirs.unit};
   }
@@ -113,7 +113,7 @@ struct Window::WaitHost : waiting::Waiter {
   Window& window;
   const std::uint32_t what, ticket;
   FunctionRef<bool(int)> lacks;
-  WindowWords& own() { return window.words(window.rank_); }
+  WindowControlBlock& own() { return window.words(window.rank_); }
   Atomic<std::uint32_t>& bell() { return own().bell; }
   void before_sleep() {
     own().ticket.store(ticket, std::memory_order_relaxed);
@@ -157,7 +157,7 @@ std::string describe(std::uint64_t doing) {
   return "for the lock of rank " + std::to_string(target_of(what)) + " of a window";
 }
 
-void Window::ring(WindowWords& sleeper) {
+void Window::ring(WindowControlBlock& sleeper) {
   sleeper.bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
   waiting::futex_wake(sleeper.bell);
 }
@@ -166,7 +166,7 @@ void Window::ring(WindowWords& sleeper) {
 // often for that.
 void Window::notify(int member) {
   if (team_->process().policy().crowded) full_fence();
-  WindowWords& theirs = words(member);
+  WindowControlBlock& theirs = words(member);
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }
 
@@ -176,7 +176,7 @@ void Window::ring_next(int target, Turn turn, bool lets_in) {
   if (lock.sleepers.load(std::memory_order_relaxed) == 0) return;
   const bool urgent_ones = lets_in || lock.is_free(turn);
   for (int m = 0; m < size_; ++m) {
-    WindowWords& theirs = words(m);
+    WindowControlBlock& theirs = words(m);
     const std::uint32_t what = theirs.asleep.load(std::memory_order_acquire);  // SYNC: window-asleep
     if (m == rank_ || what < for_lock || target_of(what) != target) continue;
     if (what & urgent ? urgent_ones : turn.concerns(theirs.ticket.load(std::memory_order_relaxed))) ring(theirs);

@@ -7,7 +7,7 @@
 //   epochs       epochs.cpp: fence is a meeting of the team, post and complete are counters, locks are tickets
 //
 // What is complete at the origin is complete at the target once the origin has fenced: flush, unlock, complete, fence.
-// words.hpp tells who writes which word.
+// control_block.hpp tells who writes which word.
 //
 // Threads: any number may move data and use locks at the same time; what opens and closes epochs of all targets (fence,
 // start, complete, post, wait, lock_all) one at a time, as MPI asks.
@@ -24,7 +24,7 @@
 #include "engine/copying/landing.hpp"
 #include "engine/layout/layout.hpp"
 #include "engine/reducing/fold.hpp"
-#include "engine/windows/words.hpp"
+#include "engine/windows/control_block.hpp"
 
 namespace nearfield::windows {
 
@@ -120,7 +120,7 @@ class Window {
  private:
   Window(std::unique_ptr<team::Team> team, const Memory& mine);
   struct WaitHost;
-  WindowWords& words(int member) const { return *words_[std::size_t(member)]; }
+  WindowControlBlock& words(int member) const { return *words_[std::size_t(member)]; }
   Towards& towards(int owner, int member) const {
     return reinterpret_cast<Towards*>(words_[std::size_t(owner)] + 1)[member];
   }
@@ -129,7 +129,7 @@ class Window {
   bool arrange(Lies lies, std::span<const Memory> known, std::string& why);
   void wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
   void notify(int member);
-  void ring(WindowWords& sleeper);
+  void ring(WindowControlBlock& sleeper);
   void ring_next(int target, Turn turn, bool lets_in = false);
   void acquire(int target, bool exclusive);
   void acquire_urgently(int target);
@@ -144,7 +144,7 @@ class Window {
   context::CollectiveContext& context_;
   const int rank_, size_;
   std::vector<Memory> memory_;
-  std::vector<WindowWords*> words_;
+  std::vector<WindowControlBlock*> words_;
   std::vector<Access> access_;
   std::size_t words_offset_ = 0;
   bool exposed_ = false;

@@ -19,7 +19,7 @@ struct Blocking<member, number, int (*)(Arguments...)> {
   static inline HostCalls record;
 
   static int call(Arguments... arguments) {
-    const calls::Words words(arguments...);
+    const calls::ArgumentWords words(arguments...);
     const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const HostCall blocks(record);
     return (host.*member)(arguments...);
@@ -36,7 +36,7 @@ template <auto member, auto plain, Function number, class... Arguments, class...
 struct LargeForm<member, plain, number, int (*)(Arguments...), int (*)(Narrow...)> {
   using Record = Blocking<member, number, int (*)(Arguments...)>;
   static int call(Arguments... arguments) {
-    const calls::Words words(arguments...);
+    const calls::ArgumentWords words(arguments...);
     const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const std::tuple<Arguments...> all(arguments...);
     constexpr bool of_file = std::is_same_v<std::tuple_element_t<0, decltype(all)>, const MPI_File>;

@@ -119,7 +119,7 @@ template <auto function, Function number, class Result, class... Arguments>
 struct Entry<function, number, Result (*)(Arguments...)> {
   static Result call(Arguments... arguments) {
     if constexpr (std::is_same_v<Result, int>) {
-      const calls::Words words(arguments...);
+      const calls::ArgumentWords words(arguments...);
       const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
       if constexpr (never_throws<function>) return function(arguments...);
       try {

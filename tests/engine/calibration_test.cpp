@@ -66,7 +66,7 @@ TEST(Calibration, EndsForBothWhereTheLineIsAll) {
   for (const bool bytes : {false, true}) {
     bool answered = false;
     for (int i = 0; i < 50 && !answered; ++i) {
-      Calibration::Words words{};
+      Calibration::ControlBlock words{};
       std::vector<std::byte> array(Calibration::array_bytes), rooms(8 * Calibration::array_bytes);
       bool ended = false;
       std::thread other([&] { ended = Calibration{words, array.data(), rooms}.second(); });

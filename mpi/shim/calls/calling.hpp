@@ -56,12 +56,12 @@ T from_word(std::uint64_t word) {
 
 // All of a call, an element each.
 template <class... Arguments>
-struct Words {
-  explicit Words(Arguments... arguments) : all{as_word(arguments)...} {}
+struct ArgumentWords {
+  explicit ArgumentWords(Arguments... arguments) : all{as_word(arguments)...} {}
   std::uint64_t all[sizeof...(Arguments)];
 };
 template <>
-struct Words<> {
+struct ArgumentWords<> {
   static constexpr const std::uint64_t* all = nullptr;
 };
 

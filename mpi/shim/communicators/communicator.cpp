@@ -25,7 +25,7 @@
 #include "engine/choosing/tuned.hpp"
 #include "engine/creation/create.hpp"
 #include "engine/processor/processor.h"
-#include "engine/windows/words.hpp"
+#include "engine/windows/control_block.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"

@@ -24,13 +24,13 @@ struct Told {
 };
 
 // What counts is the first rank's.
-struct Words {
+struct HierarchySetup {
   spread::Shape shape;
   Choosing choosing;
   bool reproducible;
   char algorithm[512];
 };
-static_assert(std::is_trivially_copyable_v<Words>);
+static_assert(std::is_trivially_copyable_v<HierarchySetup>);
 
 spread::Placement placement_of(std::span<const Told> all) {
   std::vector<int> home;
@@ -109,7 +109,7 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
     return true;
   }
   const Settings& settings = process_ever()->settings();
-  Words words{};
+  HierarchySetup words{};
   words.shape = made->shape();
   words.choosing = settings.choosing;
   words.reproducible = in_order;

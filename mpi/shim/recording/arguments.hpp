@@ -9,7 +9,7 @@
 
 namespace nearfield::mpi::recording {
 
-// `words`: the arguments of the call, one each (calls::Words).
+// `words`: the arguments of the call, one each (calls::ArgumentWords).
 MPI_Comm communicator_in(const Roles& r, const std::uint64_t* words);
 int partner_in(const Roles& r, const std::uint64_t* words);
 std::uint64_t bytes_in(const Roles& r, const std::uint64_t* words);

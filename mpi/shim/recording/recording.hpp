@@ -47,7 +47,7 @@ void end();
 // A call of this thread, from its beginning on. pre: active, and in no other.
 class Observation {
  public:
-  // `words`: its arguments (calls::Words).
+  // `words`: its arguments (calls::ArgumentWords).
   Observation(const Function& function, const void* site, const std::uint64_t* words);
   void end();
 
@@ -73,7 +73,7 @@ struct Around<number, int(Arguments...)> {
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
-    const calls::Words words(arguments...);
+    const calls::ArgumentWords words(arguments...);
     Observation seen(function, __builtin_return_address(0), words.all);
     const int code = inner(arguments...);
     seen.end();

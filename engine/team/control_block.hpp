@@ -1,5 +1,5 @@
 // What the members of a team share whatever they are doing, and who writes which word. What belongs to one context is
-// in engine/context/words.hpp.
+// in engine/context/control_block.hpp.
 //
 // Every member owns one MemberBlock inside its own segment, first touched by itself; the first member's allocation
 // is followed by a LeaderBlock. Positions are offsets into segments, never pointers.
@@ -15,7 +15,7 @@ namespace nearfield::team {
 
 inline constexpr std::size_t line = 128;  // two cache lines: adjacent-line prefetchers pull pairs
 
-struct MemberWords {
+struct MemberControlBlock {
   // Of whoever sleeps in a wait of the first context.
   alignas(line) Atomic<std::uint32_t> awaits;  // owner: rank + 1 of the awaited member, `everybody`, 0 awake
   Atomic<std::uint32_t> awaits_what;           // owner, published by awaits: which of that member's words (What)

@@ -1,5 +1,5 @@
-// What the members of a window share, and who writes which word. Every member owns one WindowWords inside its own
-// segment, followed by a Towards for each member: what that one does to the owner, or the owner to it.
+// What the members of a window share, and who writes which word. Every member owns one WindowControlBlock inside its
+// own segment, followed by a Towards for each member: what that one does to the owner, or the owner to it.
 //
 // Locks are tickets (lock.hpp). A holder and who waits for it say so in `engaged` before they take a ticket (or call,
 // as urgent readers do) and until they have given the lock back, so whoever waits in vain can see which of them has
@@ -22,7 +22,7 @@
 #include <string>
 
 #include "engine/base/atomic.hpp"
-#include "engine/team/words.hpp"
+#include "engine/team/control_block.hpp"
 #include "engine/windows/lock.hpp"
 
 namespace nearfield::windows {
@@ -51,7 +51,7 @@ struct Stripe {
   alignas(64) Atomic<std::uint32_t> holder;  // rank + 1 by compare-and-swap, 0 by the holder
 };
 
-struct WindowWords {
+struct WindowControlBlock {
   alignas(line) Lock lock;  // of the owner's memory: any member
   // Owner: whether it is in an atomic instruction, or how many of its threads are.
   alignas(line) Atomic<std::uint32_t> busy;
@@ -71,6 +71,6 @@ struct Towards {
   Atomic<std::uint32_t> engaged;  // owner: whether it holds that member's lock or waits for it; pairs with inspections
 };
 
-constexpr std::size_t words_bytes(int size) { return sizeof(WindowWords) + std::size_t(size) * sizeof(Towards); }
+constexpr std::size_t words_bytes(int size) { return sizeof(WindowControlBlock) + std::size_t(size) * sizeof(Towards); }
 
 }  // namespace nearfield::windows

@@ -1,5 +1,5 @@
-// What the members of a team share for one context, and who writes which word. Every member owns one ContextWords of
-// each context; the first member also owns what all of them write (ContextGate).
+// What the members of a team share for one context, and who writes which word. Every member owns one
+// ContextControlBlock of each context; the first member also owns what all of them write (ContextGate).
 //
 // All counters grow and are never reset, so nothing has to be agreed before they are used again.
 //
@@ -43,7 +43,7 @@
 
 #include "engine/base/atomic.hpp"
 #include "engine/reach/settlement.hpp"
-#include "engine/team/words.hpp"
+#include "engine/team/control_block.hpp"
 
 namespace nearfield::context {
 
@@ -73,7 +73,7 @@ struct alignas(line) Line {
 };
 inline constexpr std::size_t line_payload = sizeof(Line::payload);
 
-struct ContextWords {
+struct ContextControlBlock {
   alignas(line) Atomic<std::uint64_t> posted;     // owner; pairs with CollectiveContext::wait_posted
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
   std::uint64_t place[buffers];                   // owner, published by posted: CollectiveContext::place_of
@@ -88,15 +88,16 @@ struct ContextWords {
   alignas(line) Atomic<std::uint64_t> doing;
   Atomic<std::uint64_t>
       calls;  // owner: collective calls that it has begun; pairs with CollectiveContext::look_for_other_calls
-  // Owner, published by ProcessHeader::asleep_on: what the body of a further context awaits, as MemberWords::awaits.
+  // Owner, published by ProcessHeader::asleep_on: what the body of a further context awaits, as
+  // MemberControlBlock::awaits.
   Atomic<std::uint32_t> awaits, awaits_what;
   Atomic<std::uint64_t> awaits_value;
   std::uint64_t lengths[buffers];  // owner, published by posted: bytes of its vector or block in that tick's operation
-  reach::Settlement::Words settling;
+  reach::Settlement::ControlBlock settling;
   Line small[lines];
   Slot slot[slots];
 };
-static_assert(offsetof(ContextWords, consumed) == line);  // a member that is met tells all of it in one line
+static_assert(offsetof(ContextControlBlock, consumed) == line);  // a member that is met tells all of it in one line
 
 struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
