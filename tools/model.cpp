@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "engine/choosing/choose.hpp"
+#include "engine/hierarchy/costs.hpp"
+#include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/messages/roads.hpp"
 #include "engine/settings/settings.hpp"
-#include "engine/spread/costs.hpp"
-#include "engine/spread/rows.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/json.hpp"
 
@@ -83,11 +83,11 @@ void print_rows(const team::Shape& shape, const collectives::Call& call) {
 }
 
 // ---------------------------------------------------------------- several nodes
-void print_prediction(const spread::Shape& shape, const collectives::Call& call) {
+void print_prediction(const hierarchy::Shape& shape, const collectives::Call& call) {
   Json costs = Json::object();
   const char* best = "host";  // carries what nothing here can
-  double least = spread::impossible;
-  for (const auto& row : spread::rows_of(call.collective)) {
+  double least = hierarchy::impossible;
+  for (const auto& row : hierarchy::rows_of(call.collective)) {
     if (!row.run || !row.applies(shape, call)) continue;  // nobody can say what the host's own takes
     const double cost = row.cost(shape, call);
     costs[row.name] = rounded(cost, 1);
@@ -101,7 +101,7 @@ void print_prediction(const spread::Shape& shape, const collectives::Call& call)
          {"bytes", call.bytes},
          {"chosen", best},
          {"ns", costs},
-         {"chunks", spread::chunks(shape, call)},
+         {"chunks", hierarchy::chunks(shape, call)},
          {"network",
           {{"latency", net.latency},
            {"message", net.message},
@@ -111,18 +111,19 @@ void print_prediction(const spread::Shape& shape, const collectives::Call& call)
 }
 
 // Nothing for a row that is not estimated by phases.
-spread::Phases phases_of(const spread::Shape& shape, const spread::Algorithm& row, const collectives::Call& call) {
-  if (row.cost == spread::leader_cost) return spread::leader_phases(shape, call);
-  if (row.cost == spread::lanes_cost) return spread::lanes_phases(shape, call);
-  if (row.cost == spread::pipelined_cost) return spread::chunk_phases(shape, call);
+hierarchy::Phases phases_of(const hierarchy::Shape& shape, const hierarchy::Algorithm& row,
+                            const collectives::Call& call) {
+  if (row.cost == hierarchy::leader_cost) return hierarchy::leader_phases(shape, call);
+  if (row.cost == hierarchy::lanes_cost) return hierarchy::lanes_phases(shape, call);
+  if (row.cost == hierarchy::pipelined_cost) return hierarchy::chunk_phases(shape, call);
   return {};
 }
 
-void print_rows(const spread::Shape& shape, const collectives::Call& call) {
-  for (const auto& row : spread::rows_of(call.collective)) {
+void print_rows(const hierarchy::Shape& shape, const collectives::Call& call) {
+  for (const auto& row : hierarchy::rows_of(call.collective)) {
     if (!row.run) continue;
     const bool applies = row.applies(shape, call);
-    const auto phases = applies ? phases_of(shape, row, call) : spread::Phases{};
+    const auto phases = applies ? phases_of(shape, row, call) : hierarchy::Phases{};
     print({{"name", row.name},
            {"applies", applies},
            {"ns", applies ? rounded(row.cost(shape, call), 1) : 0},
@@ -139,7 +140,7 @@ void with_shape(const std::string& ranks, const Machine& machine, What what) {
   const std::size_t by = ranks.find('x');
   if (by == std::string::npos) return what(team::shape_for(std::max(2, std::atoi(ranks.c_str())), machine));
   const int nodes = std::max(1, std::atoi(ranks.c_str())), each = std::max(1, std::atoi(ranks.c_str() + by + 1));
-  what(spread::Shape{team::shape_for(each, machine), nodes, nodes * each, each});
+  what(hierarchy::Shape{team::shape_for(each, machine), nodes, nodes * each, each});
 }
 
 int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {

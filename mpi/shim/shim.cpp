@@ -208,19 +208,19 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   for (const auto& [key, value] : {std::pair("nearfield", &on), std::pair("nearfield_reproducible", &reproducible)})
     if (!value->empty() && *value != "on" && *value != "off")
       return raise(comm, "MPI_Comm_set_info", (std::string("the hint ") + key + " is neither on nor off").c_str());
-  if (const std::string wrong = spread::complain_about(algorithm); !wrong.empty())
+  if (const std::string wrong = hierarchy::complain_about(algorithm); !wrong.empty())
     return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
   Communicator* const state = communicator_of(comm);
   if (!state) return host.Comm_set_info(comm, info);
   if (!reproducible.empty()) keep_order(*state, reproducible == "on");
-  if (!state->team && !state->spread && !state->team_tried) make_team(*state);
+  if (!state->team && !state->hierarchy && !state->team_tried) make_team(*state);
   // Where messages are under way the program must not switch.
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
-  if (state->spread && !algorithm.empty()) state->spread_chooser->override_with(algorithm);
+  if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
     team->contexts().finish();  // what has been issued was chosen before
     if (state->team) settle_left(*state);
-    (state->team ? *state->chooser : *state->spread->node_chooser()).override_with(algorithm);
+    (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
       if (chooser) chooser->override_with(algorithm);
   }

@@ -55,11 +55,11 @@ inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
     return {};
   if (state->founding && !state->founding->settled()) [[unlikely]]
     if (!state->founding->wait()) return {};
-  if (!state->team && !state->spread) [[unlikely]] {
+  if (!state->team && !state->hierarchy) [[unlikely]] {
     if (revoked(comm)) return {};
     if (by_host_for_youth(*state, reduction)) return {nullptr, Reason::young};
     if (!state->team_tried) make_team(*state);
-    if (!state->team && !state->spread)
+    if (!state->team && !state->hierarchy)
       return {nullptr, state->alone && !state->enabled ? Reason::off : Reason::communicator};
   }
   if (!state->enabled) [[unlikely]]

@@ -48,25 +48,25 @@ struct AllPairs {
 
 // The host's part of a call on a communicator over nodes: what ranks have for each other that are not near. Its code.
 template <class P, class Begin>
-int begin_beyond(spread::Spread& spread, const Communicator* near, const P& send, const P& recv, Begin begin) {
+int begin_beyond(hierarchy::Hierarchy& hierarchy, const Communicator* near, const P& send, const P& recv, Begin begin) {
   using Count = typename P::Counts;
-  auto& carrier = static_cast<HostCarrier&>(spread.carrier());
-  Count *const given = carrier.counts<Count>(), *const got = given + spread.size();
-  for (int r = 0; r < spread.size(); ++r) {
+  auto& carrier = static_cast<HostCarrier&>(hierarchy.carrier());
+  Count *const given = carrier.counts<Count>(), *const got = given + hierarchy.size();
+  for (int r = 0; r < hierarchy.size(); ++r) {
     const bool ours = near && is_near(*near, r);
     given[r] = ours ? 0 : send.counts[r];
     got[r] = ours ? 0 : recv.counts[r];
   }
   const int code = carrier.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
-  if (code == MPI_SUCCESS) spread.hold();
+  if (code == MPI_SUCCESS) hierarchy.hold();
   return code;
 }
 
 // On a communicator over nodes. `c`: whom messages of ours reach; nullptr: nobody. `begin`: the host's non-blocking
 // form, by counts of ours.
 template <class Operation, class HostCall, class Begin>
-int over_nodes(Collective collective, const char* function, MPI_Comm comm, spread::Spread& spread, Communicator* c,
-               Operation& operation, const HostCall& host_call, Begin begin) {
+int over_nodes(Collective collective, const char* function, MPI_Comm comm, hierarchy::Hierarchy& hierarchy,
+               Communicator* c, Operation& operation, const HostCall& host_call, Begin begin) {
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   if (!operation.prepare()) return to_host(collective, Reason::argument, host_call);
   return guarded(comm, function, [&]() -> int {
@@ -80,14 +80,14 @@ int over_nodes(Collective collective, const char* function, MPI_Comm comm, sprea
         refuse(*c, context_of_collectives(*c), operation);
         lacking = true;
       }
-    if (const int code = begin_beyond(spread, c, operation.send, operation.recv, begin); code != MPI_SUCCESS) {
+    if (const int code = begin_beyond(hierarchy, c, operation.send, operation.recv, begin); code != MPI_SUCCESS) {
       if (c && !lacking) refuse(*c, context_of_collectives(*c), operation);
       return code;
     }
     const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
-    spread.wait(0);
+    hierarchy.wait(0);
     if (lacking) throw OutOfMemory();
-    if (open_windows.load(std::memory_order_relaxed)) spread.home().progress.step_host();
+    if (open_windows.load(std::memory_order_relaxed)) hierarchy.home().progress.step_host();
     count_exchange(collective, c ? ready->bytes() : 0, start);
     return report(comm, code);
   });
@@ -141,8 +141,8 @@ int exchange_by(const char* function, Call call, Begin begin, Plain plain, const
   Communicator* c = channel(comm);
   if ((!c || spans_nodes(*c)) && !operation.in_place()) {
     const Admission admission = admit(comm);
-    if (admission.communicator && admission.communicator->spread)
-      return over_nodes(collective, function, comm, *admission.communicator->spread, c, operation, at_host.host_call,
+    if (admission.communicator && admission.communicator->hierarchy)
+      return over_nodes(collective, function, comm, *admission.communicator->hierarchy, c, operation, at_host.host_call,
                         [&](Count* given, Count* got, MPI_Request* request) {
                           if constexpr (large)
                             if (!begin)

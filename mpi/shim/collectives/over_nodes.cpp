@@ -1,4 +1,4 @@
-// Collectives of communicators over several nodes (engine/spread). The host's own algorithm is one of those that are
+// Collectives of communicators over several nodes (engine/hierarchy). The host's own algorithm is one of those that are
 // tried; what a node's ranks do among themselves is checked and reported as on one node.
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/carry.hpp"
@@ -7,11 +7,11 @@ namespace nearfield::mpi {
 
 int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call) {
-  if (spread::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
+  if (hierarchy::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   team::Team* const team = c.near_team();
   int code = MPI_SUCCESS;
-  const spread::Algorithm* row = nullptr;
+  const hierarchy::Algorithm* row = nullptr;
   auto leave = [&] {
     if (team) team->context().leave();
   };
@@ -25,11 +25,12 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
     if (checks(c)) [[unlikely]]
       collectives::compare_calls(team->context(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
-    if (call.bytes > c.spread->carrier().longest() / std::size_t(c.size) / std::size_t(c.spread->placement().most()))
+    if (call.bytes >
+        c.hierarchy->carrier().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
     if (team) team->context().enter_collective(collectives::pack(call));
-    row = c.spread_chooser->perform(*c.spread, call,
-                                    [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
+    row = c.hierarchy_chooser->perform(*c.hierarchy, call,
+                                       [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
     leave();
   } catch (const team::Broken& broken) {
     if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
@@ -44,7 +45,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   if (!row) return code;
   *last_algorithm = row->name;
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    c.spread->home().progress.step_host();
+    c.hierarchy->home().progress.step_host();
   if (counting()) [[unlikely]]
     count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;

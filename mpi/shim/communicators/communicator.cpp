@@ -77,7 +77,7 @@ int forget(MPI_Comm, int, void* value, void*) {
     return MPI_SUCCESS;
   }
   outlive(state->comm);
-  state->spread.reset();
+  state->hierarchy.reset();
   if (!state->team) return MPI_SUCCESS;
   team::Team& team = *state->team;
   Communicator* const kept = state.release();  // by what is under way or planned
@@ -173,8 +173,8 @@ void make_team(Communicator& state) {
   const bool nested = std::exchange(inside->creating, true);
   try {
     auto chooser = the_process ? new_chooser() : nullptr;
-    if (several_nodes && make_spread(state, bootstrap)) {
-      if (state.spread) watch(state);
+    if (several_nodes && make_hierarchy(state, bootstrap)) {
+      if (state.hierarchy) watch(state);
     } else if (!chooser) {
       creation::decline_team(state.size, bootstrap);
     } else if (auto team = creation::create_team(*the_process, state.rank, state.size, bootstrap)) {
@@ -339,7 +339,7 @@ void start_node(int thread_level, bool collectively) {
   } catch (const OutOfMemory&) {
     settings.enabled = false;
   }
-  if (const std::string wrong = spread::complain_about(settings.algorithm); !wrong.empty())
+  if (const std::string wrong = hierarchy::complain_about(settings.algorithm); !wrong.empty())
     complaints += "NEARFIELD_ALGORITHM=" + settings.algorithm + ": " + wrong + "\n";
   std::unique_ptr<const choosing::Tuned> tuned;
   if (settings.choosing == Choosing::file) {

@@ -23,9 +23,9 @@
 
 #include "engine/choosing/leaving.hpp"
 #include "engine/context/pool.hpp"
+#include "engine/hierarchy/chooser.hpp"
 #include "engine/messages/messenger.hpp"
 #include "engine/roll/roll.hpp"
-#include "engine/spread/chooser.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/threads/per_thread.hpp"
@@ -47,18 +47,18 @@ enum class Side : std::uint8_t { unknown, near, both, far };
 class Founding;
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;                 // of all ranks, where they share a node
-  std::unique_ptr<choosing::Chooser> chooser;       // of its calls; there with the team
-  choosing::Leaving leaving;                        // those of its calls that we have left
-  std::unique_ptr<spread::Spread> spread;           // where they live on several nodes
-  std::unique_ptr<spread::Chooser> spread_chooser;  // there with the spread
+  std::unique_ptr<team::Team> team;                       // of all ranks, where they share a node
+  std::unique_ptr<choosing::Chooser> chooser;             // of its calls; there with the team
+  choosing::Leaving leaving;                              // those of its calls that we have left
+  std::unique_ptr<hierarchy::Hierarchy> hierarchy;        // where they live on several nodes
+  std::unique_ptr<hierarchy::Chooser> hierarchy_chooser;  // there with the hierarchy
   // Neither: the host serves this communicator's collectives. Whom we share memory with; nullptr: nobody.
-  team::Team* near_team() const { return team ? team.get() : spread ? spread->team() : nullptr; }
+  team::Team* near_team() const { return team ? team.get() : hierarchy ? hierarchy->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
   std::uint32_t young = 0;  // further collective calls that the host serves (collectives/young.hpp); equal on all ranks
   std::shared_ptr<Founding> founding;  // where its first collective call did not wait (founding.hpp)
-  bool reproducible = false;           // hint `nearfield_reproducible`, where a spread is yet to be made
+  bool reproducible = false;           // hint `nearfield_reproducible`, where a hierarchy is yet to be made
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
@@ -97,7 +97,7 @@ void look_for_revoked();  // by other ranks
 void note_revoked();
 
 Communicator* communicator_slowly(MPI_Comm comm);
-inline bool is_young(const Communicator& c) { return c.young && !c.team && !c.spread && !c.team_tried; }
+inline bool is_young(const Communicator& c) { return c.young && !c.team && !c.hierarchy && !c.team_tried; }
 // Collective. Makes the team, or what serves several nodes (over_nodes.cpp), where that is possible.
 void make_team(Communicator& state);
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser);
@@ -111,7 +111,7 @@ void let_go(team::Team& team);
 // Another team of the same ranks, which share a node. Collective; nullptr on all alike where they cannot have it.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // False: its ranks share a node, nothing has been made. By all ranks of it.
-bool make_spread(Communicator& state, team::Bootstrap& bootstrap);
+bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap);
 // Whether reductions over nodes combine in rank order from now on; collective.
 void keep_order(Communicator& state, bool keep);
 int lowest_near(const Communicator& state);  // the lowest rank that the messenger reaches, or our own

@@ -6,12 +6,12 @@
 
 namespace nearfield::mpi {
 
-using spread::Move;
-using spread::Transfer;
+using hierarchy::Move;
+using hierarchy::Transfer;
 
 std::atomic<int> transfers_under_way{0};
 
-HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const spread::Placement& placement, int rank)
+HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank)
     : comm_(comm),
       within_(within),
       placement_(placement),
@@ -56,7 +56,7 @@ void HostCarrier::open(int lane) {
   lanes_[equal ? std::size_t(local) : number] = made;
 }
 
-void HostCarrier::Amounts::set(const spread::Parts& parts, bool large) {
+void HostCarrier::Amounts::set(const hierarchy::Parts& parts, bool large) {
   bytes.clear();
   at.clear();
   many.clear();
@@ -73,7 +73,7 @@ void HostCarrier::Amounts::set(const spread::Parts& parts, bool large) {
 }
 
 namespace {
-bool is_long(const spread::Parts& parts) {
+bool is_long(const hierarchy::Parts& parts) {
   for (std::size_t i = 0; i < parts.bytes.size(); ++i)
     if (parts.at[i] + parts.bytes[i] > INT_MAX) return true;
   return false;

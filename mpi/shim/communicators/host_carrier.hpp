@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
-#include "engine/spread/carrier.hpp"
-#include "engine/spread/placement.hpp"
+#include "engine/hierarchy/carrier.hpp"
+#include "engine/hierarchy/placement.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -14,13 +14,13 @@ namespace nearfield::mpi {
 // Transfers that this process has under way: the host must be progressed whatever we wait for.
 extern std::atomic<int> transfers_under_way;
 
-class HostCarrier final : public spread::Carrier {
+class HostCarrier final : public hierarchy::Carrier {
  public:
   // `comm`: the program's; `within`: of our node's ranks, which becomes ours. Throws std::bad_alloc.
-  HostCarrier(MPI_Comm comm, MPI_Comm within, const spread::Placement& placement, int rank);
+  HostCarrier(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
   ~HostCarrier() override;
   void open(int lane) override;
-  void start(unsigned slot, int lane, const spread::Transfer& transfer) override;
+  void start(unsigned slot, int lane, const hierarchy::Transfer& transfer) override;
   // Another call that does not block, whose error code it returns.
   int start(unsigned slot, FunctionRef<int(MPI_Request*)> call);
   bool done(unsigned slot) override;
@@ -38,7 +38,7 @@ class HostCarrier final : public spread::Carrier {
     std::vector<int> bytes, at;
     std::vector<MPI_Count> many;
     std::vector<MPI_Aint> far;
-    void set(const spread::Parts& parts, bool large);
+    void set(const hierarchy::Parts& parts, bool large);
   };
   struct Slot {
     MPI_Request request;
@@ -47,7 +47,7 @@ class HostCarrier final : public spread::Carrier {
   };
   const MPI_Comm comm_;
   MPI_Comm within_;
-  const spread::Placement placement_;
+  const hierarchy::Placement placement_;
   const int rank_;
   std::vector<MPI_Comm> lanes_;
   std::vector<bool> open_;

@@ -11,7 +11,7 @@
 // these share one messenger.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/creation/create.hpp"
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/groups.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/host_carrier.hpp"
 
@@ -25,21 +25,21 @@ struct Told {
 
 // What counts is the first rank's.
 struct HierarchySetup {
-  spread::Shape shape;
+  hierarchy::Shape shape;
   Choosing choosing;
   bool reproducible;
   char algorithm[512];
 };
 static_assert(std::is_trivially_copyable_v<HierarchySetup>);
 
-spread::Placement placement_of(std::span<const Told> all) {
+hierarchy::Placement placement_of(std::span<const Told> all) {
   std::vector<int> home;
   for (const Told& each : all) home.push_back(each.home);
-  return spread::Placement(home);
+  return hierarchy::Placement(home);
 }
 
 // Collective over a node's ranks; false on all of them.
-bool make_near(spread::Spread::Near& near, MPI_Comm within) {
+bool make_near(hierarchy::Hierarchy::Near& near, MPI_Comm within) {
   int local = 0, locals = 1;
   host.Comm_rank(within, &local);
   host.Comm_size(within, &locals);
@@ -61,13 +61,13 @@ bool make_near(spread::Spread::Near& near, MPI_Comm within) {
 
 }  // namespace
 
-bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
+bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
   auto all = team::room_for<Told>(state.size);
-  std::unique_ptr<spread::Chooser> chooser;
+  std::unique_ptr<hierarchy::Chooser> chooser;
   const bool in_order = state.reproducible || (process_ever() && process_ever()->settings().reproducible);
   Told mine{lowest_near(state), false, in_order};
   try {
-    chooser = std::make_unique<spread::Chooser>();
+    chooser = std::make_unique<hierarchy::Chooser>();
     mine.willing = process_ever() != nullptr;
   } catch (const OutOfMemory&) {
   }
@@ -86,15 +86,15 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
     return true;
   }
   MPI_Comm within = host.comm_null;
-  std::unique_ptr<spread::Spread> made;
+  std::unique_ptr<hierarchy::Hierarchy> made;
   if (host.Comm_split(state.comm, mine.home, state.rank, &within) == MPI_SUCCESS) {
-    spread::Spread::Near near;
+    hierarchy::Hierarchy::Near near;
     auto assemble = [&] {
-      spread::Placement placement = placement_of(all);
+      hierarchy::Placement placement = placement_of(all);
       auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
       within = host.comm_null;
-      made = std::make_unique<spread::Spread>(*process_ever(), std::move(placement), state.rank, std::move(near),
-                                              std::move(carrier));
+      made = std::make_unique<hierarchy::Hierarchy>(*process_ever(), std::move(placement), state.rank, std::move(near),
+                                                    std::move(carrier));
     };
     if (make_near(near, within)) try {
         assemble();
@@ -114,21 +114,21 @@ bool make_spread(Communicator& state, team::Bootstrap& bootstrap) {
   words.choosing = settings.choosing;
   words.reproducible = in_order;
   settings.algorithm.copy(words.algorithm, sizeof words.algorithm - 1);
-  spread::tell_all(*made, &words, sizeof words);
+  hierarchy::tell_all(*made, &words, sizeof words);
   made->set_shape(words.shape);
   made->reproducible = words.reproducible;
   chooser->serve(words.choosing, words.algorithm);
-  state.spread_chooser = std::move(chooser);
-  state.spread = std::move(made);
+  state.hierarchy_chooser = std::move(chooser);
+  state.hierarchy = std::move(made);
   return true;
 }
 
-// Where each rank is alone on its node a spread is of no other use.
+// Where each rank is alone on its node a hierarchy is of no other use.
 void keep_order(Communicator& state, bool keep) {
   state.reproducible = keep;
-  if (state.spread) {
-    state.spread->reproducible = keep;
-    state.spread_chooser->begin_anew();
+  if (state.hierarchy) {
+    state.hierarchy->reproducible = keep;
+    state.hierarchy_chooser->begin_anew();
   } else if (!state.team && keep) {
     state.team_tried = state.inter || state.size == 1;
   }

@@ -11,9 +11,9 @@
 #include <limits>
 
 #include "engine/collectives/call.hpp"
-#include "engine/spread/shape.hpp"
+#include "engine/hierarchy/shape.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 using collectives::Call;
 
@@ -54,4 +54,4 @@ double lanes_cost(const Shape& s, const Call& call);
 double some_leaders_cost(const Shape& s, const Call& call, int leaders);  // alltoall
 double pipelined_cost(const Shape& s, const Call& call);
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -15,12 +15,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/groups.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
-using Room = Spread::Room;
+using Room = Hierarchy::Room;
 
 struct Range {
   int first, last;
@@ -29,7 +29,7 @@ struct Range {
 
 class Dealt {
  public:
-  Dealt(Spread& s, const Call& call, int leaders)
+  Dealt(Hierarchy& s, const Call& call, int leaders)
       : s_(s),
         places_(s.placement()),
         block_(call.bytes),
@@ -174,7 +174,7 @@ class Dealt {
     }
   }
 
-  Spread& s_;
+  Hierarchy& s_;
   const Placement& places_;
   const std::size_t block_;
   const int leaders_;
@@ -187,9 +187,9 @@ class Dealt {
 
 }  // namespace
 
-void alltoall_by_two(Spread& s, const Call& call) { Dealt(s, call, 2).run(); }
-void alltoall_by_four(Spread& s, const Call& call) { Dealt(s, call, 4).run(); }
-void alltoall_by_eight(Spread& s, const Call& call) { Dealt(s, call, 8).run(); }
-void alltoall_by_sixteen(Spread& s, const Call& call) { Dealt(s, call, 16).run(); }
+void alltoall_by_two(Hierarchy& s, const Call& call) { Dealt(s, call, 2).run(); }
+void alltoall_by_four(Hierarchy& s, const Call& call) { Dealt(s, call, 4).run(); }
+void alltoall_by_eight(Hierarchy& s, const Call& call) { Dealt(s, call, 8).run(); }
+void alltoall_by_sixteen(Hierarchy& s, const Call& call) { Dealt(s, call, 16).run(); }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -4,14 +4,14 @@
 //            leader there
 //   lanes    a node's ranks first exchange what belongs to each other's lanes; then one message for each pair of nodes
 //            and lane, whose blocks are (combined, or) where they belong
-#include "engine/spread/blocks.hpp"
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/blocks.hpp"
+#include "engine/hierarchy/groups.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
-using Room = Spread::Room;
+using Room = Hierarchy::Room;
 
-void alltoall_by_leaders(Spread& s, const Call& call) {
+void alltoall_by_leaders(Hierarchy& s, const Call& call) {
   constexpr int lane = 0;
   const Placement& places = s.placement();
   const std::size_t b = call.bytes, p = std::size_t(s.locals()), all = std::size_t(s.size()) * b;
@@ -45,7 +45,7 @@ void alltoall_by_leaders(Spread& s, const Call& call) {
 // Below, a node phase for each node costs more than putting blocks in order by a copy.
 constexpr std::size_t short_blocks = 2048;
 
-void alltoall_by_lanes(Spread& s, const Call& call) {
+void alltoall_by_lanes(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const std::size_t b = call.bytes, p = std::size_t(s.locals()), n = std::size_t(s.nodes()), all = n * p * b;
   const auto* send = static_cast<const std::byte*>(call.send);
@@ -89,7 +89,7 @@ void fold_nodes(const Call& call, const std::byte* operands, std::size_t nodes, 
 
 }  // namespace
 
-void reduce_scatter_block_by_leaders(Spread& s, const Call& call) {
+void reduce_scatter_block_by_leaders(Hierarchy& s, const Call& call) {
   constexpr int lane = 0;
   const Placement& places = s.placement();
   const std::size_t b = call.bytes, p = std::size_t(s.locals()), n = std::size_t(s.nodes());
@@ -112,7 +112,7 @@ void reduce_scatter_block_by_leaders(Spread& s, const Call& call) {
   s.node_scatter(result.data(), call.recv, b, 0);
 }
 
-void reduce_scatter_block_by_lanes(Spread& s, const Call& call) {
+void reduce_scatter_block_by_lanes(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const std::size_t b = call.bytes, p = std::size_t(s.locals()), n = std::size_t(s.nodes());
   const Room ordered(s, places.blocks() ? 0 : n * p * b), partial(s, n * b), operands(s, n * b);
@@ -130,4 +130,4 @@ void reduce_scatter_block_by_lanes(Spread& s, const Call& call) {
   fold_nodes(call, operands.data(), n, call.count, call.recv);
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

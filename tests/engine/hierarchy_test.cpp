@@ -4,11 +4,11 @@
 
 #include <random>
 
-#include "engine/spread/chooser.hpp"
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/chooser.hpp"
+#include "engine/hierarchy/groups.hpp"
 #include "tests/engine/team.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 using collectives::Amount;
@@ -126,7 +126,7 @@ std::uint32_t expected(const Operation& op, int me, int size, int round, int roo
 }
 
 // One call; false (with a line on standard error) where an element is wrong.
-bool call_and_check(Spread& s, const Algorithm& row, int round, std::size_t count, int root, bool in_place) {
+bool call_and_check(Hierarchy& s, const Algorithm& row, int round, std::size_t count, int root, bool in_place) {
   constexpr std::uint32_t untouched = 0xdeadbeef;
   const Operation& op = collectives::operation(row.collective);
   const int p = s.size(), me = s.rank();
@@ -172,7 +172,7 @@ bool call_and_check(Spread& s, const Algorithm& row, int round, std::size_t coun
 }
 
 // In members that live on nodes as `home` says.
-int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& body) {
+int run_over_nodes(std::vector<int> home, const std::function<bool(Hierarchy&)>& body) {
   auto* const pages = shared<Page>(home.size());
   auto* const wires = shared<Wires>(1);
   if (!pages || !wires) return -1;
@@ -180,7 +180,7 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& bo
   const int failed =
       testing::run_members(int(home.size()), 100, [&](team::Process& node, PageBootstrap&, int rank, int) {
         const int on = placement.node_of(rank), locals = placement.ranks_on(on);
-        Spread::Near near;
+        Hierarchy::Near near;
         if (locals > 1) {
           PageBootstrap bootstrap(pages[on], placement.local_of(rank), locals);
           auto team = creation::create_team(node, placement.local_of(rank), locals, bootstrap);
@@ -189,11 +189,11 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Spread&)>& bo
           near.chooser = std::make_unique<choosing::Chooser>();
           near.chooser->serve(*near.team);
         }
-        Spread spread(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
-        Shape shape = spread.shape();
-        tell_all(spread, &shape, sizeof shape);
-        spread.set_shape(shape);
-        return body(spread);
+        Hierarchy hierarchy(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
+        Shape shape = hierarchy.shape();
+        tell_all(hierarchy, &shape, sizeof shape);
+        hierarchy.set_shape(shape);
+        return body(hierarchy);
       });
   munmap(pages, home.size() * sizeof(Page));
   munmap(wires, sizeof(Wires));
@@ -226,7 +226,7 @@ TEST_P(Nodes, RandomCallsOfEveryRow) {
 #else
   constexpr int rounds = 400;
 #endif
-  EXPECT_EQ(0, run_over_nodes(GetParam(), [&](Spread& spread) {
+  EXPECT_EQ(0, run_over_nodes(GetParam(), [&](Hierarchy& hierarchy) {
               std::minstd_rand same(5);
               constexpr std::size_t counts[] = {1, 2, 3, 5, 13, 100, 1000, 1024, 1025, 2500, 5000, 20000};
               for (int round = 0; round < rounds; ++round) {
@@ -234,8 +234,8 @@ TEST_P(Nodes, RandomCallsOfEveryRow) {
                 while (rows.empty()) rows = rows_of(Collective(same() % collectives::collective_count));
                 const Algorithm& row = rows[same() % rows.size()];
                 const std::size_t count = counts[same() % (same() % 4 ? 9 : 12)];
-                const int root = int(same() % unsigned(spread.size()));
-                if (!call_and_check(spread, row, round, count, root, same() % 3 == 0)) return false;
+                const int root = int(same() % unsigned(hierarchy.size()));
+                if (!call_and_check(hierarchy, row, round, count, root, same() % 3 == 0)) return false;
               }
               return true;
             }));
@@ -244,37 +244,38 @@ TEST_P(Nodes, RandomCallsOfEveryRow) {
 // Others of its node cannot reach what it has then.
 TEST(Shortage, OfOneLeaderLeavesAllRowsOfAlltoallRight) {
   for (const std::vector<int>& home : {std::vector{0, 0, 0, 1, 1, 1}, {0, 1, 1, 0, 0, 1, 1}})
-    EXPECT_EQ(0, run_over_nodes(home, [&](Spread& spread) {
-                if (spread.rank() == 0) testing::run_out_of_memory(spread.home()), testing::use_up(spread.home());
+    EXPECT_EQ(0, run_over_nodes(home, [&](Hierarchy& hierarchy) {
+                if (hierarchy.rank() == 0)
+                  testing::run_out_of_memory(hierarchy.home()), testing::use_up(hierarchy.home());
                 int number = 0;
                 for (const Algorithm& row : rows_of(Collective::alltoall))
                   for (const std::size_t count : {1, 100, 3000})
-                    if (!call_and_check(spread, row, number++, count, 0, count == 100)) return false;
+                    if (!call_and_check(hierarchy, row, number++, count, 0, count == 100)) return false;
                 return true;
               }));
 }
 
 // All rows but the one that is for that combine floating-point numbers in one order for a placement.
 TEST_P(Nodes, SumsHaveTheSameBitsByEveryRow) {
-  EXPECT_EQ(0, run_over_nodes(GetParam(), [&](Spread& spread) {
+  EXPECT_EQ(0, run_over_nodes(GetParam(), [&](Hierarchy& hierarchy) {
               for (const std::size_t count : {std::size_t{1}, std::size_t{7}, std::size_t{4000}, std::size_t{20000}}) {
                 std::vector<float> send(count), first, in_order(count);
                 for (std::size_t i = 0; i < count; ++i)
-                  send[i] = float(value(spread.rank(), 1, i)) / float(1 + value(spread.rank(), 2, i) % 1000);
+                  send[i] = float(value(hierarchy.rank(), 1, i)) / float(1 + value(hierarchy.rank(), 2, i) % 1000);
                 Call call{Collective::allreduce, count * 4};
                 call.count = count;
                 call.type = reducing::Type::f32;
                 call.fold = reducing::fold(call.op, call.type);
                 call.send = send.data();
                 for (const Algorithm& row : rows_of(Collective::allreduce)) {
-                  if (!row.run || !row.applies(spread.shape(), call)) continue;
+                  if (!row.run || !row.applies(hierarchy.shape(), call)) continue;
                   std::vector<float> recv(count);
                   call.recv = recv.data();
-                  row.run(spread, call);
+                  row.run(hierarchy, call);
                   if (row.run == reduce_in_order) {
                     std::vector<float> want(count);
                     for (std::size_t i = 0; i < count; ++i)
-                      for (int r = 0; r < spread.size(); ++r) {
+                      for (int r = 0; r < hierarchy.size(); ++r) {
                         const float operand = float(value(r, 1, i)) / float(1 + value(r, 2, i) % 1000);
                         want[i] = r ? want[i] + operand : operand;
                       }
@@ -292,7 +293,7 @@ TEST_P(Nodes, SumsHaveTheSameBitsByEveryRow) {
 
 // The host's row here is one that takes longer.
 TEST(Choosing, TriesAllRowsAndAgrees) {
-  EXPECT_EQ(0, run_over_nodes({0, 0, 1, 1}, [&](Spread& spread) {
+  EXPECT_EQ(0, run_over_nodes({0, 0, 1, 1}, [&](Hierarchy& hierarchy) {
               Chooser chooser;
               chooser.serve(Choosing::trial, "");
               std::vector<std::uint32_t> send(100, 1), recv(100);
@@ -306,10 +307,10 @@ TEST(Choosing, TriesAllRowsAndAgrees) {
               const Algorithm* row = nullptr;
               for (int i = 0; i < 600; ++i) {
                 std::fill(recv.begin(), recv.end(), 0u);
-                row = chooser.perform(spread, call, [&] {
+                row = chooser.perform(hierarchy, call, [&] {
                   ++by_host;
                   usleep(3000);
-                  reduce_by_leaders(spread, call);
+                  reduce_by_leaders(hierarchy, call);
                 });
                 if (recv != std::vector<std::uint32_t>(100, 4)) return false;
               }
@@ -327,4 +328,4 @@ TEST(Choosing, KnowsTheNamesOfBothTables) {
 INSTANTIATE_TEST_SUITE_P(Placements, Nodes, ::testing::ValuesIn(placements));
 
 }  // namespace
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -1,4 +1,4 @@
-#include "engine/spread/spread.hpp"
+#include "engine/hierarchy/hierarchy.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -7,11 +7,11 @@
 #include "engine/collectives/table.hpp"
 #include "engine/roll/roll.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 using collectives::Amount;
 
-Spread::Spread(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier)
+Hierarchy::Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier)
     : home_(node), placement_(std::move(placement)), rank_(rank), near_(std::move(near)), carrier_(std::move(carrier)) {
   if (near_.team) shape_.node = near_.team->shape();
   else shape_.node.machine = node.machine();
@@ -23,14 +23,14 @@ Spread::Spread(team::Process& node, Placement placement, int rank, Near near, st
   shape_.blocks = placement_.blocks();
 }
 
-Spread::~Spread() {
+Hierarchy::~Hierarchy() {
   if (near_.team) team::Team::close(std::move(near_.team));
 }
 
 // ---------------------------------------------------------------- node phases
 
 // A node's ranks may refuse, for lack of memory, what they share no choice of with other nodes: then the host carries.
-void Spread::on_node(Call call) {
+void Hierarchy::on_node(Call call) {
   if (call.bytes == 0 && call.collective != Collective::barrier) return;
   if (!near_.team) {
     const auto blocks = std::size_t(locals());
@@ -45,7 +45,7 @@ void Spread::on_node(Call call) {
   on_node_by_carrier(call);
 }
 
-void Spread::on_node_by_carrier(const Call& call) {
+void Hierarchy::on_node_by_carrier(const Call& call) {
   constexpr unsigned slot = Carrier::slots - 1;
   const auto p = std::size_t(locals());
   const bool root = local() == call.root;
@@ -95,7 +95,7 @@ void Spread::on_node_by_carrier(const Call& call) {
   }
 }
 
-void Spread::node_barrier() { on_node({Collective::barrier}); }
+void Hierarchy::node_barrier() { on_node({Collective::barrier}); }
 
 namespace {
 Call moving(Collective collective, const void* send, void* recv, std::size_t bytes, int root = 0) {
@@ -113,33 +113,33 @@ Call reducing(const Call& call, Collective collective, const void* send, void* r
 }
 }  // namespace
 
-void Spread::node_bcast(void* buffer, std::size_t bytes, int root) {
+void Hierarchy::node_bcast(void* buffer, std::size_t bytes, int root) {
   const bool gives = local() == root;
   if (locals() > 1) on_node(moving(Collective::bcast, gives ? buffer : nullptr, gives ? nullptr : buffer, bytes, root));
 }
-void Spread::node_gather(const void* one, void* all, std::size_t bytes, int root) {
+void Hierarchy::node_gather(const void* one, void* all, std::size_t bytes, int root) {
   on_node(moving(Collective::gather, one, all, bytes, root));
 }
-void Spread::node_scatter(const void* all, void* one, std::size_t bytes, int root) {
+void Hierarchy::node_scatter(const void* all, void* one, std::size_t bytes, int root) {
   on_node(moving(Collective::scatter, all, one, bytes, root));
 }
-void Spread::node_allgather(const void* one, void* all, std::size_t bytes) {
+void Hierarchy::node_allgather(const void* one, void* all, std::size_t bytes) {
   on_node(moving(Collective::allgather, one, all, bytes));
 }
-void Spread::node_alltoall(const void* from, void* into, std::size_t bytes) {
+void Hierarchy::node_alltoall(const void* from, void* into, std::size_t bytes) {
   on_node(moving(Collective::alltoall, from, into, bytes));
 }
-void Spread::node_reduce(const Call& call, const void* send, void* recv, std::size_t count, int root) {
+void Hierarchy::node_reduce(const Call& call, const void* send, void* recv, std::size_t count, int root) {
   on_node(reducing(call, Collective::reduce, send, recv, count, root));
 }
-void Spread::node_reduce_scatter_block(const Call& call, const void* send, void* recv, std::size_t count) {
+void Hierarchy::node_reduce_scatter_block(const Call& call, const void* send, void* recv, std::size_t count) {
   on_node(reducing(call, Collective::reduce_scatter_block, send, recv, count));
 }
 
 // ---------------------------------------------------------------- transfers
 
 // The host is progressed by asking it. A rank that waits for the network keeps our own messages going.
-void Spread::wait(unsigned slot) {
+void Hierarchy::wait(unsigned slot) {
   struct Waiter : waiting::Waiter {
     bool turn() { return others.poll(); }
     bool eager() const { return true; }
@@ -155,18 +155,18 @@ void Spread::wait(unsigned slot) {
 
 // ---------------------------------------------------------------- rooms
 
-Spread::Room::Room(Spread& spread, std::size_t bytes) : spread_(&spread) {
+Hierarchy::Room::Room(Hierarchy& hierarchy, std::size_t bytes) : hierarchy_(&hierarchy) {
   if (bytes == 0) return;
-  if (auto found = spread.home_.arena().allocate(bytes, 64, memory::Component::copy_buffers)) offset_ = *found;
-  at_ = offset_ ? spread.home_.segment().base() + offset_ : static_cast<std::byte*>(::operator new(bytes));
+  if (auto found = hierarchy.home_.arena().allocate(bytes, 64, memory::Component::copy_buffers)) offset_ = *found;
+  at_ = offset_ ? hierarchy.home_.segment().base() + offset_ : static_cast<std::byte*>(::operator new(bytes));
 }
 
 // After an error the host may go on to store to what has been given to it, and peers to what they know of: that memory
 // is lost.
-Spread::Room::~Room() {
-  if (!at_ || (std::uncaught_exceptions() && spread_->under_way_)) return;
-  if (offset_) spread_->home_.arena().free(offset_);
+Hierarchy::Room::~Room() {
+  if (!at_ || (std::uncaught_exceptions() && hierarchy_->under_way_)) return;
+  if (offset_) hierarchy_->home_.arena().free(offset_);
   else ::operator delete(at_);
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

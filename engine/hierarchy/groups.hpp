@@ -1,10 +1,10 @@
 // What the rows point to, by file: bcast.cpp, reducing.cpp, gathering.cpp, exchanging.cpp, dealing.cpp, in_order.cpp.
 #pragma once
-#include "engine/spread/spread.hpp"
+#include "engine/hierarchy/hierarchy.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
-using Run = void(Spread&, const Call&);
+using Run = void(Hierarchy&, const Call&);
 Run barrier_by_leaders, bcast_by_leaders, bcast_by_lanes, bcast_in_chunks;
 Run reduce_by_leaders, reduce_by_lanes, reduce_in_chunks;  // Allreduce as well
 Run allgather_by_leaders, allgather_by_lanes, gather_by_leaders, gather_by_lanes, scatter_by_leaders, scatter_by_lanes;
@@ -13,7 +13,7 @@ Run alltoall_by_two, alltoall_by_four, alltoall_by_eight, alltoall_by_sixteen;
 Run reduce_in_order, reduce_scatter_block_in_order;
 
 // The first rank's, to all ranks.
-void tell_all(Spread& spread, void* data, std::size_t bytes);
+void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes);
 
 // Whether each lane gets a share: nodes have as many ranks each, and what is divided is long enough for that. Blocks go
 // along lanes whole.
@@ -28,4 +28,4 @@ inline bool lanes_apply(const Shape& shape, const Call& call) {
   }
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

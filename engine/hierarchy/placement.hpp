@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 class Placement {
  public:
@@ -37,4 +37,4 @@ class Placement {
   bool equal_ = true, blocks_ = true, striped_ = true;
 };
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

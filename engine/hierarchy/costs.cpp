@@ -1,4 +1,4 @@
-#include "engine/spread/costs.hpp"
+#include "engine/hierarchy/costs.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,7 +6,7 @@
 
 #include "engine/collectives/costs.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 using collectives::Collective;
@@ -188,4 +188,4 @@ double some_leaders_cost(const Shape& s, const Call& call, int leaders) {
 double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
 double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -6,16 +6,16 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/groups.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
-using Room = Spread::Room;
+using Room = Hierarchy::Room;
 
 constexpr std::size_t gathered_bytes = 4096;
 
-void move_blocks(Spread& s, Collective collective, const void* send, void* recv, std::size_t bytes, int root,
+void move_blocks(Hierarchy& s, Collective collective, const void* send, void* recv, std::size_t bytes, int root,
                  Run* by_leaders, Run* by_lanes) {
   const Call call{.collective = collective, .bytes = bytes, .send = send, .recv = recv, .root = root};
   const bool lanes = bytes * std::size_t(s.size()) > 8 * gathered_bytes && lanes_apply(s.shape(), call);
@@ -23,7 +23,7 @@ void move_blocks(Spread& s, Collective collective, const void* send, void* recv,
 }
 
 // `operands`: of all ranks, `apart` bytes each from the next.
-void fold_ranks(const Spread& s, const Call& call, const std::byte* operands, std::size_t apart, std::size_t count,
+void fold_ranks(const Hierarchy& s, const Call& call, const std::byte* operands, std::size_t apart, std::size_t count,
                 void* result) {
   std::vector<const void*> ins(std::size_t(s.size()));
   for (std::size_t r = 0; r < ins.size(); ++r) ins[r] = operands + r * apart;
@@ -32,7 +32,7 @@ void fold_ranks(const Spread& s, const Call& call, const std::byte* operands, st
 
 }  // namespace
 
-void reduce_in_order(Spread& s, const Call& call) {
+void reduce_in_order(Hierarchy& s, const Call& call) {
   const bool to_all = call.collective == Collective::allreduce, gets = to_all || s.rank() == call.root;
   const auto size = std::size_t(s.size()), rank = std::size_t(s.rank());
   const std::size_t element = reducing::size_of(call.type);
@@ -58,11 +58,11 @@ void reduce_in_order(Spread& s, const Call& call) {
   if (gets) std::memcpy(call.recv, given.data(), call.bytes);
 }
 
-void reduce_scatter_block_in_order(Spread& s, const Call& call) {
+void reduce_scatter_block_in_order(Hierarchy& s, const Call& call) {
   const Room operands(s, std::size_t(s.size()) * call.bytes);
   move_blocks(s, Collective::alltoall, call.send, operands.data(), call.bytes, 0, alltoall_by_leaders,
               alltoall_by_lanes);
   fold_ranks(s, call, operands.data(), call.bytes, call.count, call.recv);
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -3,31 +3,31 @@
 //   leader     from the root to a leader of every other node, and on each node from there
 //   lanes      the root shares it out on its node, each lane passes on its share, the others' nodes gather the shares
 //   pipelined  the same in chunks
-#include "engine/spread/costs.hpp"
-#include "engine/spread/groups.hpp"
-#include "engine/spread/pipeline.hpp"
+#include "engine/hierarchy/costs.hpp"
+#include "engine/hierarchy/groups.hpp"
+#include "engine/hierarchy/pipeline.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 class Passing {
  public:
-  Passing(Spread& spread, const Call& call, bool lanes, std::size_t chunks)
-      : s_(spread),
+  Passing(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
+      : s_(hierarchy),
         bytes_(call.bytes),
-        by_lanes_(lanes ? call.bytes / std::size_t(spread.locals()) : 0),
+        by_lanes_(lanes ? call.bytes / std::size_t(hierarchy.locals()) : 0),
         chunks_(lanes ? std::min(chunks, by_lanes_) : 0),
-        rest_(by_lanes_ * std::size_t(spread.locals())),
+        rest_(by_lanes_ * std::size_t(hierarchy.locals())),
         rest_chunks_(rest_ < bytes_ ? lanes ? 1 : std::min(chunks, bytes_) : 0),
-        lead_(spread.placement().local_of(call.root)),
-        from_(spread.placement().node_of(call.root)),
-        is_root_(spread.rank() == call.root),
+        lead_(hierarchy.placement().local_of(call.root)),
+        from_(hierarchy.placement().node_of(call.root)),
+        is_root_(hierarchy.rank() == call.root),
         data_(static_cast<std::byte*>(is_root_ ? const_cast<void*>(call.send) : call.recv)) {}
 
   void run() {
     if (chunks_) s_.open_all();
     else s_.open(lead_);
-    pipeline(chunks_ + rest_chunks_, {[&](std::size_t c) { start(c); }, [&](std::size_t c) { spread(c); }});
+    pipeline(chunks_ + rest_chunks_, {[&](std::size_t c) { start(c); }, [&](std::size_t c) { hierarchy(c); }});
   }
 
  private:
@@ -56,7 +56,7 @@ class Passing {
     s_.start(p.slot, p.lanes ? s_.local() : lead_,
              {.move = Move::bcast, .root = from_, .to = share(p), .bytes = p.bytes});
   }
-  void spread(std::size_t chunk) {
+  void hierarchy(std::size_t chunk) {
     const Part p = part(chunk);
     const std::size_t whole = p.lanes ? p.bytes * std::size_t(s_.locals()) : p.bytes;
     if (s_.node() == from_) s_.node_bcast(data_ + p.begin, whole, lead_);  // nothing is stored in the root's
@@ -66,7 +66,7 @@ class Passing {
     else s_.node_bcast(data_ + p.begin, p.bytes, s_.placement().in_lane(lead_, s_.node()));
   }
 
-  Spread& s_;
+  Hierarchy& s_;
   const std::size_t bytes_, by_lanes_, chunks_, rest_, rest_chunks_;
   const int lead_, from_;
   const bool is_root_;
@@ -75,29 +75,29 @@ class Passing {
 
 }  // namespace
 
-void bcast_by_leaders(Spread& spread, const Call& call) { Passing(spread, call, false, 1).run(); }
-void bcast_by_lanes(Spread& spread, const Call& call) { Passing(spread, call, true, 1).run(); }
-void bcast_in_chunks(Spread& spread, const Call& call) {
-  Passing(spread, call, lanes_apply(spread.shape(), call), std::size_t(chunks(spread.shape(), call))).run();
+void bcast_by_leaders(Hierarchy& hierarchy, const Call& call) { Passing(hierarchy, call, false, 1).run(); }
+void bcast_by_lanes(Hierarchy& hierarchy, const Call& call) { Passing(hierarchy, call, true, 1).run(); }
+void bcast_in_chunks(Hierarchy& hierarchy, const Call& call) {
+  Passing(hierarchy, call, lanes_apply(hierarchy.shape(), call), std::size_t(chunks(hierarchy.shape(), call))).run();
 }
 
-void tell_all(Spread& spread, void* data, std::size_t bytes) {
-  const bool first = spread.rank() == 0;
-  bcast_by_leaders(spread, {.collective = Collective::bcast,
-                            .bytes = bytes,
-                            .send = first ? data : nullptr,
-                            .recv = first ? nullptr : data});
+void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes) {
+  const bool first = hierarchy.rank() == 0;
+  bcast_by_leaders(hierarchy, {.collective = Collective::bcast,
+                               .bytes = bytes,
+                               .send = first ? data : nullptr,
+                               .recv = first ? nullptr : data});
 }
 
-void barrier_by_leaders(Spread& spread, const Call&) {
+void barrier_by_leaders(Hierarchy& hierarchy, const Call&) {
   constexpr int lane = 0;
-  spread.open(lane);
-  spread.node_barrier();
-  if (spread.in_lane(lane)) {
-    spread.start(0, lane, {.move = Move::barrier});
-    spread.wait(0);
+  hierarchy.open(lane);
+  hierarchy.node_barrier();
+  if (hierarchy.in_lane(lane)) {
+    hierarchy.start(0, lane, {.move = Move::barrier});
+    hierarchy.wait(0);
   }
-  spread.node_barrier();
+  hierarchy.node_barrier();
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -4,14 +4,14 @@
 //   lanes    each rank's block crosses by its own lane; (scatter: before that, gather, allgather: after that) the
 //   root's
 //            node or all nodes do their part with the blocks of whole lanes
-#include "engine/spread/blocks.hpp"
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/blocks.hpp"
+#include "engine/hierarchy/groups.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
-using Room = Spread::Room;
+using Room = Hierarchy::Room;
 
-void allgather_by_leaders(Spread& s, const Call& call) {
+void allgather_by_leaders(Hierarchy& s, const Call& call) {
   constexpr int lane = 0;
   const Placement& places = s.placement();
   const std::size_t all = std::size_t(s.size()) * call.bytes;
@@ -32,7 +32,7 @@ void allgather_by_leaders(Spread& s, const Call& call) {
   s.node_bcast(recv, all, 0);
 }
 
-void allgather_by_lanes(Spread& s, const Call& call) {
+void allgather_by_lanes(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const auto n = std::size_t(s.nodes()), p = std::size_t(s.locals()), local = std::size_t(s.local());
   const std::size_t bytes = call.bytes;
@@ -63,7 +63,7 @@ void allgather_by_lanes(Spread& s, const Call& call) {
   }
 }
 
-void gather_by_leaders(Spread& s, const Call& call) {
+void gather_by_leaders(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const int lane = places.local_of(call.root), leader = places.in_lane(lane, s.node()),
             root = places.node_of(call.root);
@@ -83,7 +83,7 @@ void gather_by_leaders(Spread& s, const Call& call) {
   if (is_root && !in_place) to_rank_order(places, static_cast<std::byte*>(call.recv), base, call.bytes);
 }
 
-void gather_by_lanes(Spread& s, const Call& call) {
+void gather_by_lanes(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const int root = places.node_of(call.root);
   const auto n = std::size_t(s.nodes());
@@ -106,13 +106,13 @@ void gather_by_lanes(Spread& s, const Call& call) {
 
 namespace {
 // Whether the root's own block stays where it is: nothing of its send buffer may be stored to.
-bool keeps_own(const Spread& s, const Call& call) {
+bool keeps_own(const Hierarchy& s, const Call& call) {
   return s.rank() == call.root &&
          call.recv == static_cast<const std::byte*>(call.send) + std::size_t(call.root) * call.bytes;
 }
 }  // namespace
 
-void scatter_by_leaders(Spread& s, const Call& call) {
+void scatter_by_leaders(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const int lane = places.local_of(call.root), leader = places.in_lane(lane, s.node()),
             root = places.node_of(call.root);
@@ -134,7 +134,7 @@ void scatter_by_leaders(Spread& s, const Call& call) {
   s.node_scatter(leads ? own : nullptr, unused.data() ? unused.data() : call.recv, call.bytes, leader);
 }
 
-void scatter_by_lanes(Spread& s, const Call& call) {
+void scatter_by_lanes(Hierarchy& s, const Call& call) {
   const Placement& places = s.placement();
   const int root = places.node_of(call.root);
   const auto n = std::size_t(s.nodes());
@@ -153,4 +153,4 @@ void scatter_by_lanes(Spread& s, const Call& call) {
   s.wait(0);
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

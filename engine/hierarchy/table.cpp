@@ -1,9 +1,9 @@
 #include "engine/collectives/costs.hpp"
-#include "engine/spread/costs.hpp"
-#include "engine/spread/groups.hpp"
-#include "engine/spread/rows.hpp"
+#include "engine/hierarchy/costs.hpp"
+#include "engine/hierarchy/groups.hpp"
+#include "engine/hierarchy/rows.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 bool always(const Shape&, const Call&) { return true; }
@@ -88,4 +88,4 @@ std::span<const Algorithm> rows_of(Collective collective) {
   return {first, last};
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

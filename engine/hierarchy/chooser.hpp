@@ -9,10 +9,10 @@
 #pragma once
 #include <memory>
 
-#include "engine/spread/rows.hpp"
+#include "engine/hierarchy/rows.hpp"
 #include "engine/trying/trials.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 // Empty when the text of an override can be honoured, else what is wrong and which names there are.
 std::string complain_about(std::string_view override_text);
@@ -33,7 +33,7 @@ class Chooser {
   void begin_anew();  // as with the first call
 
   // Chooses and runs; `host` is the host's own. nullptr where it was that. Throws what waits throw.
-  const Algorithm* perform(Spread& spread, const Call& call, FunctionRef<void()> host);
+  const Algorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
 
  private:
   struct Tried;
@@ -46,11 +46,11 @@ class Chooser {
   struct Cells {
     Cell cell[collectives::collective_count][64][2];
   };
-  void begin(const Spread& spread, const Call& call, Cell& cell);
-  void report(const Spread& spread, const Call& call, const Tried& tried) const;
+  void begin(const Hierarchy& hierarchy, const Call& call, Cell& cell);
+  void report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const;
   std::unique_ptr<Cells> cells_;
   std::string text_;
   bool tries_ = true;
 };
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -5,28 +5,28 @@
 //              the full-lane algorithms of Traeff and Hunold, "Decomposing MPI Collectives for Exploiting Multi-lane
 //              Communication", CLUSTER 2020
 //   pipelined  the same in chunks
-#include "engine/spread/across.hpp"
-#include "engine/spread/costs.hpp"
-#include "engine/spread/groups.hpp"
-#include "engine/spread/pipeline.hpp"
+#include "engine/hierarchy/across.hpp"
+#include "engine/hierarchy/costs.hpp"
+#include "engine/hierarchy/groups.hpp"
+#include "engine/hierarchy/pipeline.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 class Reduction {
  public:
   // `chunks`: of what goes by lanes where lanes are used, else of all. What lanes cannot share evenly, fewer elements
   // than ranks of a node, goes by a leader, as one chunk more.
-  Reduction(Spread& spread, const Call& call, bool lanes, std::size_t chunks)
-      : s_(spread),
+  Reduction(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
+      : s_(hierarchy),
         call_(call),
         element_(reducing::size_of(call.type)),
-        by_lanes_(lanes ? call.count / std::size_t(spread.locals()) : 0),
+        by_lanes_(lanes ? call.count / std::size_t(hierarchy.locals()) : 0),
         chunks_(lanes ? std::min(chunks, by_lanes_) : 0) {
     const bool to_all = call.collective == Collective::allreduce;
-    to_ = to_all ? Across::all : spread.placement().node_of(call.root);
-    lead_ = to_all ? 0 : spread.placement().local_of(call.root);
-    rest_ = by_lanes_ * std::size_t(spread.locals());
+    to_ = to_all ? Across::all : hierarchy.placement().node_of(call.root);
+    lead_ = to_all ? 0 : hierarchy.placement().local_of(call.root);
+    rest_ = by_lanes_ * std::size_t(hierarchy.locals());
     rest_chunks_ = rest_ < call.count ? lanes ? 1 : std::min(chunks, call.count) : 0;
   }
 
@@ -41,7 +41,7 @@ class Reduction {
   struct Part {
     bool lanes = false, carries = false;  // whether we are in its transfers
     std::size_t begin = 0, count = 0;     // elements: of all; of a share by lanes, else of all
-    Spread::Room partial, shared;
+    Hierarchy::Room partial, shared;
     std::byte* result = nullptr;
     Across across;
   };
@@ -62,12 +62,12 @@ class Reduction {
       p.begin = own.begin * locals;
       p.count = own.count;
       p.carries = true;
-      p.partial = Spread::Room(s_, p.count * element_);
+      p.partial = Hierarchy::Room(s_, p.count * element_);
       s_.node_reduce_scatter_block(call_, send(p.begin), p.partial.data(), p.count);
       if (to_all() || is_root()) {
         p.result = recv(p.begin + local * p.count);
       } else if (to_ == s_.node()) {
-        p.shared = Spread::Room(s_, p.count * element_);
+        p.shared = Hierarchy::Room(s_, p.count * element_);
         p.result = p.shared.data();
       }
       return;
@@ -77,7 +77,7 @@ class Reduction {
     p.count = own.count;
     p.carries = s_.in_lane(lead_);
     if (s_.locals() > 1) {
-      p.partial = Spread::Room(s_, p.carries ? p.count * element_ : 0);
+      p.partial = Hierarchy::Room(s_, p.carries ? p.count * element_ : 0);
       s_.node_reduce(call_, send(p.begin), p.partial.data(), p.count, leader());
     }
     if (to_all() || is_root()) p.result = recv(p.begin);
@@ -106,7 +106,7 @@ class Reduction {
   }
   int leader() const { return s_.placement().in_lane(lead_, s_.node()); }
 
-  Spread& s_;
+  Hierarchy& s_;
   const Call& call_;
   const std::size_t element_, by_lanes_, chunks_;
   int to_ = Across::all, lead_ = 0;
@@ -116,10 +116,10 @@ class Reduction {
 
 }  // namespace
 
-void reduce_by_leaders(Spread& spread, const Call& call) { Reduction(spread, call, false, 1).run(); }
-void reduce_by_lanes(Spread& spread, const Call& call) { Reduction(spread, call, true, 1).run(); }
-void reduce_in_chunks(Spread& spread, const Call& call) {
-  Reduction(spread, call, lanes_apply(spread.shape(), call), std::size_t(chunks(spread.shape(), call))).run();
+void reduce_by_leaders(Hierarchy& hierarchy, const Call& call) { Reduction(hierarchy, call, false, 1).run(); }
+void reduce_by_lanes(Hierarchy& hierarchy, const Call& call) { Reduction(hierarchy, call, true, 1).run(); }
+void reduce_in_chunks(Hierarchy& hierarchy, const Call& call) {
+  Reduction(hierarchy, call, lanes_apply(hierarchy.shape(), call), std::size_t(chunks(hierarchy.shape(), call))).run();
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

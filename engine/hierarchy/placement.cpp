@@ -1,8 +1,8 @@
-#include "engine/spread/placement.hpp"
+#include "engine/hierarchy/placement.hpp"
 
 #include <algorithm>
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 Placement::Placement(std::span<const int> home) : node_of_(home.size()), local_of_(home.size()), ranks_(home.size()) {
   std::vector<int> homes, count;
@@ -32,4 +32,4 @@ Placement::Placement(std::span<const int> home) : node_of_(home.size()), local_o
   }
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

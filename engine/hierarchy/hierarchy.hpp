@@ -18,24 +18,24 @@
 
 #include "engine/choosing/chooser.hpp"
 #include "engine/context/context.hpp"
-#include "engine/spread/carrier.hpp"
-#include "engine/spread/placement.hpp"
-#include "engine/spread/shape.hpp"
+#include "engine/hierarchy/carrier.hpp"
+#include "engine/hierarchy/placement.hpp"
+#include "engine/hierarchy/shape.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 using collectives::Call;
 using collectives::Collective;
 
-class Spread {
+class Hierarchy {
  public:
   // Our node's part: nullptr where we are alone on it.
   struct Near {
     std::unique_ptr<team::Team> team;
     std::unique_ptr<choosing::Chooser> chooser;
   };
-  Spread(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
-  ~Spread();
+  Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
+  ~Hierarchy();
 
   bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
 
@@ -85,11 +85,11 @@ class Spread {
   class Room {
    public:
     Room() = default;
-    Room(Spread& spread, std::size_t bytes);  // throws std::bad_alloc; nothing for no bytes
+    Room(Hierarchy& hierarchy, std::size_t bytes);  // throws std::bad_alloc; nothing for no bytes
     Room(Room&& other) noexcept
-        : spread_(other.spread_), at_(std::exchange(other.at_, nullptr)), offset_(other.offset_) {}
+        : hierarchy_(other.hierarchy_), at_(std::exchange(other.at_, nullptr)), offset_(other.offset_) {}
     Room& operator=(Room&& other) noexcept {
-      std::swap(spread_, other.spread_);
+      std::swap(hierarchy_, other.hierarchy_);
       std::swap(at_, other.at_);
       std::swap(offset_, other.offset_);
       return *this;
@@ -99,7 +99,7 @@ class Spread {
     std::size_t offset() const { return offset_; }  // in our segment; 0: it is elsewhere
 
    private:
-    Spread* spread_ = nullptr;
+    Hierarchy* hierarchy_ = nullptr;
     std::byte* at_ = nullptr;
     std::size_t offset_ = 0;  // 0: not in the segment
   };
@@ -117,4 +117,4 @@ class Spread {
   unsigned under_way_ = 0;  // transfers, and stores of others to Rooms of ours
 };
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -4,16 +4,16 @@
 #include <span>
 #include <string_view>
 
-#include "engine/spread/spread.hpp"
+#include "engine/hierarchy/hierarchy.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 struct Algorithm {
   const char* name;
   Collective collective;
   bool (*applies)(const Shape&, const Call&);
   double (*cost)(const Shape&, const Call&);  // estimated nanoseconds
-  void (*run)(Spread&, const Call&);          // nullptr: the host's own
+  void (*run)(Hierarchy&, const Call&);       // nullptr: the host's own
   const char* about;
   bool (*worth)(const Shape&, const Call&) = nullptr;  // a trial; false: only where it is forced
 };
@@ -21,4 +21,4 @@ struct Algorithm {
 // All rows of one collective, in the order in which ties are decided; none for those that the host carries always.
 std::span<const Algorithm> rows_of(Collective collective);
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

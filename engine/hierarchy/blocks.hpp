@@ -3,9 +3,9 @@
 #pragma once
 #include <cstring>
 
-#include "engine/spread/spread.hpp"
+#include "engine/hierarchy/hierarchy.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 // Calls move(position, rank) for stretches of blocks that follow each other in both orders: (position, rank, blocks).
 template <class MoveBlocks>
@@ -66,4 +66,4 @@ inline PartsOfNodes equal_parts(const Placement& placement, std::size_t bytes, s
   return parts;
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

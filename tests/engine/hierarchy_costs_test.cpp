@@ -1,5 +1,5 @@
 // Estimates of algorithms over several nodes, and the figures of the network that they come from.
-#include "engine/spread/costs.hpp"
+#include "engine/hierarchy/costs.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "engine/collectives/operations.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 namespace {
 
 using collectives::Collective;
@@ -182,4 +182,4 @@ TEST(Network, IsAmongTheFiguresOfAMachine) {
 }
 
 }  // namespace
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 enum class Move : std::uint8_t { barrier, bcast, gather, scatter, allgather, alltoall };
 
@@ -41,4 +41,4 @@ class Carrier {
   virtual std::size_t longest() const = 0;
 };
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

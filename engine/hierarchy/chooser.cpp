@@ -1,10 +1,10 @@
-#include "engine/spread/chooser.hpp"
+#include "engine/hierarchy/chooser.hpp"
 
 #include <algorithm>
 
-#include "engine/spread/groups.hpp"
+#include "engine/hierarchy/groups.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 using choosing::Candidate;
 using choosing::Trials;
@@ -45,13 +45,13 @@ bool depends_on_order(const Call& call) {
   return collectives::operation(call.collective).reduces() && !reducing::associative(call.type);
 }
 
-void run(const Algorithm& row, Spread& spread, const Call& call, FunctionRef<void()> host) {
-  if (row.run) row.run(spread, call);
+void run(const Algorithm& row, Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
+  if (row.run) row.run(hierarchy, call);
   else host();
 }
 
 // All ranks' times of a block's calls as one of each, or one for all of them, by an allreduce of ours.
-std::vector<float> agree(Spread& spread, const Trials& trials) {
+std::vector<float> agree(Hierarchy& hierarchy, const Trials& trials) {
   std::vector<float> mine, all;
   float whole = 0;
   for (const Trials::Moment& moment : trials.moments()) {
@@ -59,7 +59,7 @@ std::vector<float> agree(Spread& spread, const Trials& trials) {
     whole += inside;
     mine.push_back(inside);
   }
-  const bool crowded = spread.shape().node.crowded();
+  const bool crowded = hierarchy.shape().node.crowded();
   if (trials.together() || crowded) mine = {whole / float(mine.size())};
   all.resize(mine.size());
   Call call{.collective = Collective::allreduce};
@@ -70,31 +70,31 @@ std::vector<float> agree(Spread& spread, const Trials& trials) {
   call.bytes = mine.size() * sizeof mine[0];
   call.send = mine.data();
   call.recv = all.data();
-  reduce_by_leaders(spread, call);
-  if (call.op == reducing::Op::sum) all[0] /= float(spread.size());
+  reduce_by_leaders(hierarchy, call);
+  if (call.op == reducing::Op::sum) all[0] /= float(hierarchy.size());
   return all;
 }
 
 }  // namespace
 
 // The first call of a cell.
-void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
+void Chooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
   struct Ranked {
     const Algorithm* row;
     int standing;
     double cost;
   };
   std::vector<Ranked> rows;
-  const bool in_order = spread.reproducible && depends_on_order(call);
+  const bool in_order = hierarchy.reproducible && depends_on_order(call);
   for (const Algorithm& row : rows_of(call.collective)) {
-    if (!row.applies(spread.shape(), call)) continue;
+    if (!row.applies(hierarchy.shape(), call)) continue;
     int standing = choosing::standing(text_, call.collective, row.name);
     const bool orders = std::string_view(row.name) == "in-order";
     if (in_order && !orders) continue;
     if (!in_order && orders && standing < 2) standing = 0;
     if (!row.run && depends_on_order(call) && standing < 2) standing = 0;
-    if (row.worth && !row.worth(spread.shape(), call) && standing < 2) standing = 0;
-    rows.push_back({&row, standing, row.cost(spread.shape(), call)});
+    if (row.worth && !row.worth(hierarchy.shape(), call) && standing < 2) standing = 0;
+    rows.push_back({&row, standing, row.cost(hierarchy.shape(), call)});
   }
   std::ranges::stable_sort(rows, [](const Ranked& a, const Ranked& b) {
     return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
@@ -112,8 +112,8 @@ void Chooser::begin(const Spread& spread, const Call& call, Cell& cell) {
   cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? choosing::pace.first : 2);
 }
 
-void Chooser::report(const Spread& spread, const Call& call, const Tried& tried) const {
-  if (spread.rank() != 0) return;
+void Chooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const {
+  if (hierarchy.rank() != 0) return;
   std::string text;
   for (const Candidate& candidate : tried.trials.candidates()) {
     char one[80];
@@ -122,32 +122,32 @@ void Chooser::report(const Spread& spread, const Call& call, const Tried& tried)
     text += one;
   }
   log_line(LogLevel::info, "%s of %zu bytes on %d ranks of %d nodes: %s (tried%s)", collectives::name(call.collective),
-           call.bytes, spread.size(), spread.nodes(), tried.row(tried.trials.best())->name, text.c_str() + 1);
+           call.bytes, hierarchy.size(), hierarchy.nodes(), tried.row(tried.trials.best())->name, text.c_str() + 1);
 }
 
-const Algorithm* Chooser::perform(Spread& spread, const Call& call, FunctionRef<void()> host) {
+const Algorithm* Chooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
   Cell& cell = cells_->cell[std::size_t(call.collective)][choosing::size_class(call.bytes)][depends_on_order(call)];
   if (!cell.algorithm) [[unlikely]]
-    begin(spread, call, cell);
+    begin(hierarchy, call, cell);
   ++cell.calls;
   if (!cell.trials || cell.calls < cell.next_trial || cell.trials->trials.decided()) {
     // Of a class of lengths the shorter ones may be too short for it.
     const Algorithm& row =
-        cell.algorithm->applies(spread.shape(), call) ? *cell.algorithm : rows_of(call.collective)[0];
-    run(row, spread, call, host);
+        cell.algorithm->applies(hierarchy.shape(), call) ? *cell.algorithm : rows_of(call.collective)[0];
+    run(row, hierarchy, call, host);
     return row.run ? &row : nullptr;
   }
   Tried& tried = *cell.trials;
   const Algorithm& row = *tried.row(tried.trials.current());
   const std::uint64_t entered = waiting::nanoseconds();
-  run(row, spread, call, host);
+  run(row, hierarchy, call, host);
   if (tried.trials.note({entered, waiting::nanoseconds()})) {
-    tried.trials.end_block(agree(spread, tried.trials));
+    tried.trials.end_block(agree(hierarchy, tried.trials));
     cell.algorithm = tried.row(tried.trials.best());
-    if (tried.trials.decided()) report(spread, call, tried);
+    if (tried.trials.decided()) report(hierarchy, call, tried);
     cell.next_trial = cell.calls + 1 + tried.trials.pause_calls();
   }
   return row.run ? &row : nullptr;
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

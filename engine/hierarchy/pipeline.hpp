@@ -8,7 +8,7 @@
 
 #include "engine/base/function_ref.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 // Chunks that are on their way at the same time; each may keep what it needs under its number modulo this.
 inline constexpr std::size_t chunks_under_way = 4;
@@ -30,4 +30,4 @@ inline Stretch stretch(std::size_t total, std::size_t parts, std::size_t index) 
   return {begin, total * (index + 1) / parts - begin};
 }
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy

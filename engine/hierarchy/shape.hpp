@@ -2,7 +2,7 @@
 #pragma once
 #include "engine/team/shape.hpp"
 
-namespace nearfield::spread {
+namespace nearfield::hierarchy {
 
 struct Shape {
   team::Shape node;  // of the team of a node: node.size = ranks per node, 1: alone
@@ -12,4 +12,4 @@ struct Shape {
   bool blocks = true;  // ranks placed in blocks
 };
 
-}  // namespace nearfield::spread
+}  // namespace nearfield::hierarchy
