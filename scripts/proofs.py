@@ -82,7 +82,7 @@ WITHOUT_A_MODEL = (
     "engine/memory/apart.hpp",  # of one process
     "engine/machine",  # two members that measure, by a word each, which only grows
     "engine/reach/forks.cpp",  # of one process
-    "engine/reach/heap_way.cpp",  # of one process
+    "engine/reach/heap_mapper.cpp",  # of one process
     "engine/roll",  # tools may read what is half written
 )
 SHARED_WORDS = re.compile(r"\b(?:Atomic|AtomicRef|std::atomic|std::atomic_ref)<|\bfull_fence\b")

@@ -93,7 +93,7 @@ struct Told {
 };
 
 // Stores into `told` by that way alone; what fails.
-std::string use_way(const reach::Way& way, reach::Peers& peers, const Told& told) {
+std::string use_way(const reach::MemoryMapper& way, reach::Peers& peers, const Told& told) {
   reach::Peer* peer = nullptr;
   for (int i = 0; i < 2000 && !(peer = peers.find(told.card.address.identity())); ++i, usleep(1000))
     if (auto came = peers.collect(); !came) return came.error().text;
@@ -115,7 +115,7 @@ std::string use_way(const reach::Way& way, reach::Peers& peers, const Told& told
 
 // Between this process and a forked one.
 Result<void> try_way(std::size_t w) {
-  const reach::Way& way = *reach::ways()[w];
+  const reach::MemoryMapper& way = *reach::mappers()[w];
   const auto begin = [&](memory::Segment& segment) -> Result<std::unique_ptr<reach::Peers>> {
     if (auto reserved = segment.reserve(0, 8192); !reserved) return reserved.error();
     (new (segment.base()) reach::SegmentHeader{})->probe = std::uint64_t(getpid());
@@ -171,8 +171,8 @@ Result<void> try_way(std::size_t w) {
 Json all_ways() {
   Json all = Json::array();
   const Result<void> mapped = try_way(0);
-  for (std::size_t w = 0; w < reach::way_count; ++w) {
-    const reach::Way& way = *reach::ways()[w];
+  for (std::size_t w = 0; w < reach::mapper_count; ++w) {
+    const reach::MemoryMapper& way = *reach::mappers()[w];
     if (!way.part_of) all.push_back(describe(way.name, way.about, w == 0 ? mapped : try_way(w)));
   }
   all.push_back(describe("copy-buffers", "two copies through a segment", mapped));

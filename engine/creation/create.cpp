@@ -214,7 +214,7 @@ std::unique_ptr<Team> Founding::prepare() try {
 void Founding::fill_in(std::span<const Hello> hellos) {
   Team& team = *team_;
   const std::lock_guard lock(process_.reach().mutex);
-  team.ways_ = ~0u;
+  team.mappers_ = ~0u;
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) {
       team.base_[r] = process_.segment().base();
@@ -223,7 +223,7 @@ void Founding::fill_in(std::span<const Hello> hellos) {
       team.peer_[r] = &peer;
       team.base_[r] = peer.segment.base();
     }
-    team.ways_ &= hellos[r].card.ways;
+    team.mappers_ &= hellos[r].card.mappers;
   }
   team.context().prepare();
   for (int r = 0; r < size_; ++r) {

@@ -12,7 +12,7 @@ reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_
   const reach::Place place = reach.place(begin, bytes, peer.told);
   if (!place.anything() || attached_[member].passed.holds(place)) return place;
   if (!reach.gives(place)) return {};
-  const reach::Way& way = *reach::ways()[place.way()];
+  const reach::MemoryMapper& way = *reach::mappers()[place.mapper()];
   if (way.offer) {
     const std::lock_guard lock(reach.mutex);
     auto passed = way.offer(reach, peer, reach::Region::of(place));

@@ -16,7 +16,7 @@ struct Messenger::Protocols::Cma {
   }
   static bool copy(Messenger& m, Request& request, std::uint64_t position, std::uint64_t bytes, bool from_back) {
     const Transfer& t = *request.offered.transfer;
-    const reach::Way& way = *m.calls_[std::size_t(request.member)];
+    const reach::MemoryMapper& way = *m.calls_[std::size_t(request.member)];
     const Peer& peer = *m.peer_[std::size_t(request.member)];
     std::byte* const own = request.data.address + position;
     return from_back ? bool(way.write(peer, own, t.to.address + position, bytes))

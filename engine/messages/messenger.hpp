@@ -370,12 +370,12 @@ class Messenger final : public waiting::Source {
   std::vector<std::uint32_t> closed_seen_;  // per member, of its ProcessHeader::closed
   std::atomic<std::uint32_t> closed_by_anyone_{0};
   struct Reached {
-    Reached(reach::Peers& reach, Peer* peer) : theirs(reach, peer, peer ? peer->ways : 0) {}
+    Reached(reach::Peers& reach, Peer* peer) : theirs(reach, peer, peer ? peer->mappers : 0) {}
     reach::Attachments theirs;
     reach::Region passed;  // of ours, for which it has what it needs
   };
   std::vector<Reached> attached_;
-  std::vector<const reach::Way*> calls_;  // by which its memory is read and written, nullptr: none
+  std::vector<const reach::MemoryMapper*> calls_;  // by which its memory is read and written, nullptr: none
   Counts counts_;
   // Places for short lists of runs, which are handed out again and again. Threads free them whenever they like.
   class ListsOfRuns {

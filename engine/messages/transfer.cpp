@@ -195,7 +195,7 @@ State Messenger::try_way(Request& request, bool by_calls, bool mapped) {
   const bool turn = (processor::ticks() / slice & 1) == (me_ < request.member);
   const Ways::Chosen chosen = in_[std::size_t(request.member)].ways.next(
       request.received, by_calls,
-      (mapped ? reach::ways()[request.offered.transfer->from.place.way()] : calls_[request.member])
+      (mapped ? reach::mappers()[request.offered.transfer->from.place.mapper()] : calls_[request.member])
           ->time(double(request.received)),
       turn, mapped);
   request.offered.tried = true;

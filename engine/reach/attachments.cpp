@@ -6,8 +6,8 @@ namespace nearfield::reach {
 
 Attachments::Attachments(Peers& peers, Peer* peer, std::uint32_t by) {
   entries_.reserve(2);
-  for (std::size_t w = 0; w < way_count; ++w) {
-    if (!ways()[w]->standing || !(by >> w & 1)) continue;
+  for (std::size_t w = 0; w < mapper_count; ++w) {
+    if (!mappers()[w]->standing || !(by >> w & 1)) continue;
     const Region region = Region::of(Place(w, 0, 0));
     entries_.push_back({region, peer ? peers.attach(*peer, region).at : nullptr});
   }
@@ -15,13 +15,13 @@ Attachments::Attachments(Peers& peers, Peer* peer, std::uint32_t by) {
 
 bool Attachments::outdated(const Place& place) const {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
-    return entry.region.way() == place.way() && entry.region.generation() > place.generation();
+    return entry.region.mapper() == place.mapper() && entry.region.generation() > place.generation();
   });
 }
 
 void Attachments::add(Entry entry) {
   std::erase_if(entries_, [&](const Entry& known) {
-    return known.region.way() == entry.region.way() && known.region.generation() < entry.region.generation();
+    return known.region.mapper() == entry.region.mapper() && known.region.generation() < entry.region.generation();
   });
   const auto piece = [&](const Entry& known) { return known.region.memory == entry.region.memory; };
   if (std::size_t(std::ranges::count_if(entries_, piece)) >= most_pieces)

@@ -1,4 +1,4 @@
-// What is attached of one peer, as far as a team has agreed on it or a messenger has needed it. Of ways that attach
+// What is attached of one peer, as far as a team has agreed on it or a messenger has needed it. Of mappers that attach
 // piece by piece the last few pieces count: all who add the same regions in the same order find the same ones.
 #pragma once
 #include <vector>
@@ -17,7 +17,7 @@ class Attachments {
     std::byte* resolve(const Place& place) const { return at + (place.offset() - region.begin); }
   };
 
-  // Of `peer`, nullptr: our own. What stands is there from the beginning, of the ways in `by`.
+  // Of `peer`, nullptr: our own. What stands is there from the beginning, of the mappers in `by`.
   Attachments(Peers& peers, Peer* peer, std::uint32_t by);
 
   const Entry* find(const Place& place) const {

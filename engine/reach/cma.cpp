@@ -53,7 +53,7 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
 
 }  // namespace
 
-constinit const Way cma_way = {
+constinit const MemoryMapper cma_mapper = {
     .name = "cma",
     .title = "CMA",
     .about = "process_vm_readv and process_vm_writev, one copy by system call",

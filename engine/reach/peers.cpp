@@ -21,16 +21,16 @@ Result<std::unique_ptr<Peers>> Peers::create(memory::Segment& segment, std::uint
   if (!mailbox) return mailbox.error();
   std::unique_ptr<Peers> peers(new Peers(segment, std::move(*mailbox)));
   std::uint32_t open = 0;
-  for (std::size_t w = 0; w < way_count; ++w) {
+  for (std::size_t w = 0; w < mapper_count; ++w) {
     if (left_out >> w & 1) continue;
-    const Way& way = *ways()[w];
-    auto told = way.open(*peers);
+    const MemoryMapper& mapper = *mappers()[w];
+    auto told = mapper.open(*peers);
     if (told) {
       peers->told_[w] = *told;
       open |= 1u << w;
       peers->to_close_ |= 1u << w;
     } else {
-      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", way.title, told.error().text.c_str());
+      log_line(LogLevel::debug, "%s is no way to reach memory here: %s", mapper.title, told.error().text.c_str());
     }
   }
   peers->open_.store(open, std::memory_order_relaxed);
@@ -45,14 +45,14 @@ Peers::~Peers() {
 }
 
 void Peers::part(Peer& peer) {
-  for (std::size_t w = 0; w < way_count; ++w)
-    if (ways()[w]->part && peer.ways >> w & 1) ways()[w]->part(*this, peer);
+  for (std::size_t w = 0; w < mapper_count; ++w)
+    if (mappers()[w]->part && peer.mappers >> w & 1) mappers()[w]->part(*this, peer);
 }
 
 void Peers::close() {
   open_.store(0, std::memory_order_relaxed);
-  for (std::size_t w = 0; w < way_count; ++w)
-    if (ways()[w]->close && to_close_ >> w & 1) ways()[w]->close(*this);
+  for (std::size_t w = 0; w < mapper_count; ++w)
+    if (mappers()[w]->close && to_close_ >> w & 1) mappers()[w]->close(*this);
   to_close_ = 0;
 }
 
@@ -64,8 +64,8 @@ Card Peers::card() const {
   card.fd = segment_.fd();
   card.header = std::uint64_t(header);
   card.probe = header->probe;
-  for (std::size_t w = 0; w < way_count; ++w) card.told[w] = told_[w];
-  card.ways = open();
+  for (std::size_t w = 0; w < mapper_count; ++w) card.told[w] = told_[w];
+  card.mappers = open();
   return card;
 }
 
@@ -85,13 +85,13 @@ Result<bool> Peers::collect() {
     auto mapped = memory::PeerSegment::map((*arrived)->fd);
     if (!mapped) return mapped.error();
     const bool gone = (*arrived)->what >> 63;
-    const std::size_t way = (*arrived)->what >> 56 & 0x7f;
+    const std::size_t mapper = (*arrived)->what >> 56 & 0x7f;
     Peer* const peer = find((*arrived)->from);
     if (!peer) {
       if ((*arrived)->what == letter(0, 0)) admit((*arrived)->from, std::move(*mapped), (*arrived)->pid);
-    } else if (way < way_count && ways()[way]->take) {
-      ways()[way]->take(*this, *peer, (*arrived)->what & generations,
-                        gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+    } else if (mapper < mapper_count && mappers()[mapper]->take) {
+      mappers()[mapper]->take(*this, *peer, (*arrived)->what & generations,
+                              gone ? nullptr : std::make_shared<memory::PeerSegment>(std::move(*mapped)));
     }
   }
 }
@@ -123,44 +123,44 @@ Peer& Peers::meet(const Card& card) {
   Peer& peer = *peers_.at(card.address.identity());
   if (peer.card.header) return peer;
   peer.card = card;
-  peer.told = card.ways & open();
-  for (std::size_t w = 0; w < way_count; ++w) {
+  peer.told = card.mappers & open();
+  for (std::size_t w = 0; w < mapper_count; ++w) {
     if (!(peer.told >> w & 1)) continue;
-    auto reached = ways()[w]->meet(*this, peer, card.told[w]);
-    if (reached) peer.ways |= 1u << w;
+    auto reached = mappers()[w]->meet(*this, peer, card.told[w]);
+    if (reached) peer.mappers |= 1u << w;
     else
-      log_line(LogLevel::info, "%s does not reach process %d: %s; copy buffers are used", ways()[w]->title,
+      log_line(LogLevel::info, "%s does not reach process %d: %s; copy buffers are used", mappers()[w]->title,
                int(peer.pid), reached.error().text.c_str());
   }
   return peer;
 }
 
 Attached Peers::attach(Peer& peer, const Region& region) {
-  const std::size_t way = region.way();
-  if (way >= way_count || !ways()[way]->attach) return {.why = "a place that means nothing here"};
-  if (!(peer.ways & open() & 1u << way)) return {.why = std::string(ways()[way]->title) + " is out here"};
-  return ways()[way]->attach(*this, peer, region);
+  const std::size_t mapper = region.mapper();
+  if (mapper >= mapper_count || !mappers()[mapper]->attach) return {.why = "a place that means nothing here"};
+  if (!(peer.mappers & open() & 1u << mapper)) return {.why = std::string(mappers()[mapper]->title) + " is out here"};
+  return mappers()[mapper]->attach(*this, peer, region);
 }
 
 Place Peers::place(const void* address, std::size_t bytes, std::uint32_t by) const {
   if (bytes == 0) return Place::nothing();
   by &= open();
-  for (std::size_t w = 0; w < way_count; ++w) {
-    if (!(by >> w & 1) || !ways()[w]->place) continue;
-    if (const Place place = ways()[w]->place(*this, w, address, bytes); place.reachable()) return place;
+  for (std::size_t w = 0; w < mapper_count; ++w) {
+    if (!(by >> w & 1) || !mappers()[w]->place) continue;
+    if (const Place place = mappers()[w]->place(*this, w, address, bytes); place.reachable()) return place;
   }
   return {};
 }
 
-const Way* Peers::calls(const Peer& peer) {
-  for (std::size_t w = 0; w < way_count; ++w)
-    if (ways()[w]->read && peer.ways >> w & 1) return ways()[w];
+const MemoryMapper* Peers::calls(const Peer& peer) {
+  for (std::size_t w = 0; w < mapper_count; ++w)
+    if (mappers()[w]->read && peer.mappers >> w & 1) return mappers()[w];
   return nullptr;
 }
 
-void Peers::leave_out(std::size_t way, const std::string& why) {
-  if (open_.fetch_and(~(1u << way), std::memory_order_relaxed) >> way & 1)
-    log_line(LogLevel::info, "%s is left out: %s", ways()[way]->title, why.c_str());
+void Peers::leave_out(std::size_t mapper, const std::string& why) {
+  if (open_.fetch_and(~(1u << mapper), std::memory_order_relaxed) >> mapper & 1)
+    log_line(LogLevel::info, "%s is left out: %s", mappers()[mapper]->title, why.c_str());
 }
 
 }  // namespace nearfield::reach

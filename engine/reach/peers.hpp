@@ -2,12 +2,12 @@
 //
 //   a process                                  a peer
 //   card(): its mailbox, its segment, what
-//   each way tells
-//   --- by the bootstrap ------------------->  meet(): each way tries whether it reaches it
-//   letter {way, generation, descriptor} --->  collect(): maps it and gives it to the way
+//   each mapper tells
+//   --- by the bootstrap ------------------->  meet(): each mapper tries whether it reaches it
+//   letter {mapper, generation, descriptor} --->  collect(): maps it and gives it to the mapper
 //   place() of a buffer -------------------->  attach()
 //
-// Segments are passed when processes first meet, what other ways pass when a place lies in it (settlement.hpp). A
+// Segments are passed when processes first meet, what other mappers pass when a place lies in it (settlement.hpp). A
 // descriptor that comes by no letter is taken out of its owner's table (fetch()).
 #pragma once
 #include <atomic>
@@ -17,8 +17,8 @@
 
 #include "engine/memory/segment.hpp"
 #include "engine/reach/mailbox.hpp"
+#include "engine/reach/mappers.hpp"
 #include "engine/reach/noticeboard.hpp"
-#include "engine/reach/ways.hpp"
 
 namespace nearfield::reach {
 
@@ -31,11 +31,11 @@ struct SegmentHeader {
 // What a process tells those who are to reach it.
 struct Card {
   Address address;
-  std::int64_t pid, fd;           // in its own namespace and table: of its segment
-  std::uint64_t header;           // address of the segment's header in its address space
-  std::uint64_t probe;            // what lies there
-  std::uint64_t told[way_count];  // by Way::open
-  std::uint32_t ways;             // a bit of each that is open
+  std::int64_t pid, fd;              // in its own namespace and table: of its segment
+  std::uint64_t header;              // address of the segment's header in its address space
+  std::uint64_t probe;               // what lies there
+  std::uint64_t told[mapper_count];  // by MemoryMapper::open
+  std::uint32_t mappers;             // a bit of each that is open
 };
 
 // Another process of this node whose segment is mapped here. Never unmapped before exit.
@@ -44,10 +44,10 @@ struct Peer {
   memory::PeerSegment segment;
   pid_t pid = 0;  // 0: not visible from our pid namespace
   int pidfd = -1;
-  Card card{};             // once it is met
-  std::uint32_t ways = 0;  // that reach it, bit 1 << row
-  std::uint32_t told = 0;  // by which it may be told of places of ours
-  KeptByWays kept;
+  Card card{};                // once it is met
+  std::uint32_t mappers = 0;  // that reach it, bit 1 << row
+  std::uint32_t told = 0;     // by which it may be told of places of ours
+  MapperStates kept;
   bool gone() const;  // the process has ended
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
   bool left() const { return header().left.load(std::memory_order_acquire); }  // SYNC: left
@@ -86,20 +86,20 @@ class Peers {
   Place place(const void* address, std::size_t bytes, std::uint32_t by) const;
   // Whether others can have it: for places of ours in regions that they have not attached.
   bool gives(const Place& place) const {
-    const Way& way = *ways()[place.way()];
-    return !way.gives || way.gives(*this, Region::of(place));
+    const MemoryMapper& mapper = *mappers()[place.mapper()];
+    return !mapper.gives || mapper.gives(*this, Region::of(place));
   }
-  // The first way that reads and writes the peer's memory by calls, nullptr: none.
-  static const Way* calls(const Peer& peer);
+  // The first mapper that reads and writes the peer's memory by calls, nullptr: none.
+  static const MemoryMapper* calls(const Peer& peer);
   // One that attaches does not work any more, whatever has been agreed on before. Any thread.
-  void leave_out(std::size_t way, const std::string& why);
+  void leave_out(std::size_t mapper, const std::string& why);
   std::uint32_t open() const { return open_.load(std::memory_order_relaxed); }
 
   // Buffers that a fork must look at.
   Noticeboard noticeboard;
 
-  // What the ways keep of this process.
-  KeptByWays kept;
+  // What the mappers keep of this process.
+  MapperStates kept;
 
  private:
   Peers(memory::Segment& segment, Mailbox mailbox) : segment_(segment), mailbox_(std::move(mailbox)) {}
@@ -108,15 +108,15 @@ class Peers {
   Mailbox mailbox_;
   std::unordered_map<std::string, std::unique_ptr<Peer>> peers_;
   std::unordered_map<std::string, bool> sent_;
-  std::uint64_t told_[way_count] = {};
+  std::uint64_t told_[mapper_count] = {};
   std::atomic<std::uint32_t> open_{0};
   std::uint32_t to_close_ = 0;
 };
 
-// What a letter's descriptor is (Mailbox::send): the memory of that way and generation; `gone`: which is not there any
-// more, and the descriptor is any.
-constexpr std::uint64_t letter(std::size_t way, std::uint64_t generation, bool gone = false) {
-  return std::uint64_t(gone) << 63 | std::uint64_t(way) << 56 | generation;
+// What a letter's descriptor is (Mailbox::send): the memory of that mapper and generation; `gone`: which is not there
+// any more, and the descriptor is any.
+constexpr std::uint64_t letter(std::size_t mapper, std::uint64_t generation, bool gone = false) {
+  return std::uint64_t(gone) << 63 | std::uint64_t(mapper) << 56 | generation;
 }
 
 }  // namespace nearfield::reach

@@ -1,5 +1,5 @@
-// Where memory of a process lies, as its peers are told. Only the way that has described a place knows what it means;
-// everybody else compares.
+// Where memory of a process lies, as its peers are told. Only the mapper that has described a place knows what it
+// means; everybody else compares.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,8 +11,8 @@ class Place {
   constexpr Place() = default;  // out of reach
   // `generation` of the memory, below 2^16; `offset` in it; `bytes`: how long it is, where peers attach exactly what
   // they are told of, below 2^40.
-  constexpr Place(std::size_t way, std::uint64_t generation, std::uint64_t offset, std::uint64_t bytes = 0)
-      : what_((way + first_way) << 56 | generation << 40 | bytes), offset_(offset) {}
+  constexpr Place(std::size_t mapper, std::uint64_t generation, std::uint64_t offset, std::uint64_t bytes = 0)
+      : what_((mapper + first_mapper) << 56 | generation << 40 | bytes), offset_(offset) {}
   static constexpr std::uint64_t most_generations = 0xffff, most_bytes = (std::uint64_t{1} << 40) - 1;
   static constexpr Place nothing() {
     Place place;
@@ -21,15 +21,15 @@ class Place {
   }
 
   constexpr bool reachable() const { return what_ != 0; }
-  constexpr bool anything() const { return what_ >> 56 >= first_way; }  // else there are no addresses to it
+  constexpr bool anything() const { return what_ >> 56 >= first_mapper; }  // else there are no addresses to it
   // pre: anything()
-  constexpr std::size_t way() const { return (what_ >> 56) - first_way; }
+  constexpr std::size_t mapper() const { return (what_ >> 56) - first_mapper; }
   constexpr std::uint64_t generation() const { return what_ >> 40 & 0xffff; }
   constexpr std::uint64_t bytes() const { return what_ & most_bytes; }
   constexpr std::uint64_t offset() const { return offset_; }
-  // Way and generation: places with the same one may lie in the same region.
+  // MemoryMapper and generation: places with the same one may lie in the same region.
   constexpr std::uint64_t memory() const { return what_ >> 40; }
-  static constexpr std::uint64_t first_way = 2;
+  static constexpr std::uint64_t first_mapper = 2;
 
  private:
   static constexpr std::uint64_t no_bytes = 1;
@@ -47,7 +47,7 @@ struct Region {
     if (!place.bytes()) return {place.memory(), 0, everything};
     return {place.memory(), place.offset() / page * page, (place.offset() + place.bytes() + page - 1) / page * page};
   }
-  constexpr std::size_t way() const { return (memory >> 16) - Place::first_way; }
+  constexpr std::size_t mapper() const { return (memory >> 16) - Place::first_mapper; }
   constexpr std::uint64_t generation() const { return memory & 0xffff; }
   constexpr bool holds(const Place& place) const {
     return place.memory() == memory && place.offset() >= begin && place.offset() < end &&

@@ -28,7 +28,7 @@ Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t b
 }
 
 Settlement::Seen Settlement::see_unknown(int member, const Place& place) const {
-  if (place.way() >= way_count || !(by_ >> place.way() & 1)) return Seen::out_of_reach;
+  if (place.mapper() >= mapper_count || !(by_ >> place.mapper() & 1)) return Seen::out_of_reach;
   return of_[std::size_t(member)].outdated(place) ? Seen::out_of_reach : Seen::news;
 }
 
@@ -47,7 +47,7 @@ void Settlement::note(int member, const Place& place) {
   if (see(member, place, at) != Seen::news) return;
   const Region region = Region::of(place);
   for (News& known : news_) {
-    if (known.member != member || known.region.way() != region.way()) continue;
+    if (known.member != member || known.region.mapper() != region.mapper()) continue;
     if (known.region.holds(place) || known.region.generation() > region.generation()) return;
     if (known.region.generation() < region.generation()) {
       known.region = region;
@@ -57,26 +57,26 @@ void Settlement::note(int member, const Place& place) {
   news_.push_back({member, region});
 }
 
-void Settlement::fail(std::size_t way, const std::string& why) {
-  failed_ |= 1u << way;
+void Settlement::fail(std::size_t mapper, const std::string& why) {
+  failed_ |= 1u << mapper;
   trouble_ = why;
 }
 
 void Settlement::fail_all(const std::string& why) {
-  for (const News& news : news_) fail(news.region.way(), why);
+  for (const News& news : news_) fail(news.region.mapper(), why);
 }
 
 // Without a letter: what a peer offers, out of its table of descriptors.
 void Settlement::fetch(const News& news) {
   Peer& peer = *peer_[std::size_t(news.member)];
-  const Way& way = *ways()[news.region.way()];
+  const MemoryMapper& mapper = *mappers()[news.region.mapper()];
   const auto& offered = words_[std::size_t(news.member)]->offered;
   const std::uint64_t offer = offered.load(std::memory_order_acquire);  // SYNC: offered
-  if (!way.take || peer.pid <= 0 || offer >> 32 != news.region.generation()) return;
+  if (!mapper.take || peer.pid <= 0 || offer >> 32 != news.region.generation()) return;
   auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
   // Still offered: what we have opened was that memory, not something that had got its number.
   if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;  // SYNC: offered
-  way.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
+  mapper.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
 }
 
 bool Settlement::attach_news() {
@@ -101,7 +101,7 @@ bool Settlement::attach_news() {
         news.at = attached.at;
         news.keep = std::move(attached.keep);
       } else {
-        fail(news.region.way(), attached.why.empty() ? "a peer could not pass its memory on" : attached.why);
+        fail(news.region.mapper(), attached.why.empty() ? "a peer could not pass its memory on" : attached.why);
       }
     }
     of_[m].reserve();
@@ -113,12 +113,12 @@ bool Settlement::attach_news() {
 bool Settlement::pass_news() {
   bool all = true;
   for (const News& news : news_) {
-    const std::size_t w = news.region.way();
-    const Way& way = *ways()[w];
-    if (news.member != me_ || !way.offer) continue;
-    if (way.descriptor && offered_ < 0) {
+    const std::size_t w = news.region.mapper();
+    const MemoryMapper& mapper = *mappers()[w];
+    if (news.member != me_ || !mapper.offer) continue;
+    if (mapper.descriptor && offered_ < 0) {
       const std::uint64_t generation = news.region.generation();
-      offered_ = way.descriptor(peers_, generation);
+      offered_ = mapper.descriptor(peers_, generation);
       if (offered_ >= 0)
         // SYNC: offered
         words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
@@ -127,7 +127,7 @@ bool Settlement::pass_news() {
     for (std::size_t m = 0; m < peer_.size(); ++m) {
       // SYNC: news-complete; it has fetched ours
       if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;
-      auto passed = way.offer(peers_, *peer_[m], news.region);
+      auto passed = mapper.offer(peers_, *peer_[m], news.region);
       if (!passed) fail(w, passed.error().text);
       else all &= *passed;
     }
@@ -177,7 +177,7 @@ void Settlement::end() {
     by_ &= ~each->out;
   }
   for (News& news : news_) {
-    const bool refused = failed >> news.region.way() & 1;
+    const bool refused = failed >> news.region.mapper() & 1;
     of_[std::size_t(news.member)].add(
         {news.region, refused ? nullptr : news.at, refused ? nullptr : std::move(news.keep), refused});
   }

@@ -6,11 +6,11 @@
 //   all members learn the same places, at least one of which nobody has settled yet
 //   owner of a new region    passes its peers what they need (a letter; `offered` tells it as well, to those to whom
 //                            no letter comes)
-//   everybody                attaches what is new, says which ways have failed
+//   everybody                attaches what is new, says which mappers have failed
 //   (the team meets)
 //   everybody                reads what all have said: what has failed for one has failed for all
 //
-// What was refused is not tried again: it is out of reach for this team. A way that is out for one is out for all.
+// What was refused is not tried again: it is out of reach for this team. A mapper that is out for one is out for all.
 #pragma once
 #include <span>
 #include <string>
@@ -28,7 +28,7 @@ class Settlement {
     Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
     Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
     Atomic<std::uint64_t> through;   // owner: it has passed everything, too; pairs with step: nothing more will come
-    std::uint32_t failed;            // owner, published by the team's meeting: a bit of each way whose news it lacks
+    std::uint32_t failed;            // owner, published by the team's meeting: a bit of each mapper whose news it lacks
     std::uint32_t out;               // owner, published by the team's meeting: and of each that is out there for good
   };
 
@@ -84,7 +84,7 @@ class Settlement {
   Seen see_unknown(int member, const Place& place) const;
   void start();
   void note(int member, const Place& place);
-  void fail(std::size_t way, const std::string& why);
+  void fail(std::size_t mapper, const std::string& why);
   void fail_all(const std::string& why);
   bool attach_news();
   bool pass_news();
@@ -96,7 +96,7 @@ class Settlement {
   std::vector<Attachments> of_;
   std::vector<News> news_;  // of the settlement under way; has room for all
   int me_ = 0;
-  std::uint32_t by_ = 0;  // ways that all have; the same on all
+  std::uint32_t by_ = 0;  // mappers that all have; the same on all
   std::uint64_t number_ = 0, begun_ = 0, next_fetch_ = 0;
   std::uint32_t failed_ = 0;
   bool receives_ = true;

@@ -22,8 +22,8 @@
 //
 // An owner that dies takes its pages along: who is copying just then ends by SIGBUS, where a segment would have stayed.
 //
-// A failure of any function is taken for the end of it all: the way is out, for this process and, by what members agree
-// on, for its teams.
+// A failure of any function is taken for the end of it all: the mapper is out, for this process and, by what members
+// agree on, for its teams.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -60,13 +60,13 @@ struct Library {
   int (*detach)(void*) = nullptr;
 };
 
-struct Own : Kept {
+struct Own : MapperState {
   Library library;
   SegmentId segment = -1;
   pid_t pid = 0;
 };
 
-Own& own(Peers& self) { return static_cast<Own&>(*self.kept[index_of(xpmem_way)]); }
+Own& own(Peers& self) { return static_cast<Own&>(*self.kept[index_of(xpmem_mapper)]); }
 
 // Released with the last piece.
 struct Grant {
@@ -92,7 +92,7 @@ struct Piece {
   const std::uint64_t begin, end;
 };
 
-struct OfPeer : Kept {
+struct OfPeer : MapperState {
   SegmentId segment = -1;
   std::shared_ptr<Grant> grant;
   std::list<std::shared_ptr<Piece>> pieces;  // the one needed last first
@@ -128,7 +128,7 @@ Result<std::uint64_t> open(Peers& self) {
     return left_out(system_error("xpmem_make (is the kernel module loaded, and /dev/xpmem ours to use?)"));
   opened->pid = getpid();
   const SegmentId segment = opened->segment;
-  self.kept[index_of(xpmem_way)] = std::move(opened);
+  self.kept[index_of(xpmem_mapper)] = std::move(opened);
   return std::uint64_t(segment);
 }
 
@@ -140,13 +140,13 @@ void close(Peers& self) {
 Result<void> meet(Peers&, Peer& peer, std::uint64_t told) {
   auto kept = std::make_unique<OfPeer>();
   kept->segment = SegmentId(told);
-  peer.kept[index_of(xpmem_way)] = std::move(kept);
+  peer.kept[index_of(xpmem_mapper)] = std::move(kept);
   return {};
 }
 
-Place place(const Peers&, std::size_t way, const void* address, std::size_t bytes) {
+Place place(const Peers&, std::size_t mapper, const void* address, std::size_t bytes) {
   if (bytes > Place::most_bytes) return {};
-  return Place(way, 0, std::uint64_t(address), bytes);
+  return Place(mapper, 0, std::uint64_t(address), bytes);
 }
 
 // By asking for it like a peer.
@@ -160,13 +160,13 @@ bool gives(const Peers&, const Region& region) {
 }
 
 Attached attach(Peers& self, Peer& peer, const Region& region) {
-  auto& theirs = static_cast<OfPeer&>(*peer.kept[index_of(xpmem_way)]);
+  auto& theirs = static_cast<OfPeer&>(*peer.kept[index_of(xpmem_mapper)]);
   auto& pieces = theirs.pieces;
   auto piece = std::ranges::find_if(
       pieces, [&](const auto& each) { return each->begin <= region.begin && region.end <= each->end; });
   const auto give_up = [&](const char* what) {
     const std::string why = system_error(std::string(what) + " of process " + std::to_string(peer.pid)).text;
-    self.leave_out(index_of(xpmem_way), why);
+    self.leave_out(index_of(xpmem_mapper), why);
     return Attached{.why = why};
   };
   if (piece == pieces.end()) {
@@ -189,7 +189,7 @@ Attached attach(Peers& self, Peer& peer, const Region& region) {
 }
 
 void part(Peers&, Peer& peer) {
-  auto* const theirs = static_cast<OfPeer*>(peer.kept[index_of(xpmem_way)].get());
+  auto* const theirs = static_cast<OfPeer*>(peer.kept[index_of(xpmem_mapper)].get());
   if (!theirs) return;
   theirs->pieces.clear();
   theirs->grant.reset();
@@ -197,7 +197,7 @@ void part(Peers&, Peer& peer) {
 
 }  // namespace
 
-constinit const Way xpmem_way = {
+constinit const MemoryMapper xpmem_mapper = {
     .name = "xpmem",
     .title = "XPMEM",
     .about = "a kernel module maps any memory of the peer's",

@@ -7,8 +7,8 @@
 #include <type_traits>
 
 #include "engine/base/files.hpp"
+#include "engine/reach/mappers.hpp"
 #include "engine/reach/shared_heap.hpp"
-#include "engine/reach/ways.hpp"
 
 namespace nearfield {
 namespace {

@@ -88,7 +88,7 @@ class Team {
   std::span<std::byte* const> segments() const { return base_; }
   std::span<Peer* const> peers() const { return peer_; }
   MemberControlBlock& words(int member) const { return *member_[member]; }
-  std::uint32_t ways() const { return ways_; }  // of reaching memory that all members have: a bit of each
+  std::uint32_t mappers() const { return mappers_; }  // of reaching memory that all members have: a bit of each
   // What the first member keeps for others beside the plan (Process::annex).
   std::byte* annex() const { return annex_; }
 
@@ -129,7 +129,7 @@ class Team {
   const int rank_, size_;
   const Plan* plan_ = nullptr;
   std::byte* annex_ = nullptr;
-  std::uint32_t ways_ = 0;
+  std::uint32_t mappers_ = 0;
   std::vector<MemberControlBlock*> member_;
   std::vector<std::byte*> base_;         // segment of each member
   std::vector<Peer*> peer_;              // nullptr for ourselves

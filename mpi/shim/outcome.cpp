@@ -34,8 +34,8 @@ std::string describe_host() {
 std::string describe_reach(const Near& near) {
   if (near.ranks == 1) return "nobody";
   std::string text;
-  for (std::size_t way = 0; way < reach::way_count; ++way)
-    if (near.ways >> way & 1) text += std::string(reach::ways()[way]->name) + ", ";
+  for (std::size_t way = 0; way < reach::mapper_count; ++way)
+    if (near.ways >> way & 1) text += std::string(reach::mappers()[way]->name) + ", ";
   return text + "copy buffers";
 }
 

@@ -12,7 +12,7 @@ struct Near {
   int ranks = 1;
   std::uint32_t ways = 0;
   void note(const team::Team* team) {
-    if (team) *this = {team->size(), team->ways()};
+    if (team) *this = {team->size(), team->mappers()};
   }
 };
 

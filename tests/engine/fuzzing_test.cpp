@@ -11,7 +11,7 @@
 
 #include "engine/choosing/choose.hpp"
 #include "engine/choosing/tuned.hpp"
-#include "engine/reach/ways.hpp"
+#include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
 
 namespace nearfield {

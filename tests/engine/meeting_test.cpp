@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "engine/reach/heap_way.hpp"
+#include "engine/reach/heap_mapper.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::team {
@@ -104,7 +104,7 @@ TEST(Meeting, AKnownPeerIsNeverReplaced) {
       // Our own letters once more: another segment under our name, and a heap that is older than what is known.
       auto forged = memory::Segment::create(16 << 20);
       if (!forged || !forged->reserve(0, 4096)) return false;
-      const std::size_t heap = reach::index_of(reach::heap_way);
+      const std::size_t heap = reach::index_of(reach::heap_mapper);
       for (const std::uint64_t what : {reach::letter(0, 0), reach::letter(heap, 5), reach::letter(heap, 3)})
         if (*process.reach().mailbox().send(peer->card.address, forged->fd(), what) != reach::Mailbox::Sent::yes)
           return false;

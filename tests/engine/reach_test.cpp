@@ -26,15 +26,15 @@ using testing::run_processes;
 constexpr std::size_t length = 40'100;  // the shared heap serves what is long
 
 // Memory that peers reach by that way; nullptr: there is none here.
-std::byte* memory_for(Process& process, std::size_t way) {
-  const Way* const row = ways()[way];
-  if (row == &segment_way) {
+std::byte* memory_for(Process& process, std::size_t mapper) {
+  const MemoryMapper* const row = mappers()[mapper];
+  if (row == &segment_mapper) {
     auto offset = process.arena().allocate(length, 64);
     return offset ? process.segment().base() + *offset : nullptr;
   }
-  if (row != &heap_way) return testing::file_memory(length);
+  if (row != &heap_mapper) return testing::file_memory(length);
   auto* const any = new std::byte[length];
-  return process.reach().place(any, length, 1u << way).reachable() ? any : nullptr;
+  return process.reach().place(any, length, 1u << mapper).reachable() ? any : nullptr;
 }
 
 // What a process tells the other one of its memory.
@@ -54,14 +54,14 @@ int lowest_free_descriptor() {
 
 // Two processes meet; each stores into the other's memory and loads from it, by that way alone.
 Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w) {
-  const Way& way = *ways()[w];
+  const MemoryMapper& mapper = *mappers()[w];
   Peers& peers = process.reach();
   std::byte* const own = memory_for(process, w);
   Told mine{peers.card(), own ? peers.place(own, length, 1u << w) : Place(), std::uint64_t(own)}, told[2];
   if (own) std::fill_n(own, length, std::byte(rank + 1));
   bootstrap.allgather(&mine, told, sizeof mine);
   const Told& theirs = told[1 - rank];
-  if (!(mine.card.ways & theirs.card.ways & 1u << w) || !mine.address || !theirs.address) return none;
+  if (!(mine.card.mappers & theirs.card.mappers & 1u << w) || !mine.address || !theirs.address) return none;
   const std::lock_guard lock(peers.mutex);
   const auto late = [begin = std::chrono::steady_clock::now()] {
     sched_yield();
@@ -74,15 +74,15 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
   while (!peers.find(theirs.card.address.identity()))
     if (!peers.collect() || late()) return bad;
   Peer& peer = peers.meet(theirs.card);
-  if (!(peer.ways & 1u << w)) return bad;
+  if (!(peer.mappers & 1u << w)) return bad;
   std::vector<std::byte> seen(length);
   const std::vector<std::byte> put(length / 2, std::byte(rank + 11));
   std::shared_ptr<const void> keep;
-  if (way.attach) {
+  if (mapper.attach) {
     const Region region = Region::of(theirs.place);
     const int lowest = lowest_free_descriptor();
-    while (way.offer) {
-      auto passed = way.offer(peers, peer, Region::of(mine.place));
+    while (mapper.offer) {
+      auto passed = mapper.offer(peers, peer, Region::of(mine.place));
       if (!passed || late()) return bad;
       if (*passed) break;
     }
@@ -101,16 +101,16 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
     // Again, and a part of it: attached already.
     if (peers.attach(peer, region).at != attached.at) return bad;
   } else {
-    if (!way.read(peer, seen.data(), theirs.address, length)) return bad;
+    if (!mapper.read(peer, seen.data(), theirs.address, length)) return bad;
     bootstrap.meet();
-    if (!way.write(peer, put.data(), theirs.address, put.size())) return bad;
-    if (way.read(peer, seen.data(), 8, 8)) return bad;  // nobody has memory there
+    if (!mapper.write(peer, put.data(), theirs.address, put.size())) return bad;
+    if (mapper.read(peer, seen.data(), 8, 8)) return bad;  // nobody has memory there
   }
   bootstrap.meet();
   const auto is = [](const std::byte* at, std::size_t bytes, int value) {
     return std::all_of(at, at + bytes, [&](std::byte each) { return each == std::byte(value); });
   };
-  if (way.part) way.part(peers, peer);
+  if (mapper.part) mapper.part(peers, peer);
   const std::size_t half = length / 2;
   return is(seen.data(), length, 2 - rank) && is(own, half, 12 - rank) && is(own + half, length - half, rank + 1) ? good
                                                                                                                   : bad;
@@ -119,7 +119,7 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
 class Ways : public ::testing::TestWithParam<std::size_t> {};
 
 TEST_P(Ways, LoadAndStoreAPeersMemory) {
-  if (ways()[GetParam()] == &cma_way && !testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";
+  if (mappers()[GetParam()] == &cma_mapper && !testing::cma_works()) GTEST_SKIP() << "process_vm_readv is denied here";
   auto* const outcome =
       static_cast<std::atomic<int>*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const int failed = run_processes(2, 60, [&](Process& process, PageBootstrap& bootstrap, int rank, int) {
@@ -128,19 +128,19 @@ TEST_P(Ways, LoadAndStoreAPeersMemory) {
     return what != bad;
   });
   EXPECT_EQ(failed, 0);
-  if (outcome->load() == none) GTEST_SKIP() << ways()[GetParam()]->name << " is not to be had here";
+  if (outcome->load() == none) GTEST_SKIP() << mappers()[GetParam()]->name << " is not to be had here";
 }
-INSTANTIATE_TEST_SUITE_P(All, Ways, ::testing::Range(std::size_t{0}, way_count),
-                         [](const auto& info) { return ways()[info.param]->name; });
+INSTANTIATE_TEST_SUITE_P(All, Ways, ::testing::Range(std::size_t{0}, mapper_count),
+                         [](const auto& info) { return mappers()[info.param]->name; });
 
 TEST(Ways, CanBeLeftOut) {
-  const auto bit = [](const Way& way) { return 1u << index_of(way); };
+  const auto bit = [](const MemoryMapper& mapper) { return 1u << index_of(mapper); };
   auto mask = parse_left_out("^cma,^xpmem");
   ASSERT_TRUE(mask);
-  EXPECT_EQ(*mask, bit(cma_way) | bit(xpmem_way));
+  EXPECT_EQ(*mask, bit(cma_mapper) | bit(xpmem_mapper));
   mask = parse_left_out("^mapped");
   ASSERT_TRUE(mask);
-  EXPECT_EQ(*mask, bit(segment_way) | bit(heap_way));
+  EXPECT_EQ(*mask, bit(segment_mapper) | bit(heap_mapper));
   auto wrong = parse_left_out("^knem");
   ASSERT_FALSE(wrong);
   EXPECT_NE(wrong.error().text.find("^cma"), std::string::npos);
@@ -148,13 +148,13 @@ TEST(Ways, CanBeLeftOut) {
 
 TEST(Ways, ThatAreLeftOutReachNothing) {
   Settings settings;
-  settings.ways_left_out = (1u << way_count) - 1;
+  settings.ways_left_out = (1u << mapper_count) - 1;
   const int failed = run_processes(
       1, 60,
       [](Process& process, PageBootstrap&, int, int) {
         auto offset = process.arena().allocate(100, 64);
         return offset && !process.reach().place(process.segment().base() + *offset, 100, ~0u).reachable() &&
-               process.reach().card().ways == 0;
+               process.reach().card().mappers == 0;
       },
       settings);
   EXPECT_EQ(failed, 0);
@@ -172,7 +172,7 @@ TEST(Places, LieInRegions) {
   EXPECT_TRUE(all.holds(Place(1, 7, ~std::uint64_t{0} >> 16)));
   EXPECT_FALSE(all.holds(Place(1, 8, 12345)));
   EXPECT_FALSE(all.holds(Place(2, 7, 12345)));
-  EXPECT_EQ(all.way(), 1u);
+  EXPECT_EQ(all.mapper(), 1u);
   EXPECT_EQ(all.generation(), 7u);
   EXPECT_FALSE(Place().reachable());
   EXPECT_TRUE(Place::nothing().reachable());

@@ -1,4 +1,4 @@
-#include "engine/reach/ways.hpp"
+#include "engine/reach/mappers.hpp"
 
 #include <algorithm>
 
@@ -13,7 +13,7 @@ Result<std::uint32_t> parse_left_out(const std::string& text) {
     if (word.empty()) continue;
     bool known = false;
     std::string names;
-    for (std::size_t w = 0; w < way_count; ++w) {
+    for (std::size_t w = 0; w < mapper_count; ++w) {
       names += std::string(w ? ", ^" : "^") + rows[w]->name;
       if (word != std::string("^") + rows[w]->name &&
           (!rows[w]->part_of || word != std::string("^") + rows[w]->part_of))

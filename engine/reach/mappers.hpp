@@ -1,5 +1,5 @@
-// How a peer's bytes are got at. Each way is one file and one row; the rows stand in the order in which they are
-// preferred. Who wants to reach something asks Peers, and names no way.
+// How a peer's bytes are got at. Each mapper is one file and one row; the rows stand in the order in which they are
+// preferred. Who wants to reach something asks Peers, and names no mapper.
 //
 //   mapped   the bytes lie in the peer's segment: plain load and store
 //   heap     they lie in its shared heap: the same, once that is mapped
@@ -24,13 +24,13 @@ namespace nearfield::reach {
 class Peers;
 struct Peer;
 
-inline constexpr std::size_t way_count = 4;
+inline constexpr std::size_t mapper_count = 4;
 
-// What a way keeps, of this process or of a peer; its own file knows the type.
-struct Kept {
-  virtual ~Kept() = default;
+// What a mapper keeps, of this process or of a peer; its own file knows the type.
+struct MapperState {
+  virtual ~MapperState() = default;
 };
-using KeptByWays = std::array<std::unique_ptr<Kept>, way_count>;
+using MapperStates = std::array<std::unique_ptr<MapperState>, mapper_count>;
 
 // Nanoseconds, of a usual machine; what decides is tried.
 struct Costs {
@@ -40,7 +40,7 @@ struct Costs {
   double page;    // of each of its pages, at the first touch
 };
 
-// What a way makes of a region.
+// What a mapper makes of a region.
 struct Attached {
   enum class State : std::uint8_t { no, not_yet, yes } state = State::no;
   std::byte* at = nullptr;                // yes: where the region begins here
@@ -48,9 +48,9 @@ struct Attached {
   std::string why = {};                   // no
 };
 
-// A row names what its way has. All functions but `place`, `gives`, `read` and `write` are called under Peers::mutex.
-// Errors say what was tried.
-struct Way {
+// A row names what its mapper has. All functions but `place`, `gives`, `read` and `write` are called under
+// Peers::mutex. Errors say what was tried.
+struct MemoryMapper {
   const char* name;               // NEARFIELD_REACH=^name leaves it out
   const char* title;              // in reports
   const char* part_of = nullptr;  // and so does ^that
@@ -58,14 +58,14 @@ struct Way {
   Costs costs;
   bool standing = false;  // peers have attached it before they ask: its place needs no agreement
 
-  // Probe. Once per process: what peers are told of it. An Error: the way is out.
+  // Probe. Once per process: what peers are told of it. An Error: the mapper is out.
   Result<std::uint64_t> (*open)(Peers& self);
-  // Once per peer that has told that: whether the way reaches it.
+  // Once per peer that has told that: whether the mapper reaches it.
   Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t told);
 
-  // Describe. Where peers find `bytes` > 0 at `address`; out of reach: not by this way. Where a fork must know what
-  // peers are using, the noticeboard tells it already. `way`: this row.
-  Place (*place)(const Peers& self, std::size_t way, const void* address, std::size_t bytes) = nullptr;
+  // Describe. Where peers find `bytes` > 0 at `address`; out of reach: not by this mapper. Where a fork must know what
+  // peers are using, the noticeboard tells it already. `mapper`: this row.
+  Place (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
 
   // Whether the kernel lets others have it: asked about regions that nobody has attached, before peers are told.
   bool (*gives)(const Peers& self, const Region& region) = nullptr;
@@ -95,12 +95,13 @@ struct Way {
 };
 
 // The rows, one a file.
-extern const Way segment_way, heap_way, xpmem_way, cma_way;
-inline constexpr std::array<const Way*, way_count> rows = {&segment_way, &heap_way, &xpmem_way, &cma_way};
-constexpr std::span<const Way* const> ways() { return rows; }
-constexpr std::size_t index_of(const Way& way) {
+extern const MemoryMapper segment_mapper, heap_mapper, xpmem_mapper, cma_mapper;
+inline constexpr std::array<const MemoryMapper*, mapper_count> rows = {&segment_mapper, &heap_mapper, &xpmem_mapper,
+                                                                       &cma_mapper};
+constexpr std::span<const MemoryMapper* const> mappers() { return rows; }
+constexpr std::size_t index_of(const MemoryMapper& mapper) {
   std::size_t w = 0;
-  while (rows[w] != &way) ++w;
+  while (rows[w] != &mapper) ++w;
   return w;
 }
 

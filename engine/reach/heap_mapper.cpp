@@ -3,7 +3,7 @@
 // A peer gets the descriptor in a letter, or takes it out of our table. A fork takes the heap out of reach right before
 // it happens: who describes a place has told the noticeboard about the buffer before, so that either the fork leaves
 // the buffer shared, or the place is none.
-#include "engine/reach/heap_way.hpp"
+#include "engine/reach/heap_mapper.hpp"
 
 #include <unistd.h>
 
@@ -12,10 +12,12 @@
 namespace nearfield::reach {
 namespace {
 
-struct Own : Kept {
+struct Own : MapperState {
   const SharedHeap* heap = nullptr;  // nullptr: there is none here; peers may have one
 };
-const SharedHeap* own_heap(const Peers& self, std::size_t way) { return static_cast<const Own&>(*self.kept[way]).heap; }
+const SharedHeap* own_heap(const Peers& self, std::size_t mapper) {
+  return static_cast<const Own&>(*self.kept[mapper]).heap;
+}
 
 // The one process-wide pointer that a fork handler needs.
 std::atomic<Peers*> forking{nullptr};
@@ -31,7 +33,7 @@ Result<std::uint64_t> open(Peers& self) {
       mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
     });
   }
-  self.kept[index_of(heap_way)] = std::move(own);
+  self.kept[index_of(heap_mapper)] = std::move(own);
   return std::uint64_t{0};
 }
 
@@ -45,19 +47,19 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
   return {};
 }
 
-Place place(const Peers& self, std::size_t way, const void* address, std::size_t bytes) {
-  const SharedHeap* const heap = own_heap(self, way);
+Place place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
+  const SharedHeap* const heap = own_heap(self, mapper);
   if (!heap || !heap->contains(address)) return {};
   const auto* const at = static_cast<const std::byte*>(address);
   const auto view = heap->current();
   if (view.generation == 0 || view.generation > Place::most_generations) return {};
   if (at < view.base || at + bytes > view.base + view.size) return {};
   heap->use(address, bytes);
-  return Place(way, view.generation, std::uint64_t(at - view.base));
+  return Place(mapper, view.generation, std::uint64_t(at - view.base));
 }
 
 int descriptor(const Peers& self, std::uint64_t generation) {
-  const SharedHeap* const heap = own_heap(self, index_of(heap_way));
+  const SharedHeap* const heap = own_heap(self, index_of(heap_mapper));
   return heap ? heap->descriptor(generation) : -1;
 }
 
@@ -70,7 +72,7 @@ Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
   // Where it is gone, the peer learns that, instead of waiting for it.
   const bool gone = fd < 0;
   auto sent = self.mailbox().send(peer.card.address, gone ? self.segment().fd() : fd,
-                                  letter(index_of(heap_way), generation, gone));
+                                  letter(index_of(heap_mapper), generation, gone));
   if (!gone) ::close(fd);
   if (sent && *sent == Mailbox::Sent::again) return false;
   theirs.sent = generation;
@@ -95,7 +97,7 @@ Attached attach(Peers&, Peer& peer, const Region& region) {
 
 }  // namespace
 
-constinit const Way heap_way = {
+constinit const MemoryMapper heap_mapper = {
     .name = "heap",
     .title = "the shared heap",
     .part_of = "mapped",
@@ -112,7 +114,7 @@ constinit const Way heap_way = {
 };
 
 HeapOfPeer& heap_of(Peer& peer) {
-  auto& kept = peer.kept[index_of(heap_way)];
+  auto& kept = peer.kept[index_of(heap_mapper)];
   if (!kept) kept = std::make_unique<HeapOfPeer>();
   return static_cast<HeapOfPeer&>(*kept);
 }

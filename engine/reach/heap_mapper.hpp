@@ -4,7 +4,7 @@
 
 namespace nearfield::reach {
 
-struct HeapOfPeer : Kept {
+struct HeapOfPeer : MapperState {
   // The newest one that the peer has passed to us; what it lies in stays mapped until nobody uses it. nullptr: gone.
   std::shared_ptr<memory::PeerSegment> mapped;
   std::uint64_t generation = 0;
