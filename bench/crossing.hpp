@@ -62,19 +62,19 @@ inline Crossed crossed_here() {
 }
 
 // The number of nodes, and whether this rank is the first on its own.
-struct Place {
+struct RemoteBuffer {
   int nodes = 0;
   bool first = false;
 };
 
-inline Place place() {
+inline RemoteBuffer place() {
   constexpr std::size_t longest = MPI_MAX_PROCESSOR_NAME;
   std::vector<char> names(longest * std::size_t(size));
   int length;
   char own[longest] = {};
   MPI_Get_processor_name(own, &length);
   MPI_Allgather(own, int(longest), MPI_CHAR, names.data(), int(longest), MPI_CHAR, MPI_COMM_WORLD);
-  Place found;
+  RemoteBuffer found;
   for (int r = 0; r < size; ++r) {
     const char* const name = &names[longest * std::size_t(r)];
     bool new_node = true;
@@ -109,7 +109,7 @@ inline Crossed read_when_quiet() {
 
 // `modes`: plain, nearfield or both. A repetition takes about `seconds`, and so may trials before the first one.
 inline void measure_crossing(const Cell& cell, double seconds, const std::vector<Mode>& modes) {
-  static const Place where = place();
+  static const RemoteBuffer where = place();
   if (!probe_words) {
     if (rank == 0) std::fprintf(stderr, "no memory to meet in; nodes that keep processes apart cannot be counted\n");
     MPI_Abort(MPI_COMM_WORLD, 2);

@@ -88,7 +88,7 @@ Json describe(const char* name, const char* about, const Result<void>& tried) {
 // What the process that is to be reached tells the one that reaches it.
 struct Told {
   reach::Card card;
-  reach::Place place;
+  reach::RemoteBuffer place;
   std::uint64_t address;
 };
 
@@ -151,7 +151,7 @@ Result<void> try_way(std::size_t w) {
   }
   close(back[1]);
   std::byte* const at = segment->base() + 4096;  // memory that every way reaches
-  const reach::Place place = (*peers)->place(at, 1, 1u << w);
+  const reach::RemoteBuffer place = (*peers)->place(at, 1, 1u << w);
   reach::Card card;
   std::string why = "the other process ended early";
   if (read(back[0], &card, sizeof card) == sizeof card) {

@@ -62,7 +62,7 @@ struct alignas(line) Slot {
 };
 
 struct Exposure {
-  reach::Place send, recv;
+  reach::RemoteBuffer send, recv;
   std::uint64_t note;  // what else the peers must know for their shares; the algorithm's own
 };
 

@@ -6,10 +6,10 @@
 namespace nearfield::messages {
 
 // Where the member finds it, if it has what it needs for that.
-reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
+reach::RemoteBuffer Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
   reach::Peers& reach = process_.reach();
   Peer& peer = *peer_[member];
-  const reach::Place place = reach.place(begin, bytes, peer.told);
+  const reach::RemoteBuffer place = reach.place(begin, bytes, peer.told);
   if (!place.anything() || attached_[member].passed.holds(place)) return place;
   if (!reach.gives(place)) return {};
   const reach::MemoryMapper& way = *reach::mappers()[place.mapper()];
@@ -22,17 +22,17 @@ reach::Place Messenger::place_for(int member, const std::byte* begin, std::size_
   return place;
 }
 
-Whereabouts Messenger::describe(int member, const layout::Data& data) {
+RemoteLayout Messenger::describe(int member, const layout::Data& data) {
   std::byte* const begin = data.begin();
-  Whereabouts where{{},
-                    std::uint64_t(begin),
-                    data.address - begin,
-                    0,
-                    data.view.run_count,
-                    data.view.size,
-                    data.view.extent,
-                    data.view.low,
-                    data.view.high};
+  RemoteLayout where{{},
+                     std::uint64_t(begin),
+                     data.address - begin,
+                     0,
+                     data.view.run_count,
+                     data.view.size,
+                     data.view.extent,
+                     data.view.low,
+                     data.view.high};
   if (data.bytes == 0 || member == me_) return where;
   const Protocol protocol = process_.settings().protocol;
   if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
@@ -46,7 +46,7 @@ Whereabouts Messenger::describe(int member, const layout::Data& data) {
   return where;
 }
 
-std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping) {
+std::byte* Messenger::resolve(int member, const reach::RemoteBuffer& place, std::shared_ptr<const void>& mapping) {
   if (!place.anything()) return nullptr;
   reach::Attachments& attached = attached_[member].theirs;
   const auto* entry = attached.find(place);
@@ -57,7 +57,7 @@ std::byte* Messenger::resolve(int member, const reach::Place& place, std::shared
 }
 
 // Fills in where the other side's data lies; whether it can be reached.
-bool Messenger::adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part) {
+bool Messenger::adopt(int member, const RemoteLayout& where, std::uint64_t bytes, InBlocks& part) {
   std::byte* const lowest =
       member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, part.mapping);
   if (!lowest) return false;

@@ -27,7 +27,7 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 // ---------------------------------------------------------------- the sender's side
 
 // The record of its Transfer, `with` data of the message or none.
-Started Messenger::offer(Request& request, const Whereabouts& where, Kind kind, const layout::Data& with) {
+Started Messenger::offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with) {
   if (!request.offered.transfer && !begin_transfer(request, where)) {
     // Those under way give back what they hold.
     if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return Started::no_room;
@@ -135,7 +135,7 @@ void Messenger::Protocols::refuse_offer(Messenger& m, int member, std::uint64_t 
 
 struct Messenger::Protocols::Offer {
   static Cost cost(Messenger&, const Request&) { return Cost::offer; }
-  static Started start(Messenger& m, Request& request, Whereabouts& where) {
+  static Started start(Messenger& m, Request& request, RemoteLayout& where) {
     return m.offer(request, where, Kind::transfer, {});
   }
   static void keep(Messenger& m, Early& message) {

@@ -116,11 +116,11 @@ struct alignas(line) Ring {
 };
 
 // Where the data of one side lies and how (layout::Data), for the other side.
-struct Whereabouts {
-  reach::Place place;     // of its lowest byte
-  std::uint64_t address;  // the same in its owner's address space, for ways by calls
-  std::int64_t element;   // from there to the first element
-  std::uint64_t runs;     // offset of the runs in the owner's segment, 0: dense
+struct RemoteLayout {
+  reach::RemoteBuffer place;  // of its lowest byte
+  std::uint64_t address;      // the same in its owner's address space, for ways by calls
+  std::int64_t element;       // from there to the first element
+  std::uint64_t runs;         // offset of the runs in the owner's segment, 0: dense
   std::uint64_t run_count, size;
   std::int64_t extent, low, high;
 };
@@ -132,13 +132,13 @@ struct Transfer {
   // Sender, before the record.
   alignas(line) std::uint64_t bytes;
   Request* own;  // what it is to its sender; nullptr: it has given it up
-  Whereabouts from;
+  RemoteLayout from;
   Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
   // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.
   Atomic<std::uint32_t> attended;
   std::uint32_t listed;  // sender, before the record: 1: it does not look at the state, but into its list of answers
   // Receiver, published by state.
-  alignas(line) Whereabouts to;
+  alignas(line) RemoteLayout to;
   std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking

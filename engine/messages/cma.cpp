@@ -6,7 +6,7 @@ namespace nearfield::messages {
 struct Messenger::Protocols::Cma {
   // Calls need no turn of the sender.
   static bool fits(Messenger& m, Request& request) {
-    const Whereabouts& from = request.offered.transfer->from;
+    const RemoteLayout& from = request.offered.transfer->from;
     const Protocol protocol = m.process_.settings().protocol;
     return m.calls_[std::size_t(request.member)] && request.data.dense() && from.address && from.run_count == 0 &&
            (protocol == Protocol::automatic || protocol == Protocol::cma);

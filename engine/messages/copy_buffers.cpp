@@ -6,7 +6,7 @@ namespace nearfield::messages {
 // Whether copy buffers are better than a single copy; `where`: where the data lies, if that had to be looked at. The
 // sender of a message may compute as soon as its call has returned, so what its receiver can reach or read by calls
 // goes through copy buffers only where they take all of it at once, or where its call does not return before.
-bool Messenger::goes_by_buffers(const Request& request, Whereabouts& where) {
+bool Messenger::goes_by_buffers(const Request& request, RemoteLayout& where) {
   const std::uint64_t bytes = request.data.bytes;
   const bool whole = request.attended || bytes <= longest_whole();
   if (bytes <= copied_always_ && whole) return true;
@@ -23,7 +23,7 @@ struct Messenger::Protocols::CopyBuffers {
   static Cost cost(Messenger& m, const Request& request) {
     return request.member == m.me_ ? Cost::never : Cost::buffers;
   }
-  static Started start(Messenger& m, Request& request, Whereabouts& where) {
+  static Started start(Messenger& m, Request& request, RemoteLayout& where) {
     return m.goes_by_buffers(request, where) && m.begin_chain(request) ? Started::yes : Started::no;
   }
   static std::uint64_t recall(Messenger&, const Request& request) {

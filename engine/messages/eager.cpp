@@ -27,7 +27,7 @@ struct Messenger::Protocols::Eager {
       return Cost::never;
     return bytes <= m.in_record_ ? Cost::record : Cost::long_record;
   }
-  static Started start(Messenger& m, Request& request, Whereabouts&) {
+  static Started start(Messenger& m, Request& request, RemoteLayout&) {
     if (!m.push(request.member, Kind::eager, request.envelope, {}, request.data)) return Started::no_room;
     m.complete(request);
     return Started::yes;

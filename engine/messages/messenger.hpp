@@ -253,7 +253,7 @@ class Messenger final : public waiting::Source {
   void disinherit(const Request& request);
 
   // handing.cpp
-  bool goes_by_buffers(const Request& request, Whereabouts& where);
+  bool goes_by_buffers(const Request& request, RemoteLayout& where);
   std::uint64_t longest_buffer() const;
   // Bytes of a message that nobody has matched which may lie in copy buffers.
   std::uint64_t longest_whole() const;
@@ -280,7 +280,7 @@ class Messenger final : public waiting::Source {
   }
 
   // answers.cpp
-  Started offer(Request& request, const Whereabouts& where, Kind kind, const layout::Data& with);
+  Started offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with);
   void stop_looking(Request& request);
   bool take_answers();
   void take_answer(Request& request);
@@ -295,7 +295,7 @@ class Messenger final : public waiting::Source {
   // transfer.cpp
   bool add_transfers();
   Transfer* new_transfer(std::uint64_t& offset);
-  bool begin_transfer(Request& request, const Whereabouts& where);
+  bool begin_transfer(Request& request, const RemoteLayout& where);
   void accept(Request& request, const Arrived& message);
   const MessageProtocol& choose(Request& request);
   State try_way(Request& request, bool by_calls, bool mapped);
@@ -306,10 +306,10 @@ class Messenger final : public waiting::Source {
   void end_send(Request& request);
   void end_receive(Request& request);
   void reclaim();
-  Whereabouts describe(int member, const layout::Data& data);
-  reach::Place place_for(int member, const std::byte* begin, std::size_t bytes);
-  std::byte* resolve(int member, const reach::Place& place, std::shared_ptr<const void>& mapping);
-  bool adopt(int member, const Whereabouts& where, std::uint64_t bytes, InBlocks& part);
+  RemoteLayout describe(int member, const layout::Data& data);
+  reach::RemoteBuffer place_for(int member, const std::byte* begin, std::size_t bytes);
+  std::byte* resolve(int member, const reach::RemoteBuffer& place, std::shared_ptr<const void>& mapping);
+  bool adopt(int member, const RemoteLayout& where, std::uint64_t bytes, InBlocks& part);
   Transfer& transfer_of(int member, std::uint64_t offset) const {
     return *reinterpret_cast<Transfer*>(base_[member] + offset);
   }

@@ -49,7 +49,7 @@ struct MessageProtocol {
 
   // ---- sender; `where`: where the data lies, if that has been looked at
   Cost (*cost)(Messenger&, const Request&) = nullptr;
-  Started (*start)(Messenger&, Request&, Whereabouts& where) = nullptr;
+  Started (*start)(Messenger&, Request&, RemoteLayout& where) = nullptr;
   bool (*send)(Messenger&, Request&, Messenger::Guard&) = nullptr;  // whether anything moved
   // The offset that names it to the receiver; 0: it cannot be taken back.
   std::uint64_t (*recall)(Messenger&, const Request&) = nullptr;

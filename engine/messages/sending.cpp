@@ -132,7 +132,7 @@ void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
 
 // By the protocol that costs least and can take it. False while there is no room for its record.
 bool Messenger::dispatch(Request& request) {
-  Whereabouts where{};
+  RemoteLayout where{};
   if (request.offered.transfer) return request.protocol->start(*this, request, where) == Started::yes;
   for (Cost cost{}; cost != Cost::never; cost = Cost(int(cost) + 1))
     for (const MessageProtocol* const each : Protocols::all) {

@@ -10,7 +10,7 @@ struct Messenger::Protocols::Synchronous {
     if (request.data.bytes + sizeof(std::uint64_t) > longest) return Cost::never;
     return request.mode == Mode::synchronous ? Cost::record : Cost::offer;
   }
-  static Started start(Messenger& m, Request& request, Whereabouts& where) {
+  static Started start(Messenger& m, Request& request, RemoteLayout& where) {
     return m.offer(request, where, Kind::eager_synchronous, request.data);
   }
   static void deliver(Messenger& m, Request& request, const Arrived& message) {

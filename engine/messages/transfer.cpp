@@ -63,7 +63,7 @@ Transfer* Messenger::new_transfer(std::uint64_t& offset) {
 }
 
 // False without memory.
-bool Messenger::begin_transfer(Request& request, const Whereabouts& where) try {
+bool Messenger::begin_transfer(Request& request, const RemoteLayout& where) try {
   if (!(request.offered.transfer = new_transfer(request.offered.offset))) return false;
   request.offered.slot = process_.reach().noticeboard.note(request.data.begin(), request.data.span());
   Transfer& t = *request.offered.transfer;

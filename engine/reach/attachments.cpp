@@ -8,12 +8,12 @@ Attachments::Attachments(Peers& peers, Peer* peer, std::uint32_t by) {
   entries_.reserve(2);
   for (std::size_t w = 0; w < mapper_count; ++w) {
     if (!mappers()[w]->standing || !(by >> w & 1)) continue;
-    const Region region = Region::of(Place(w, 0, 0));
+    const Region region = Region::of(RemoteBuffer(w, 0, 0));
     entries_.push_back({region, peer ? peers.attach(*peer, region).at : nullptr});
   }
 }
 
-bool Attachments::outdated(const Place& place) const {
+bool Attachments::outdated(const RemoteBuffer& place) const {
   return std::ranges::any_of(entries_, [&](const Entry& entry) {
     return entry.region.mapper() == place.mapper() && entry.region.generation() > place.generation();
   });
@@ -29,7 +29,7 @@ void Attachments::add(Entry entry) {
   entries_.push_back(std::move(entry));
 }
 
-const Attachments::Entry* Attachments::need(Peers& peers, Peer& peer, const Place& place) noexcept try {
+const Attachments::Entry* Attachments::need(Peers& peers, Peer& peer, const RemoteBuffer& place) noexcept try {
   const Region region = Region::of(place);
   reserve();
   Attached attached;

@@ -14,25 +14,25 @@ class Attachments {
     std::byte* at = nullptr;  // where the region begins here; nullptr: refused, or our own
     std::shared_ptr<const void> keep = {};
     bool refused = false;
-    std::byte* resolve(const Place& place) const { return at + (place.offset() - region.begin); }
+    std::byte* resolve(const RemoteBuffer& place) const { return at + (place.offset() - region.begin); }
   };
 
   // Of `peer`, nullptr: our own. What stands is there from the beginning, of the mappers in `by`.
   Attachments(Peers& peers, Peer* peer, std::uint32_t by);
 
-  const Entry* find(const Place& place) const {
+  const Entry* find(const RemoteBuffer& place) const {
     for (const Entry& entry : entries_)
       if (entry.region.holds(place)) return &entry;
     return nullptr;
   }
   // Whether a later generation of the same memory is there.
-  bool outdated(const Place& place) const;
+  bool outdated(const RemoteBuffer& place) const;
   // Room for another one. Throws std::bad_alloc.
   void reserve() { entries_.reserve(entries_.size() + 1); }
   // In the place of earlier generations, or of the oldest piece. Throws only where there is no room.
   void add(Entry entry);
   // What is needed now, if it can be had without anybody else's help; nullptr: it cannot.
-  const Entry* need(Peers& peers, Peer& peer, const Place& place) noexcept;
+  const Entry* need(Peers& peers, Peer& peer, const RemoteBuffer& place) noexcept;
 
  private:
   static constexpr std::size_t most_pieces = 16;

@@ -47,15 +47,15 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
   return {};
 }
 
-Place place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
+RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
   const SharedHeap* const heap = own_heap(self, mapper);
   if (!heap || !heap->contains(address)) return {};
   const auto* const at = static_cast<const std::byte*>(address);
   const auto view = heap->current();
-  if (view.generation == 0 || view.generation > Place::most_generations) return {};
+  if (view.generation == 0 || view.generation > RemoteBuffer::most_generations) return {};
   if (at < view.base || at + bytes > view.base + view.size) return {};
   heap->use(address, bytes);
-  return Place(mapper, view.generation, std::uint64_t(at - view.base));
+  return RemoteBuffer(mapper, view.generation, std::uint64_t(at - view.base));
 }
 
 int descriptor(const Peers& self, std::uint64_t generation) {

@@ -17,7 +17,7 @@
 
 #include "engine/base/result.hpp"
 #include "engine/memory/segment.hpp"
-#include "engine/reach/place.hpp"
+#include "engine/reach/remote_buffer.hpp"
 
 namespace nearfield::reach {
 
@@ -65,7 +65,7 @@ struct MemoryMapper {
 
   // Describe. Where peers find `bytes` > 0 at `address`; out of reach: not by this mapper. Where a fork must know what
   // peers are using, the noticeboard tells it already. `mapper`: this row.
-  Place (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
+  RemoteBuffer (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
 
   // Whether the kernel lets others have it: asked about regions that nobody has attached, before peers are told.
   bool (*gives)(const Peers& self, const Region& region) = nullptr;

@@ -142,12 +142,12 @@ Attached Peers::attach(Peer& peer, const Region& region) {
   return mappers()[mapper]->attach(*this, peer, region);
 }
 
-Place Peers::place(const void* address, std::size_t bytes, std::uint32_t by) const {
-  if (bytes == 0) return Place::nothing();
+RemoteBuffer Peers::place(const void* address, std::size_t bytes, std::uint32_t by) const {
+  if (bytes == 0) return RemoteBuffer::nothing();
   by &= open();
   for (std::size_t w = 0; w < mapper_count; ++w) {
     if (!(by >> w & 1) || !mappers()[w]->place) continue;
-    if (const Place place = mappers()[w]->place(*this, w, address, bytes); place.reachable()) return place;
+    if (const RemoteBuffer place = mappers()[w]->place(*this, w, address, bytes); place.reachable()) return place;
   }
   return {};
 }

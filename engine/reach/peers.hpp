@@ -83,9 +83,9 @@ class Peers {
   void close();
 
   // Where peers find a buffer of ours, by one of `by`; the noticeboard must tell about it already.
-  Place place(const void* address, std::size_t bytes, std::uint32_t by) const;
+  RemoteBuffer place(const void* address, std::size_t bytes, std::uint32_t by) const;
   // Whether others can have it: for places of ours in regions that they have not attached.
-  bool gives(const Place& place) const {
+  bool gives(const RemoteBuffer& place) const {
     const MemoryMapper& mapper = *mappers()[place.mapper()];
     return !mapper.gives || mapper.gives(*this, Region::of(place));
   }

@@ -7,13 +7,13 @@ namespace {
 Result<std::uint64_t> open(Peers&) { return std::uint64_t{0}; }
 Result<void> meet(Peers&, Peer&, std::uint64_t) { return {}; }
 
-Place place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
+RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) {
   const memory::Segment& segment = self.segment();
   if (!segment.contains(address, bytes)) return {};
   const auto offset = std::size_t(static_cast<const std::byte*>(address) - segment.base());
   if (segment.apart().meets(offset, offset + bytes)) [[unlikely]]
     return {};
-  return Place(mapper, 0, offset);
+  return RemoteBuffer(mapper, 0, offset);
 }
 
 // Nothing to keep: a peer's segment stays mapped.

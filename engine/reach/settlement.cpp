@@ -27,7 +27,7 @@ Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t b
   }
 }
 
-Settlement::Seen Settlement::see_unknown(int member, const Place& place) const {
+Settlement::Seen Settlement::see_unknown(int member, const RemoteBuffer& place) const {
   if (place.mapper() >= mapper_count || !(by_ >> place.mapper() & 1)) return Seen::out_of_reach;
   return of_[std::size_t(member)].outdated(place) ? Seen::out_of_reach : Seen::news;
 }
@@ -42,7 +42,7 @@ void Settlement::start() {
   trouble_.clear();
 }
 
-void Settlement::note(int member, const Place& place) {
+void Settlement::note(int member, const RemoteBuffer& place) {
   std::byte* at;
   if (see(member, place, at) != Seen::news) return;
   const Region region = Region::of(place);

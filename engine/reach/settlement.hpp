@@ -40,7 +40,7 @@ class Settlement {
 
   enum class Seen : std::uint8_t { reached, out_of_reach, news };
   // What all members know about a place of one of them; `at`: where it lies here, unless it is our own.
-  Seen see(int member, const Place& place, std::byte*& at) const {
+  Seen see(int member, const RemoteBuffer& place, std::byte*& at) const {
     at = nullptr;
     if (!place.anything()) return place.reachable() ? Seen::reached : Seen::out_of_reach;
     const Attachments::Entry* const entry = of_[std::size_t(member)].find(place);
@@ -50,11 +50,11 @@ class Settlement {
     return Seen::reached;
   }
   // Where the members find a buffer of ours; the noticeboard must tell about it already.
-  Place place(const void* address, std::size_t bytes) const {
-    const Place found = peers_.place(address, bytes, by_);
+  RemoteBuffer place(const void* address, std::size_t bytes) const {
+    const RemoteBuffer found = peers_.place(address, bytes, by_);
     if (!found.anything() || of_[std::size_t(me_)].find(found)) [[likely]]
       return found;
-    return peers_.gives(found) ? found : Place();
+    return peers_.gives(found) ? found : RemoteBuffer();
   }
 
   // Collective. `place(member, i)`: all places that the members have told, two of each; one of them was news.
@@ -81,9 +81,9 @@ class Settlement {
     std::byte* at = nullptr;
     std::shared_ptr<const void> keep = {};
   };
-  Seen see_unknown(int member, const Place& place) const;
+  Seen see_unknown(int member, const RemoteBuffer& place) const;
   void start();
-  void note(int member, const Place& place);
+  void note(int member, const RemoteBuffer& place);
   void fail(std::size_t mapper, const std::string& why);
   void fail_all(const std::string& why);
   bool attach_news();

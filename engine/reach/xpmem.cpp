@@ -144,9 +144,9 @@ Result<void> meet(Peers&, Peer& peer, std::uint64_t told) {
   return {};
 }
 
-Place place(const Peers&, std::size_t mapper, const void* address, std::size_t bytes) {
-  if (bytes > Place::most_bytes) return {};
-  return Place(mapper, 0, std::uint64_t(address), bytes);
+RemoteBuffer place(const Peers&, std::size_t mapper, const void* address, std::size_t bytes) {
+  if (bytes > RemoteBuffer::most_bytes) return {};
+  return RemoteBuffer(mapper, 0, std::uint64_t(address), bytes);
 }
 
 // By asking for it like a peer.

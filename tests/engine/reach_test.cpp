@@ -40,7 +40,7 @@ std::byte* memory_for(Process& process, std::size_t mapper) {
 // What a process tells the other one of its memory.
 struct Told {
   Card card;
-  Place place;
+  RemoteBuffer place;
   std::uint64_t address;
 };
 
@@ -57,7 +57,7 @@ Outcome use(Process& process, PageBootstrap& bootstrap, int rank, std::size_t w)
   const MemoryMapper& mapper = *mappers()[w];
   Peers& peers = process.reach();
   std::byte* const own = memory_for(process, w);
-  Told mine{peers.card(), own ? peers.place(own, length, 1u << w) : Place(), std::uint64_t(own)}, told[2];
+  Told mine{peers.card(), own ? peers.place(own, length, 1u << w) : RemoteBuffer(), std::uint64_t(own)}, told[2];
   if (own) std::fill_n(own, length, std::byte(rank + 1));
   bootstrap.allgather(&mine, told, sizeof mine);
   const Told& theirs = told[1 - rank];
@@ -161,22 +161,22 @@ TEST(Ways, ThatAreLeftOutReachNothing) {
 }
 
 TEST(Places, LieInRegions) {
-  const Place piece(2, 0, 3 * 4096 + 5, 4096), whole(1, 7, 12345);
+  const RemoteBuffer piece(2, 0, 3 * 4096 + 5, 4096), whole(1, 7, 12345);
   const Region pages = Region::of(piece), all = Region::of(whole);
   EXPECT_EQ(pages.begin, 3 * 4096u);
   EXPECT_EQ(pages.end, 5 * 4096u);
   EXPECT_TRUE(pages.holds(piece));
-  EXPECT_TRUE(pages.holds(Place(2, 0, 3 * 4096, 2 * 4096)));
-  EXPECT_FALSE(pages.holds(Place(2, 0, 3 * 4096, 2 * 4096 + 1)));
-  EXPECT_FALSE(pages.holds(Place(2, 0, 5 * 4096, 1)));
-  EXPECT_TRUE(all.holds(Place(1, 7, ~std::uint64_t{0} >> 16)));
-  EXPECT_FALSE(all.holds(Place(1, 8, 12345)));
-  EXPECT_FALSE(all.holds(Place(2, 7, 12345)));
+  EXPECT_TRUE(pages.holds(RemoteBuffer(2, 0, 3 * 4096, 2 * 4096)));
+  EXPECT_FALSE(pages.holds(RemoteBuffer(2, 0, 3 * 4096, 2 * 4096 + 1)));
+  EXPECT_FALSE(pages.holds(RemoteBuffer(2, 0, 5 * 4096, 1)));
+  EXPECT_TRUE(all.holds(RemoteBuffer(1, 7, ~std::uint64_t{0} >> 16)));
+  EXPECT_FALSE(all.holds(RemoteBuffer(1, 8, 12345)));
+  EXPECT_FALSE(all.holds(RemoteBuffer(2, 7, 12345)));
   EXPECT_EQ(all.mapper(), 1u);
   EXPECT_EQ(all.generation(), 7u);
-  EXPECT_FALSE(Place().reachable());
-  EXPECT_TRUE(Place::nothing().reachable());
-  EXPECT_FALSE(Place::nothing().anything());
+  EXPECT_FALSE(RemoteBuffer().reachable());
+  EXPECT_TRUE(RemoteBuffer::nothing().reachable());
+  EXPECT_FALSE(RemoteBuffer::nothing().anything());
 }
 
 // ---------------------------------------------------------------- letters and notes

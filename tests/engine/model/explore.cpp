@@ -48,7 +48,7 @@ constexpr std::size_t stack_bytes = 512 << 10;
 constexpr int most_naps = 8;
 constexpr int no_step = 1 << 20;
 
-using Place = std::uint64_t;
+using RemoteBuffer = std::uint64_t;
 
 struct Mapping {
   const std::byte* base;
@@ -57,11 +57,11 @@ struct Mapping {
 };
 std::vector<Mapping> mappings;
 
-Place place_of(const void* word) {
+RemoteBuffer place_of(const void* word) {
   const auto* at = static_cast<const std::byte*>(word);
   for (const Mapping& m : mappings)
     if (at >= m.base && at < m.base + m.bytes) return std::uint64_t(m.segment + 1) << 48 | std::uint64_t(at - m.base);
-  return Place(at);
+  return RemoteBuffer(at);
 }
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
@@ -78,24 +78,24 @@ std::uint64_t read(const void* word, unsigned size) {
 
 struct Stored {
   void* word;
-  Place place;
+  RemoteBuffer place;
   unsigned size;
   std::uint64_t value;
 };
 struct Looked {
   const void* word;
-  Place place;
+  RemoteBuffer place;
   unsigned size;
   std::uint64_t value;
 };
 // From which value of each word on a process may read: how many stores came before it.
 class View {
  public:
-  std::uint32_t of(Place place) const {
+  std::uint32_t of(RemoteBuffer place) const {
     const auto at = find(place);
     return at != known_.end() && at->first == place ? at->second : 0;
   }
-  void set(Place place, std::uint32_t since) {
+  void set(RemoteBuffer place, std::uint32_t since) {
     auto at = find(place);
     if (at == known_.end() || at->first != place) at = known_.insert(at, {place, 0});
     hash_ += term(place, since) - term(place, at->second);
@@ -112,11 +112,11 @@ class View {
   std::uint64_t hash() const { return hash_; }
 
  private:
-  using Known = std::vector<std::pair<Place, std::uint32_t>>;  // in the order of places
-  static std::uint64_t term(Place place, std::uint32_t since) { return since ? mix(place, since) : 0; }
-  static bool before(const Known::value_type& known, Place place) { return known.first < place; }
-  Known::iterator find(Place place) { return std::lower_bound(known_.begin(), known_.end(), place, before); }
-  Known::const_iterator find(Place place) const {
+  using Known = std::vector<std::pair<RemoteBuffer, std::uint32_t>>;  // in the order of places
+  static std::uint64_t term(RemoteBuffer place, std::uint32_t since) { return since ? mix(place, since) : 0; }
+  static bool before(const Known::value_type& known, RemoteBuffer place) { return known.first < place; }
+  Known::iterator find(RemoteBuffer place) { return std::lower_bound(known_.begin(), known_.end(), place, before); }
+  Known::const_iterator find(RemoteBuffer place) const {
     return std::lower_bound(known_.begin(), known_.end(), place, before);
   }
   Known known_;
@@ -144,8 +144,8 @@ struct Process {
   std::vector<Looked> looked;  // since its last pause
   bool stored = false;         // since its last pause
   std::uint64_t seen = 0, seen_at_pause = 0;
-  Place pending = 0;  // what it will load in its next step
-  Place bed = 0;      // the futex it sleeps on
+  RemoteBuffer pending = 0;  // what it will load in its next step
+  RemoteBuffer bed = 0;      // the futex it sleeps on
   bool woken = false;
   unsigned undrained = 0;  // whose buffers have not been empty since it began a barrier: a bit each
   // In the language's memory.
@@ -207,14 +207,14 @@ struct Explorer {
   std::vector<Choice> path;
   Seen seen;
   std::vector<int> steps;
-  std::unordered_map<Place, Use> uses;
+  std::unordered_map<RemoteBuffer, Use> uses;
   bool misjudged = false;
-  std::map<Place, History> history;
+  std::map<RemoteBuffer, History> history;
   View consistent;  // the last sequentially consistent stores
   View fenced;      // what fences knew
 
   bool of_language() const { return options.memory == Memory::language; }
-  History& history_of(void* word, Place place, unsigned size) {
+  History& history_of(void* word, RemoteBuffer place, unsigned size) {
     History& h = history[place];
     if (h.values.empty()) h.values.push_back({read(word, size), {}});
     return h;
@@ -235,8 +235,8 @@ struct Explorer {
   bool acquires(std::memory_order order) const {
     return !options.mutation.no_acquire && order != std::memory_order_relaxed && order != std::memory_order_release;
   }
-  void store_value(Process& p, void* word, Place place, unsigned size, std::uint64_t value, std::memory_order order,
-                   const View* continued) {
+  void store_value(Process& p, void* word, RemoteBuffer place, unsigned size, std::uint64_t value,
+                   std::memory_order order, const View* continued) {
     History& h = history_of(word, place, size);
     Value fresh{value, continued ? *continued : View{}};
     p.view.set(place, h.last() + 1);
@@ -249,7 +249,7 @@ struct Explorer {
     for (int i = 0; i < count; ++i) needed = std::min(needed, process[i].view.of(place));
     for (; h.dropped < needed; ++h.dropped) h.values.erase(h.values.begin());
   }
-  std::uint64_t load_value(Process& p, Place place, std::memory_order order) {
+  std::uint64_t load_value(Process& p, RemoteBuffer place, std::memory_order order) {
     History& h = history[place];
     const std::uint32_t which = h.last() - p.age;
     const Value& found = h.values[which - h.dropped];
@@ -280,11 +280,11 @@ struct Explorer {
     result.trace = what + ":" + describe_steps();
     given_up = true;
   }
-  void write(void* word, Place place, unsigned size, std::uint64_t value) {
+  void write(void* word, RemoteBuffer place, unsigned size, std::uint64_t value) {
     memory ^= mix(mix(place, read(word, size)), 1) ^ mix(mix(place, value), 1);
     std::memcpy(word, &value, size);
   }
-  void use(Place place, bool stores) {
+  void use(RemoteBuffer place, bool stores) {
     Use& u = uses[place];
     auto& by = stores ? u.stored : u.loaded;
     const auto me = std::uint8_t(1u << running);
@@ -292,7 +292,7 @@ struct Explorer {
     misjudged |= u.taken_for_private || (of_language() && stores && by);  // its stores have an order after all
     by |= me;
   }
-  bool alone(Place place, int i, bool stores) {
+  bool alone(RemoteBuffer place, int i, bool stores) {
     const auto found = uses.find(place);
     if (found == uses.end()) return false;
     Use& u = found->second;
@@ -309,7 +309,7 @@ struct Explorer {
     }
     return no_step;
   }
-  void note(Process& p, Access kind, Place place, std::uint64_t value) {
+  void note(Process& p, Access kind, RemoteBuffer place, std::uint64_t value) {
     p.seen = mix(p.seen, mix(place * 8 + std::uint64_t(kind), value));
   }
 
@@ -317,7 +317,7 @@ struct Explorer {
   std::uint64_t access(Access kind, void* word, unsigned size, std::uint64_t value, std::uint64_t expected,
                        std::memory_order order) {
     Process& p = process[running];
-    const Place place = place_of(word);
+    const RemoteBuffer place = place_of(word);
     if (kind == Access::store) {
       if (options.mutation.no_zeros && value == 0) return 0;
       use(place, true);

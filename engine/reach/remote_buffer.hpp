@@ -6,16 +6,16 @@
 
 namespace nearfield::reach {
 
-class Place {
+class RemoteBuffer {
  public:
-  constexpr Place() = default;  // out of reach
+  constexpr RemoteBuffer() = default;  // out of reach
   // `generation` of the memory, below 2^16; `offset` in it; `bytes`: how long it is, where peers attach exactly what
   // they are told of, below 2^40.
-  constexpr Place(std::size_t mapper, std::uint64_t generation, std::uint64_t offset, std::uint64_t bytes = 0)
+  constexpr RemoteBuffer(std::size_t mapper, std::uint64_t generation, std::uint64_t offset, std::uint64_t bytes = 0)
       : what_((mapper + first_mapper) << 56 | generation << 40 | bytes), offset_(offset) {}
   static constexpr std::uint64_t most_generations = 0xffff, most_bytes = (std::uint64_t{1} << 40) - 1;
-  static constexpr Place nothing() {
-    Place place;
+  static constexpr RemoteBuffer nothing() {
+    RemoteBuffer place;
     place.what_ = no_bytes << 56;
     return place;
   }
@@ -39,17 +39,17 @@ class Place {
 // Memory of a peer that is attached in one piece, the same for all who know the place: everything of its generation,
 // or the pages that the place lies in.
 struct Region {
-  std::uint64_t memory = 0;          // Place::memory
+  std::uint64_t memory = 0;          // RemoteBuffer::memory
   std::uint64_t begin = 0, end = 0;  // offsets
   static constexpr std::uint64_t everything = ~std::uint64_t{0};
-  static constexpr Region of(const Place& place) {
+  static constexpr Region of(const RemoteBuffer& place) {
     constexpr std::uint64_t page = 4096;
     if (!place.bytes()) return {place.memory(), 0, everything};
     return {place.memory(), place.offset() / page * page, (place.offset() + place.bytes() + page - 1) / page * page};
   }
-  constexpr std::size_t mapper() const { return (memory >> 16) - Place::first_mapper; }
+  constexpr std::size_t mapper() const { return (memory >> 16) - RemoteBuffer::first_mapper; }
   constexpr std::uint64_t generation() const { return memory & 0xffff; }
-  constexpr bool holds(const Place& place) const {
+  constexpr bool holds(const RemoteBuffer& place) const {
     return place.memory() == memory && place.offset() >= begin && place.offset() < end &&
            place.bytes() <= end - place.offset();
   }
