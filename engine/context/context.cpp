@@ -62,7 +62,7 @@ CollectiveContext::CollectiveContext(Team& team, unsigned number)
   for (auto*& slot : noted_) slot = process_.reach().noticeboard.take();
 }
 
-void CollectiveContext::prepare() { settlement_.emplace(process_.reach(), peer_, team_.mappers()); }
+void CollectiveContext::prepare() { agreement_.emplace(process_.reach(), peer_, team_.mappers()); }
 
 CollectiveContext::~CollectiveContext() {
   for (auto*& slot : noted_) process_.reach().noticeboard.put_back(slot);

@@ -177,7 +177,7 @@ class CollectiveContext {
   void place_control_block(int member, ContextControlBlock* words) {
     words_[std::size_t(member)] = words;
     if (member == rank_) mine_ = words;
-    settlement_->join(member, words->settling);
+    agreement_->join(member, words->settling);
   }
   void place_gate(ContextGate* gate) { gate_ = gate; }
   // From now on waits suspend the body that runs on that stack.
@@ -305,7 +305,7 @@ class CollectiveContext {
   std::uint64_t exposures_ = 0;
   Buffer own_send_, own_recv_;
   std::vector<std::byte*> exposed_send_, exposed_recv_;
-  std::optional<reach::Settlement> settlement_;
+  std::optional<reach::AttachAgreement> agreement_;
 };
 
 }  // namespace nearfield::context

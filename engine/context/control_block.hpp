@@ -42,7 +42,7 @@
 #include <cstdint>
 
 #include "engine/base/atomic.hpp"
-#include "engine/reach/settlement.hpp"
+#include "engine/reach/attach_agreement.hpp"
 #include "engine/team/control_block.hpp"
 
 namespace nearfield::context {
@@ -93,7 +93,7 @@ struct ContextControlBlock {
   Atomic<std::uint32_t> awaits, awaits_what;
   Atomic<std::uint64_t> awaits_value;
   std::uint64_t lengths[buffers];  // owner, published by posted: bytes of its vector or block in that tick's operation
-  reach::Settlement::ControlBlock settling;
+  reach::AttachAgreement::ControlBlock settling;
   Line small[lines];
   Slot slot[slots];
 };

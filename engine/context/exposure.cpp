@@ -2,7 +2,7 @@
 //
 //   member r       writes exposure[n % 2] {send place, recv place}, posts tick A
 //   everybody      meets A, reads all exposures: the same facts on all members, hence the same decisions
-//   if a place is news (reach/settlement.hpp), they settle it, with one more tick, and look again
+//   if a place is news (reach/attach_agreement.hpp), they settle it, with one more tick, and look again
 #include "engine/context/context.hpp"
 
 namespace nearfield::context {
@@ -12,8 +12,8 @@ void CollectiveContext::expose(Buffer send, Buffer recv, std::uint64_t note) {
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
   Exposure& mine = mine_->exposure[++exposures_ % 2];
-  mine.send = settlement_->place(send.address, send.bytes);
-  mine.recv = settlement_->place(recv.address, recv.bytes);
+  mine.send = agreement_->place(send.address, send.bytes);
+  mine.recv = agreement_->place(recv.address, recv.bytes);
   mine.note = note;
   own_send_ = send;
   own_recv_ = recv;
@@ -21,12 +21,12 @@ void CollectiveContext::expose(Buffer send, Buffer recv, std::uint64_t note) {
 }
 
 CollectiveContext::Verdict CollectiveContext::look() {
-  using Seen = reach::Settlement::Seen;
+  using Seen = reach::AttachAgreement::Seen;
   bool all = true, news = false;
   for (int r = 0; r < size_; ++r) {
     const Exposure& theirs = words_[r]->exposure[exposures_ % 2];
-    const Seen send = settlement_->see(r, theirs.send, exposed_send_[r]);
-    const Seen recv = settlement_->see(r, theirs.recv, exposed_recv_[r]);
+    const Seen send = agreement_->see(r, theirs.send, exposed_send_[r]);
+    const Seen recv = agreement_->see(r, theirs.recv, exposed_recv_[r]);
     if (r == rank_) {
       exposed_send_[r] = static_cast<std::byte*>(own_send_.address);
       exposed_recv_[r] = static_cast<std::byte*>(own_recv_.address);
@@ -76,19 +76,19 @@ bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t not
 
 // What is news in the present exposure.
 void CollectiveContext::settle() {
-  reach::Settlement& settlement = *settlement_;
+  reach::AttachAgreement& agreement = *agreement_;
   const struct Abandons {
-    reach::Settlement& settlement;
-    ~Abandons() { settlement.abandon(); }
-  } abandons{settlement};
-  settlement.begin([this](int member, int i) {
+    reach::AttachAgreement& agreement;
+    ~Abandons() { agreement.abandon(); }
+  } abandons{agreement};
+  agreement.begin([this](int member, int i) {
     const Exposure& theirs = words_[member]->exposure[exposures_ % 2];
     return i == 0 ? theirs.send : theirs.recv;
   });
-  wait_until([&] { return settlement.step(); }, [&](int m) { return settlement.lacks(m); });
+  wait_until([&] { return agreement.step(); }, [&](int m) { return agreement.lacks(m); });
   post_empty();
   meet(tick_);
-  settlement.end();
+  agreement.end();
 }
 
 void CollectiveContext::end_exposure() {

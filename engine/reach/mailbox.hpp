@@ -7,7 +7,7 @@
 // nothing is left behind.
 //
 // Strangers cannot forge a letter, but they can fill a queue, so nobody may depend on letters alone:
-// memory::PeerSegment::open is the other way (Peers::fetch, Settlement).
+// memory::PeerSegment::open is the other way (Peers::fetch, AttachAgreement).
 #pragma once
 #include <sys/types.h>
 

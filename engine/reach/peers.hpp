@@ -7,8 +7,8 @@
 //   letter {mapper, generation, descriptor} --->  collect(): maps it and gives it to the mapper
 //   place() of a buffer -------------------->  attach()
 //
-// Segments are passed when processes first meet, what other mappers pass when a place lies in it (settlement.hpp). A
-// descriptor that comes by no letter is taken out of its owner's table (fetch()).
+// Segments are passed when processes first meet, what other mappers pass when a place lies in it
+// (attach_agreement.hpp). A descriptor that comes by no letter is taken out of its owner's table (fetch()).
 #pragma once
 #include <atomic>
 #include <mutex>

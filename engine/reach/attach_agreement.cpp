@@ -1,4 +1,4 @@
-#include "engine/reach/settlement.hpp"
+#include "engine/reach/attach_agreement.hpp"
 
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ constexpr std::uint64_t longest = 10'000'000'000;
 
 }  // namespace
 
-Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t by)
+AttachAgreement::AttachAgreement(Peers& own, std::span<Peer* const> peers, std::uint32_t by)
     : peers_(own), peer_(peers.begin(), peers.end()), words_(peers.size()), by_(by), was_through_(peers.size()) {
   of_.reserve(peers.size());
   news_.reserve(2 * peers.size());
@@ -27,12 +27,12 @@ Settlement::Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t b
   }
 }
 
-Settlement::Seen Settlement::see_unknown(int member, const RemoteBuffer& place) const {
+AttachAgreement::Seen AttachAgreement::see_unknown(int member, const RemoteBuffer& place) const {
   if (place.mapper() >= mapper_count || !(by_ >> place.mapper() & 1)) return Seen::out_of_reach;
   return of_[std::size_t(member)].outdated(place) ? Seen::out_of_reach : Seen::news;
 }
 
-void Settlement::start() {
+void AttachAgreement::start() {
   ++number_;
   begun_ = waiting::nanoseconds();
   next_fetch_ = begun_ + patience;
@@ -42,7 +42,7 @@ void Settlement::start() {
   trouble_.clear();
 }
 
-void Settlement::note(int member, const RemoteBuffer& place) {
+void AttachAgreement::note(int member, const RemoteBuffer& place) {
   std::byte* at;
   if (see(member, place, at) != Seen::news) return;
   const Region region = Region::of(place);
@@ -57,17 +57,17 @@ void Settlement::note(int member, const RemoteBuffer& place) {
   news_.push_back({member, region});
 }
 
-void Settlement::fail(std::size_t mapper, const std::string& why) {
+void AttachAgreement::fail(std::size_t mapper, const std::string& why) {
   failed_ |= 1u << mapper;
   trouble_ = why;
 }
 
-void Settlement::fail_all(const std::string& why) {
+void AttachAgreement::fail_all(const std::string& why) {
   for (const News& news : news_) fail(news.region.mapper(), why);
 }
 
 // Without a letter: what a peer offers, out of its table of descriptors.
-void Settlement::fetch(const News& news) {
+void AttachAgreement::fetch(const News& news) {
   Peer& peer = *peer_[std::size_t(news.member)];
   const MemoryMapper& mapper = *mappers()[news.region.mapper()];
   const auto& offered = words_[std::size_t(news.member)]->offered;
@@ -79,7 +79,7 @@ void Settlement::fetch(const News& news) {
   mapper.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
 }
 
-bool Settlement::attach_news() {
+bool AttachAgreement::attach_news() {
   const std::uint64_t now = waiting::nanoseconds();
   const bool fetches = now > next_fetch_;
   if (fetches) next_fetch_ = now + patience;
@@ -110,7 +110,7 @@ bool Settlement::attach_news() {
   return all;
 }
 
-bool Settlement::pass_news() {
+bool AttachAgreement::pass_news() {
   bool all = true;
   for (const News& news : news_) {
     const std::size_t w = news.region.mapper();
@@ -135,7 +135,7 @@ bool Settlement::pass_news() {
   return all;
 }
 
-bool Settlement::step() {
+bool AttachAgreement::step() {
   ControlBlock& mine = *words_[std::size_t(me_)];
   if (mine.through.load(std::memory_order_relaxed) >= number_) return true;
   bool has_all = false, passed_all = false;
@@ -166,11 +166,11 @@ bool Settlement::step() {
   return true;
 }
 
-bool Settlement::lacks(int member) const {
+bool AttachAgreement::lacks(int member) const {
   return words_[std::size_t(member)]->through.load(std::memory_order_relaxed) < number_;
 }
 
-void Settlement::end() {
+void AttachAgreement::end() {
   std::uint32_t failed = 0;
   for (const ControlBlock* each : words_) {
     failed |= each->failed;
@@ -184,7 +184,7 @@ void Settlement::end() {
   news_.clear();
 }
 
-void Settlement::abandon() {
+void AttachAgreement::abandon() {
   if (offered_ < 0) return;
   // SYNC: offered; before the descriptor is closed
   words_[std::size_t(me_)]->offered.store(0, std::memory_order_seq_cst);

@@ -21,9 +21,9 @@
 
 namespace nearfield::reach {
 
-class Settlement {
+class AttachAgreement {
  public:
-  // Of each member; numbers are those of settlements so far.
+  // Of each member; numbers are those of agreements so far.
   struct ControlBlock {
     Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
     Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
@@ -33,8 +33,8 @@ class Settlement {
   };
 
   // `peers`: nullptr for ourselves. Waits for nobody.
-  Settlement(Peers& own, std::span<Peer* const> peers, std::uint32_t by);
-  ~Settlement() { abandon(); }
+  AttachAgreement(Peers& own, std::span<Peer* const> peers, std::uint32_t by);
+  ~AttachAgreement() { abandon(); }
   // Where a member's words lie.
   void join(int member, ControlBlock& words) { words_[std::size_t(member)] = &words; }
 
@@ -94,7 +94,7 @@ class Settlement {
   std::vector<Peer*> peer_;
   std::vector<ControlBlock*> words_;
   std::vector<Attachments> of_;
-  std::vector<News> news_;  // of the settlement under way; has room for all
+  std::vector<News> news_;  // of the agreement under way; has room for all
   int me_ = 0;
   std::uint32_t by_ = 0;  // mappers that all have; the same on all
   std::uint64_t number_ = 0, begun_ = 0, next_fetch_ = 0;
