@@ -138,7 +138,7 @@ struct Messenger::Protocols::Offer {
   static Started start(Messenger& m, Request& request, RemoteLayout& where) {
     return m.offer(request, where, Kind::transfer, {});
   }
-  static void keep(Messenger& m, Early& message) {
+  static void keep(Messenger& m, UnexpectedMessage& message) {
     message.bytes = m.transfer_of(message.member, message.transfer).bytes;
   }
 };

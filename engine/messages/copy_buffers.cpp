@@ -30,12 +30,14 @@ struct Messenger::Protocols::CopyBuffers {
     const InBuffers& part = *request.in_buffers();
     return part.tells && !request.withdrawn ? part.chain.first : 0;
   }
-  static void keep(Messenger& m, Early& message) {
+  static void keep(Messenger& m, UnexpectedMessage& message) {
     In& in = m.in_[std::size_t(message.member)];
     in.waiting += message.bytes;
     if (in.waiting > m.longest_whole()) m.copy_out(message);
   }
-  static void unkeep(Messenger& m, Early& message) { m.in_[std::size_t(message.member)].waiting -= message.bytes; }
+  static void unkeep(Messenger& m, UnexpectedMessage& message) {
+    m.in_[std::size_t(message.member)].waiting -= message.bytes;
+  }
   static void refuse(Messenger& m, int member, std::uint64_t first) {
     m.buffer_of(member, first).match.store(Match::cancelled, std::memory_order_release);  // pairs with pump_chain
     m.wake(member);

@@ -28,7 +28,7 @@ namespace nearfield::messages {
 
 // Receives the message of `early` into its payload.
 struct Taking : Request {
-  Early* early = nullptr;
+  UnexpectedMessage* unexpected = nullptr;
   Request* heir = nullptr;  // the receive that it was matched with meanwhile
   bool wanted = true;       // by anybody
 };
@@ -72,7 +72,7 @@ void Messenger::take_out(FunctionRef<Request*()> choose) {
   if (Request* const met = choose()) take(*met);
 }
 
-void Messenger::note_undecided(Early& message, Tokens* asked) {
+void Messenger::note_undecided(UnexpectedMessage& message, Tokens* asked) {
   message.undecided = true;
   message.asked = asked;
   ++in_[std::size_t(message.member)].undecided;
@@ -80,7 +80,7 @@ void Messenger::note_undecided(Early& message, Tokens* asked) {
 }
 
 // It is matched, or has no receive.
-void Messenger::settle(Early& message) {
+void Messenger::settle(UnexpectedMessage& message) {
   withdraw_tokens(message.asked);
   if (!message.undecided) return;
   message.undecided = false;
@@ -94,7 +94,7 @@ void Messenger::decide(Guard& guard) {
   for (;;) {
     Meeting met{};
     UnexpectedEntry* const found = unexpected_.find_if([&](const UnexpectedEntry& each) {
-      auto& message = const_cast<Early&>(static_cast<const Early&>(each));
+      auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
       In& in = in_[std::size_t(message.member)];
       if (in.held) return false;
       met = meet(message.envelope, message.asked);
@@ -108,7 +108,7 @@ void Messenger::decide(Guard& guard) {
     });
     if (!found) break;
     unexpected_.remove(*found);
-    consume_now(static_cast<Early&>(*found), *met.receive, guard);
+    consume_now(static_cast<UnexpectedMessage&>(*found), *met.receive, guard);
   }
   for (In& in : in_) in.held = false;
 }
@@ -116,7 +116,7 @@ void Messenger::decide(Guard& guard) {
 // Each receive speaks for the message that it would be matched with if none were met elsewhere.
 void Messenger::take_in_undecided() {
   unexpected_.find_if([&](const UnexpectedEntry& each) {
-    auto& message = const_cast<Early&>(static_cast<const Early&>(each));
+    auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
     if (!message.undecided) return false;
     Entry* const receive = posted_.find_if([&](const Entry& entry) {
       return !static_cast<const Request&>(entry).spoken_for && serves(entry, message.envelope);
@@ -130,7 +130,7 @@ void Messenger::take_in_undecided() {
 }
 
 // Without memory it stays where it is.
-void Messenger::take_in(Early& message) {
+void Messenger::take_in(UnexpectedMessage& message) {
   const MessageProtocol& protocol = Protocols::of(message.kind);
   if (protocol.carries) {
     message.kind = Kind::eager;
@@ -145,7 +145,7 @@ void Messenger::take_in(Early& message) {
   }
   taking->reset();
   taking->takes_in = true;
-  taking->early = &message;
+  taking->unexpected = &message;
   taking->data = {message.payload(), message.bytes, {}};
   message.taking = taking;
   ++takings_;
@@ -157,7 +157,7 @@ void Messenger::take_in(Early& message) {
 // The Taking has received its message.
 void Messenger::taken_in(Request& request) {
   Taking& taking = static_cast<Taking&>(request);
-  Early& message = *taking.early;
+  UnexpectedMessage& message = *taking.unexpected;
   message.taking = nullptr;
   Request* const heir = taking.heir;
   const bool wanted = taking.wanted;
@@ -166,11 +166,11 @@ void Messenger::taken_in(Request& request) {
   --takings_;
   if (heir) heir->trouble = message.trouble;
   if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
-  if (heir || !wanted) free_early(message);
+  if (heir || !wanted) free_unexpected(message);
 }
 
 // pre: the message is out of matching. The receive is complete when it is there.
-void Messenger::inherit(Early& message, Request& request) {
+void Messenger::inherit(UnexpectedMessage& message, Request& request) {
   message.taking->heir = &request;
   request.member = message.member;
 }

@@ -10,7 +10,7 @@
 namespace nearfield::messages {
 namespace {
 
-constexpr std::size_t spare_early = 64;  // unexpected messages that are not allocated again
+constexpr std::size_t spare_unexpected = 64;  // unexpected messages that are not allocated again
 
 }  // namespace
 
@@ -37,7 +37,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   }
   m->talking_.reserve(members);
   m->silent_.reserve(members);
-  m->spare_early_.reserve(spare_early);
+  m->spare_unexpected_.reserve(spare_unexpected);
   if (threaded) m->set_threaded();
   m->ring_bytes_ = fastbox_bytes(m->members_);
   for (int behind = most_fastboxes; behind < m->members_; ++behind)
@@ -126,15 +126,15 @@ bool Messenger::cancel_locked(Request& request) {
 
 void Messenger::withdraw(int member, std::uint64_t transfer) {
   UnexpectedEntry* const entry = unexpected_.find_named(name_of(member, transfer), [](const UnexpectedEntry& e) {
-    return static_cast<const Early&>(e).kind != Kind::eager;
+    return static_cast<const UnexpectedMessage&>(e).kind != Kind::eager;
   });
   if (!entry) return;  // matched already
   unexpected_.remove(*entry);
-  auto& early = static_cast<Early&>(*entry);
-  settle(early);
-  const MessageProtocol& protocol = Protocols::of(early.kind);
-  if (protocol.unkeep) protocol.unkeep(*this, early);
-  free_early(early);
+  auto& unexpected = static_cast<UnexpectedMessage&>(*entry);
+  settle(unexpected);
+  const MessageProtocol& protocol = Protocols::of(unexpected.kind);
+  if (protocol.unkeep) protocol.unkeep(*this, unexpected);
+  free_unexpected(unexpected);
   protocol.refuse(*this, member, transfer);
 }
 

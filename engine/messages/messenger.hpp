@@ -78,13 +78,13 @@ class Messenger final : public waiting::Source {
   void attend(Request& request);
 
   // A receive that is matched already.
-  void start_matched(Request& request, Early& message);
+  void start_matched(Request& request, UnexpectedMessage& message);
 
   // ---- probes
   struct Found {
     Envelope envelope;
     std::uint64_t bytes;
-    Early* message;  // only if it was taken out
+    UnexpectedMessage* message;  // only if it was taken out
   };
   // The oldest message that would match; `take`: takes it out of matching.
   bool probe(const Envelope& wanted, bool take, Found& found);
@@ -207,18 +207,19 @@ class Messenger final : public waiting::Source {
   bool poll_queue();
   void flush_waiting();
   bool deliver(int member, std::uint64_t word, const Record& record);
-  Early* new_early();  // nullptr without memory
-  void free_early(Early& early);
-  Early* keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
-                    const std::byte* payload);  // nullptr without memory
-  bool copy_out(Early& message);
+  UnexpectedMessage* new_unexpected();  // nullptr without memory
+  void free_unexpected(UnexpectedMessage& unexpected);
+  UnexpectedMessage* keep_unexpected(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes,
+                                     const Handed& told,
+                                     const std::byte* payload);  // nullptr without memory
+  bool copy_out(UnexpectedMessage& message);
   static const std::byte* read_note(Kind kind, const Record& record, Handed& told, std::uint64_t& bytes);
   void give(Request& request, Kind kind, const Arrived& message);
-  static Arrived arrived(Early& message);
+  static Arrived arrived(UnexpectedMessage& message);
   bool receive_next(Request& request, Guard& guard);
   void read_what_is_there(Request& request, Guard& guard);
-  void consume_now(Early& message, Request& request, Guard& guard);
-  void consume(Early& message, Request& request);
+  void consume_now(UnexpectedMessage& message, Request& request, Guard& guard);
+  void consume(UnexpectedMessage& message, Request& request);
   void complete(Request& request);
   void start_locked(Request& request, Guard& guard);
   void follow(Guard& guard);
@@ -243,13 +244,13 @@ class Messenger final : public waiting::Source {
     posted_.remove(receive);
     receive.posted = false;
   }
-  void note_undecided(Early& message, Tokens* asked);
-  void settle(Early& message);
+  void note_undecided(UnexpectedMessage& message, Tokens* asked);
+  void settle(UnexpectedMessage& message);
   void decide(Guard& guard);
   void take_in_undecided();
-  void take_in(Early& message);
+  void take_in(UnexpectedMessage& message);
   void taken_in(Request& request);
-  void inherit(Early& message, Request& request);
+  void inherit(UnexpectedMessage& message, Request& request);
   void disinherit(const Request& request);
 
   // handing.cpp
@@ -349,7 +350,7 @@ class Messenger final : public waiting::Source {
   std::atomic<int> waiters_{0};  // threads of the program, where there may be several
   std::vector<std::pair<std::uint64_t, std::uint64_t>> retired_boards_;  // and the starts of each
   List partitioned_;                                                     // partitions.hpp
-  std::vector<std::unique_ptr<Early>> spare_early_;
+  std::vector<std::unique_ptr<UnexpectedMessage>> spare_unexpected_;
   InTurn sending_, receiving_;
   List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)
   unsigned offered_count_ = 0;

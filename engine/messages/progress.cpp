@@ -266,7 +266,7 @@ std::optional<Messenger::Lost> Messenger::oldest_unexpected() {
   if (!guard.owns()) return std::nullopt;
   const UnexpectedEntry* const oldest = unexpected_.find_if([](const UnexpectedEntry&) { return true; });
   if (!oldest) return std::nullopt;
-  return Lost{static_cast<const Early*>(oldest)->member, oldest->envelope};
+  return Lost{static_cast<const UnexpectedMessage*>(oldest)->member, oldest->envelope};
 }
 
 bool Messenger::sends_pending() {

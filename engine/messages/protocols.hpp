@@ -59,8 +59,8 @@ struct MessageProtocol {
   bool carries = false;       // its record carries the message
   bool acknowledged = false;  // its sender waits for the match
   void (*deliver)(Messenger&, Request&, const Arrived&) = nullptr;
-  void (*keep)(Messenger&, Early&) = nullptr;    // it has to wait for its receive
-  void (*unkeep)(Messenger&, Early&) = nullptr;  // it does not wait any more
+  void (*keep)(Messenger&, UnexpectedMessage&) = nullptr;    // it has to wait for its receive
+  void (*unkeep)(Messenger&, UnexpectedMessage&) = nullptr;  // it does not wait any more
   void (*refuse)(Messenger&, int member, std::uint64_t offset) = nullptr;
   bool (*receive)(Messenger&, Request&, Messenger::Guard&) = nullptr;  // whether anything moved
 };

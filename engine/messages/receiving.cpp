@@ -72,73 +72,73 @@ bool Messenger::deliver(int member, std::uint64_t word, const Record& record) {
       return true;
     }
   }
-  Early* const early = keep_early(member, kind, record.envelope, bytes, told, payload);
-  if (!early) {
+  UnexpectedMessage* const unexpected = keep_unexpected(member, kind, record.envelope, bytes, told, payload);
+  if (!unexpected) {
     if (asked) asked->withdraw();
     return false;
   }
   if (undecided) [[unlikely]]
-    note_undecided(*early, asked);
+    note_undecided(*unexpected, asked);
   return true;
 }
 
 // Some are kept: short messages often come before their receives.
-Early* Messenger::new_early() {
-  if (spare_early_.empty()) return new (std::nothrow) Early;
-  Early* const early = spare_early_.back().release();
-  spare_early_.pop_back();
-  return early;
+UnexpectedMessage* Messenger::new_unexpected() {
+  if (spare_unexpected_.empty()) return new (std::nothrow) UnexpectedMessage;
+  UnexpectedMessage* const unexpected = spare_unexpected_.back().release();
+  spare_unexpected_.pop_back();
+  return unexpected;
 }
 
-void Messenger::free_early(Early& early) {
-  early.longer.reset();
-  if (spare_early_.size() < spare_early_.capacity()) spare_early_.emplace_back(&early);
-  else delete &early;
+void Messenger::free_unexpected(UnexpectedMessage& unexpected) {
+  unexpected.longer.reset();
+  if (spare_unexpected_.size() < spare_unexpected_.capacity()) spare_unexpected_.emplace_back(&unexpected);
+  else delete &unexpected;
 }
 
-Early* Messenger::keep_early(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes, const Handed& told,
-                             const std::byte* payload) {
+UnexpectedMessage* Messenger::keep_unexpected(int member, Kind kind, const Envelope& envelope, std::uint64_t bytes,
+                                              const Handed& told, const std::byte* payload) {
   const MessageProtocol& protocol = Protocols::of(kind);
   const bool copied = protocol.carries && bytes;
-  Early* const early = new_early();
-  if (!early) return nullptr;
-  early->bytes = protocol.carries ? bytes : told.bytes;
-  if (copied && !early->fits()) {
-    early->longer.reset(new (std::nothrow) std::byte[bytes]);
-    if (!early->longer) return free_early(*early), nullptr;
+  UnexpectedMessage* const unexpected = new_unexpected();
+  if (!unexpected) return nullptr;
+  unexpected->bytes = protocol.carries ? bytes : told.bytes;
+  if (copied && !unexpected->fits()) {
+    unexpected->longer.reset(new (std::nothrow) std::byte[bytes]);
+    if (!unexpected->longer) return free_unexpected(*unexpected), nullptr;
   }
-  early->envelope = envelope;
-  early->member = member;
-  early->kind = kind;
-  early->transfer = told.first;
-  early->tell = told.tell != 0;
-  early->name = protocol.acknowledged || early->tell ? name_of(member, told.first) : Envelope{};
-  early->trouble = Trouble::none;
-  if (copied) std::memcpy(early->payload(), payload, bytes);
-  if (protocol.keep) protocol.keep(*this, *early);
+  unexpected->envelope = envelope;
+  unexpected->member = member;
+  unexpected->kind = kind;
+  unexpected->transfer = told.first;
+  unexpected->tell = told.tell != 0;
+  unexpected->name = protocol.acknowledged || unexpected->tell ? name_of(member, told.first) : Envelope{};
+  unexpected->trouble = Trouble::none;
+  if (copied) std::memcpy(unexpected->payload(), payload, bytes);
+  if (protocol.keep) protocol.keep(*this, *unexpected);
   ++counts_.unexpected;
-  unexpected_.push(*early);
-  return early;
+  unexpected_.push(*unexpected);
+  return unexpected;
 }
 
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
-bool Messenger::copy_out(Early& early) {
-  Buffer& buffer = buffer_of(early.member, early.transfer);
-  if (early.tell || buffer.filled.load(std::memory_order_acquire) != early.bytes) return false;
-  if (!early.fits()) {
-    early.longer.reset(new (std::nothrow) std::byte[early.bytes]);
-    if (!early.longer) return false;
+bool Messenger::copy_out(UnexpectedMessage& unexpected) {
+  Buffer& buffer = buffer_of(unexpected.member, unexpected.transfer);
+  if (unexpected.tell || buffer.filled.load(std::memory_order_acquire) != unexpected.bytes) return false;
+  if (!unexpected.fits()) {
+    unexpected.longer.reset(new (std::nothrow) std::byte[unexpected.bytes]);
+    if (!unexpected.longer) return false;
   }
-  std::memcpy(early.payload(), buffer.data, early.bytes);
-  if (In& in = in_[std::size_t(early.member)]; buffer.sample && in.box) in.box.tell_sample(not_drained);
+  std::memcpy(unexpected.payload(), buffer.data, unexpected.bytes);
+  if (In& in = in_[std::size_t(unexpected.member)]; buffer.sample && in.box) in.box.tell_sample(not_drained);
   buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers
-  in_[std::size_t(early.member)].waiting -= early.bytes;
-  early.kind = Kind::eager;
+  in_[std::size_t(unexpected.member)].waiting -= unexpected.bytes;
+  unexpected.kind = Kind::eager;
   return true;
 }
 
 // What is there already is read at once.
-void Messenger::consume_now(Early& message, Request& request, Guard& guard) {
+void Messenger::consume_now(UnexpectedMessage& message, Request& request, Guard& guard) {
   consume(message, request);
   read_what_is_there(request, guard);
 }
@@ -150,17 +150,17 @@ void Messenger::read_what_is_there(Request& request, Guard& guard) {
 }
 
 // The message is out of matching and belongs to us.
-void Messenger::consume(Early& early, Request& request) {
-  if (early.taking) [[unlikely]]
-    return inherit(early, request);
-  const MessageProtocol& protocol = Protocols::of(early.kind);
-  if (protocol.unkeep) protocol.unkeep(*this, early);
-  request.trouble = early.trouble;
-  give(request, early.kind, arrived(early));
-  free_early(early);
+void Messenger::consume(UnexpectedMessage& unexpected, Request& request) {
+  if (unexpected.taking) [[unlikely]]
+    return inherit(unexpected, request);
+  const MessageProtocol& protocol = Protocols::of(unexpected.kind);
+  if (protocol.unkeep) protocol.unkeep(*this, unexpected);
+  request.trouble = unexpected.trouble;
+  give(request, unexpected.kind, arrived(unexpected));
+  free_unexpected(unexpected);
 }
 
-Arrived Messenger::arrived(Early& message) {
+Arrived Messenger::arrived(UnexpectedMessage& message) {
   return {message.member,
           message.envelope,
           {message.transfer, message.bytes, message.tell},
@@ -178,12 +178,12 @@ bool Messenger::probe(const Envelope& wanted, bool take, Found& found) {
     entry = unexpected_.find(wanted);
     if (!entry) return false;
   }
-  Early& early = static_cast<Early&>(*entry);
-  if (early.undecided) return false;
-  found = {early.envelope, early.bytes, nullptr};
+  UnexpectedMessage& unexpected = static_cast<UnexpectedMessage&>(*entry);
+  if (unexpected.undecided) return false;
+  found = {unexpected.envelope, unexpected.bytes, nullptr};
   if (take) {
-    unexpected_.remove(early);
-    found.message = &early;
+    unexpected_.remove(unexpected);
+    found.message = &unexpected;
   }
   return true;
 }

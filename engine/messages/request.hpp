@@ -189,7 +189,7 @@ struct Request : Entry, Course {
 
 // A message that came before its receive.
 struct Taking;
-struct Early : UnexpectedEntry {
+struct UnexpectedMessage : UnexpectedEntry {
   int member = 0;
   bool undecided = false;           // whether it is met by a receive that may be met elsewhere
   Tokens* asked = nullptr;          // then

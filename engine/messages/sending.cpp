@@ -171,18 +171,18 @@ void Messenger::start_locked(Request& request, Guard& guard) {
   }
   if (undecided_) [[unlikely]]
     decide(guard);
-  UnexpectedEntry* const early = unexpected_.find(request.envelope);
-  if (early && !static_cast<Early*>(early)->undecided) {
-    unexpected_.remove(*early);
-    consume_now(static_cast<Early&>(*early), request, guard);
+  UnexpectedEntry* const unexpected = unexpected_.find(request.envelope);
+  if (unexpected && !static_cast<UnexpectedMessage*>(unexpected)->undecided) {
+    unexpected_.remove(*unexpected);
+    consume_now(static_cast<UnexpectedMessage&>(*unexpected), request, guard);
     return;
   }
-  if (request.attended && !early && request.member >= 0 && receive_next(request, guard)) return;
+  if (request.attended && !unexpected && request.member >= 0 && receive_next(request, guard)) return;
   request.posted = true;
   posted_.push(request);
 }
 
-void Messenger::start_matched(Request& request, Early& message) {
+void Messenger::start_matched(Request& request, UnexpectedMessage& message) {
   bool under_way;
   {
     Guard guard(*this);

@@ -12,7 +12,7 @@ namespace {
 
 // A message that a matched probe took out of matching.
 struct Matched {
-  messages::Early* early = nullptr;  // nullptr: of MPI_PROC_NULL
+  messages::UnexpectedMessage* early = nullptr;  // nullptr: of MPI_PROC_NULL
   MPI_Comm comm{};
   std::uint32_t index = 0;
 };
@@ -33,7 +33,7 @@ bool is_own_message(MPI_Message message) { return abi::is_ours(message); }
 MPI_Message handle_of(const Matched* matched) { return abi::handle_of<MPI_Message>(matched, matched->index); }
 Matched* own_message(MPI_Message message) { return abi::object_of<Matched>(message, matched_with); }
 
-MPI_Message keep_matched(messages::Early* early, MPI_Comm comm) {
+MPI_Message keep_matched(messages::UnexpectedMessage* early, MPI_Comm comm) {
   auto* const matched = new Matched{early, comm, 0};
   const std::lock_guard lock(matched_table.mutex);
   do {

@@ -209,17 +209,17 @@ TEST(Lock, PatienceGrowsUntilAWriterHasBeenThere) {
   lock.ask();
   lock.enter();
   const std::uint32_t writer = lock.ask(), phase = lock.call();
-  Patience early, late;
+  Patience unexpected, late;
   std::uint64_t now = 1, grown = Patience::least;
   const auto tries = [&](Patience& patience, std::uint64_t at, std::uint32_t called) {
     return lock.come_in(called, [&](std::uint32_t so_far) { return patience.ends(so_far, at); }).has_value();
   };
   for (int i = 0; i < 300; ++i) {
     const std::uint32_t other = lock.call();
-    EXPECT_FALSE(tries(early, now, other));
+    EXPECT_FALSE(tries(unexpected, now, other));
     EXPECT_FALSE(tries(late, now + grown / 2, phase));
-    EXPECT_FALSE(tries(early, now + grown - 1, other));
-    EXPECT_TRUE(tries(early, now += grown, other));
+    EXPECT_FALSE(tries(unexpected, now + grown - 1, other));
+    EXPECT_TRUE(tries(unexpected, now += grown, other));
     EXPECT_FALSE(tries(late, now + grown / 2, phase)) << "another one has just overtaken";
     lock.leave(false, false);
     grown = std::min(2 * grown, Patience::most);
