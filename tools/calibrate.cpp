@@ -209,7 +209,7 @@ Machine calibrate() {
     for (std::uint64_t n = 2; n <= meetings; ++n) meet(n);
     return double(nanoseconds() - start) / (meetings - 1) / crowd;
   });
-  machine.turn = median(turns) / 2;  // collectives/costs.hpp, around(): so deep a crowd takes twice its turns
+  machine.turn = median(turns) / 2;  // collectives/costs.hpp, around(): so many ranks on a CPU take twice its turns
   return machine;
 }
 

@@ -166,7 +166,7 @@ int explain_messages(const std::string& op, const std::string& ranks, const std:
   std::string complaints;
   const Settings settings = read_settings(complaints);
   const auto describe = [&](const team::Shape& shape, int all) {
-    const messages::Limits limits = messages::limits(settings, shape.crowded(), machine.own);
+    const messages::Limits limits = messages::limits(settings, shape.oversubscribed(), machine.own);
     const messages::Road* chosen = nullptr;
     const auto applies = [&](const messages::Road& road) {
       return length >= road.from(limits) && length <= road.to(limits);

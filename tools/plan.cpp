@@ -159,9 +159,9 @@ Machine machine_of(const std::string& file) {
 
 // ---------------------------------------------------------------- what a rank needs
 
-// Rounds of crowds do without.
+// Rounds of oversubscribed teams do without.
 bool takes_copy_buffers(const team::Shape& shape, const Asked& asked, std::size_t partners) {
-  return (partners > 0 && asked.number("long", 1)) || (asked.number("collectives", 1) && !shape.crowded());
+  return (partners > 0 && asked.number("long", 1)) || (asked.number("collectives", 1) && !shape.oversubscribed());
 }
 
 // The parts of it, for people; sizes are the engine's.
@@ -204,10 +204,10 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
     value_of(arena.allocate(bytes, align, component));
   };
   memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
-  // Crowds do not calibrate, and so set memory aside for it with every team.
+  // Oversubscribed teams do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
     allocate(creation::block_bytes(leader, choosing::annex_bytes), page);
-    if (!leader || shape.size < 2 || !(first || shape.crowded())) return;
+    if (!leader || shape.size < 2 || !(first || shape.oversubscribed())) return;
     const std::size_t words = value_of(arena.allocate_apart(creation::Calibrating::bytes(), page, Component::control));
     span.put_back(span.take(1), 1);
     span.rest();
@@ -441,7 +441,7 @@ int main(int argc, char** argv) {
   const Advice advice = advise(plan);
   print({{"ranks", ranks},
          {"partners", partners},
-         {"crowded", plan.shape.crowded()},
+         {"crowded", plan.shape.oversubscribed()},
          {"pieces", pieces(plan.shape, asked, partners)},
          {"components", components},
          {"segment",

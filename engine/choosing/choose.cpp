@@ -89,17 +89,17 @@ namespace {
 
 using collectives::Call;
 
-// What is tried: rows within so many times the cheapest estimate. In crowds nobody can foresee who runs when.
+// What is tried: rows within so many times the cheapest estimate. When oversubscribed nobody can foresee who runs when.
 struct Tries {
   double hopeless;
   std::size_t most;
 };
-Tries tries_in(const team::Shape& s) { return s.crowded() ? Tries{3, Trials::most_candidates} : Tries{1.5, 4}; }
+Tries tries_in(const team::Shape& s) { return s.oversubscribed() ? Tries{3, Trials::most_candidates} : Tries{1.5, 4}; }
 
 }  // namespace
 
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
-  if (row.reach == collectives::staged || s.crowded()) return 0;
+  if (row.reach == collectives::staged || s.oversubscribed()) return 0;
   const double others = s.size - 1, n = collectives::in_bytes(call);
   const collectives::Operation& op = collectives::operation(call.collective);
   const auto gives = double(op.gives.each(s.size)), gets = double(op.gets.each(s.size));
@@ -137,7 +137,7 @@ Chosen choose(const team::Shape& shape, std::string_view override_text, const Ca
   for (const Row& row : rows)
     if (row.standing == rows[0].standing && row.standing > 0 &&
         (row.standing == 2 || row.cost <= tries.hopeless * rows[0].cost) && chosen.promising.size() < tries.most &&
-        (!row.algorithm->share || row.standing == 2 || shape.crowded()) &&
+        (!row.algorithm->share || row.standing == 2 || shape.oversubscribed()) &&
         (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
       chosen.promising.push_back(row.algorithm);
   chosen.forced = rows[0].standing == 2;

@@ -81,7 +81,7 @@ double up_and_down_cost(const Shape& s, const Call& call) {
 }
 double rounds_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * s.size * (s.size + 1);
-  if (s.crowded()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
+  if (s.oversubscribed()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
   return rounds_of(s, n) + filling(s, n, all) + emptying(s, n * (s.size - 1), all) + keeping(s, n, all);
 }
 template <Course course>

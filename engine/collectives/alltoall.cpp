@@ -97,7 +97,7 @@ double slots_cost(const Shape& s, const Call& call) {
 }
 double rounds_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), others = n * (s.size - 1), all = working_set(s, call);
-  if (s.crowded()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
+  if (s.oversubscribed()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
   return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
 template <Course course>

@@ -32,7 +32,8 @@ void tree(CollectiveContext& context, const Call& call) {
   lengths.report(context.team().exact_bcast);
 }
 
-// For crowds: everybody waits for everybody, which one event ends, instead of being woken one by one by the root.
+// For oversubscribed teams: everybody waits for everybody, which one event ends, instead of being woken one by one by
+// the root.
 void met(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = context.next_slot();
   std::byte* const mine = context.reserve_slot(seq);
@@ -108,12 +109,12 @@ double slots_cost(const Shape& s, const Call& call) {
 }
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call)); }
 double met_cost(const Shape& s, const Call& call) {
-  return 1.2 * meeting(s) + (s.crowded() ? 0 : hop_from_root(s)) + copying(s, 2 * in_bytes(call), 0) +
+  return 1.2 * meeting(s) + (s.oversubscribed() ? 0 : hop_from_root(s)) + copying(s, 2 * in_bytes(call), 0) +
          line_within(s, s.size) / 2;
 }
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
-  if (!s.crowded()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
+  if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), emptying(s, n, all));
   return (s.deep() ? hop_from_root(s) : 0) + rounds_of(s, n, buffers_ahead) + copying(s, 4 * n, all);
 }
 double direct_cost(const Shape& s, const Call& call) {

@@ -17,7 +17,7 @@ inline double pipeline_by(const Shape& s, const Call& call, double fill, double 
 }
 inline double pipeline(const Shape& s, const Call& call) {
   const double n = in_bytes(call), others = n * (s.size - 1);
-  if (!s.crowded())
+  if (!s.oversubscribed())
     return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, n)
                                                              : pipeline_by(s, call, n, others);
   return rounds_of(s, in_bytes(call), buffers_ahead) +

@@ -10,7 +10,7 @@
 
 namespace nearfield::collectives {
 
-// Once around all ranks that share CPUs. In scheduling groups of their own, the deeper the crowd, the less a yield
+// Once around all ranks that share CPUs. In scheduling groups of their own, the more ranks on a CPU, the less a yield
 // helps: measured 6, 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
 inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
@@ -30,14 +30,14 @@ inline double looking(const Shape& s) {
 // One member waits for all others, each of which has something for it. With a root, ranks that share CPUs run ahead by
 // some of the operations that their rings hold, and pay one turn for all of them.
 inline double collecting(const Shape& s, double ahead = 1) {
-  if (s.crowded()) return around(s) / (s.deep() ? 1 : ahead);
+  if (s.oversubscribed()) return around(s) / (s.deep() ? 1 : ahead);
   return 0.8 * line_within(s, s.size) + looking(s);
 }
 inline constexpr double lines_ahead = 16, slots_ahead = 4, buffers_ahead = 2;
-// All others wait for the root. In a deep crowd they sleep, and the root wakes them one by one; else they queue for its
-// line.
+// All others wait for the root. When deeply oversubscribed they sleep, and the root wakes them one by one; else they
+// queue for its line.
 inline double hop_from_root(const Shape& s, double ahead = 1) {
-  if (s.crowded()) return s.deep() ? 3.5 * around(s) : around(s) / ahead;
+  if (s.oversubscribed()) return s.deep() ? 3.5 * around(s) : around(s) / ahead;
   return line_within(s, s.size) * (1 + 0.05 * (s.size - 2));
 }
 
@@ -45,7 +45,7 @@ inline double hop_from_root(const Shape& s, double ahead = 1) {
 // are on their way.
 inline double climb(const Shape& s) {
   const team::Tree& tree = s.tree;
-  if (s.crowded()) return tree.levels() * around(s);
+  if (s.oversubscribed()) return tree.levels() * around(s);
   double time = 0;
   for (int level = 0, below = 1; level < tree.levels(); below = tree.span(level++)) {
     const int parts = (tree.span(level) + below - 1) / below;
@@ -57,7 +57,7 @@ inline double climb(const Shape& s) {
 // Everybody waits for everybody: once around all ranks where they share CPUs. Else they look at each other's lines, or
 // climb the tree and come down again, or add to one counter, whose line every member must have for itself once.
 inline double meeting(const Shape& s) {
-  if (s.crowded()) return around(s);
+  if (s.oversubscribed()) return around(s);
   switch (s.meeting) {
     case Meeting::tree: return 2 * climb(s);
     case Meeting::gate: return s.machine.line * (2 + 0.5 * s.size);
@@ -66,7 +66,7 @@ inline double meeting(const Shape& s) {
 }
 // The same, and then a line of everybody's: by flags it is the line that they have met at.
 inline double meeting_to_look(const Shape& s) {
-  return meeting(s) + (s.crowded() || s.meeting == Meeting::flags ? 0 : looking(s));
+  return meeting(s) + (s.oversubscribed() || s.meeting == Meeting::flags ? 0 : looking(s));
 }
 
 // Meetings before and after work between exposed buffers: where each lies is in a line of its owner's.
@@ -93,18 +93,19 @@ inline double moving(const Shape& s, double bytes, double in_cache, double worki
 
 // Every member copies `bytes` that others have written.
 inline double copying(const Shape& s, double bytes, double working_set) {
-  const bool known = s.machine.handing.line > 0 && !s.crowded();
+  const bool known = s.machine.handing.line > 0 && !s.oversubscribed();
   return moving(s, bytes, known ? handed(s, &Handing::copy) : s.machine.copy, working_set);
 }
 
 // Every member reads `bytes` of operands, most of which others have written, and stores a part of that.
 inline double folding(const Shape& s, double bytes, double working_set) {
-  const bool known = s.machine.handing.line > 0 && !s.crowded();
+  const bool known = s.machine.handing.line > 0 && !s.oversubscribed();
   const double others = known ? handed(s, &Handing::copy) * (s.size - 1) / s.size : 0;
   return moving(s, bytes, std::max(s.machine.fold, others), working_set);
 }
 
-// ---- rounds of copy buffers. Crowds are estimated as they always were: their lines do not move between caches.
+// ---- rounds of copy buffers. Oversubscribed teams are estimated as they always were: their lines do not move between
+// caches.
 inline double filling(const Shape& s, double bytes, double working_set) {
   return moving(s, bytes, handed(s, &Handing::fill), working_set);
 }
@@ -123,7 +124,8 @@ inline double combining(const Shape& s, double others, double own, double workin
 // What rounds cost beside their bytes. `bytes`: of one member's buffers.
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
-  if (s.crowded()) return std::max(rounds, 4.0) * 1.5 * s.machine.line + rounds / (s.deep() ? 1 : ahead) * meeting(s);
+  if (s.oversubscribed())
+    return std::max(rounds, 4.0) * 1.5 * s.machine.line + rounds / (s.deep() ? 1 : ahead) * meeting(s);
   return rounds * meeting_to_look(s) + line_within(s, s.size);
 }
 // Bytes that take as long to hand over as their telling, and waiting for it, four times. With chunks of a quarter of
@@ -139,7 +141,9 @@ inline double pipelined(const Shape& s, double bytes, double fill, double empty)
 }
 
 inline double in_bytes(const Call& call) { return double(call.bytes); }
-inline double alone(const Shape& s) { return 1 / s.ranks_per_cpu; }  // turns a crowd's time into that of one CPU
+inline double alone(const Shape& s) {
+  return 1 / s.ranks_per_cpu;
+}  // turns the time of an oversubscribed team into that of one CPU
 
 // Work that whoever runs does for all, the rows `together`: one crossing, then the time that one CPU would need for the
 // whole; more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2
@@ -154,7 +158,8 @@ inline double together(const Shape& s, const Call& call) {
   const double copied = !op.reduces() ? most : given == got ? most / 2 : 0;
   const double folded = op.reduces() ? most : 0;
   const double whole = alone(s) * (folding(s, folded, touched) + copying(s, copied, touched));
-  if (!s.crowded()) return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
+  if (!s.oversubscribed())
+    return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
   return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (most > (128 << 10) ? s.machine.cpus : 1);
 }
 

@@ -164,7 +164,7 @@ double up_and_down_cost(const Shape& s, const Call& call) {
 double rounds_cost(const Shape& s, const Call& call) {
   const auto all = double(vector_bytes(s, call)), own = all / s.size;
   const double others = all - own, working_set = all * (s.size + 1);
-  if (s.crowded()) return rounds_of(s, all) + copying(s, all, working_set) + folding(s, all, working_set);
+  if (s.oversubscribed()) return rounds_of(s, all) + copying(s, all, working_set) + folding(s, all, working_set);
   return rounds_of(s, others) + filling(s, others, working_set) + combining(s, others, own, working_set);
 }
 double direct_cost(const Shape& s, const Call& call) {

@@ -99,13 +99,13 @@ double line_cost(const Shape& s, const Call& call) { return from_below_cost(s, c
 double below_cost(const Shape& s, const Call& call) { return from_below_cost(s, call, slots_ahead); }
 double rounds_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 2);
-  if (!s.crowded()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);
+  if (!s.oversubscribed()) return rounds_of(s, n) + filling(s, n, all) + combining(s, n * (s.size - 1), n, all);
   return rounds_of(s, n) + copying(s, n, all) + folding(s, n * s.size, all);
 }
 
 double chain_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), one = folding(s, 2 * n, 2 * n * s.size);
-  if (s.crowded()) return exposing(s) + one + around(s);
+  if (s.oversubscribed()) return exposing(s) + one + around(s);
   const double pieces = std::max(1.0, double(divide_up(call.bytes, chain_piece(call))));
   return exposing(s) + (one / pieces + line_within(s, s.size)) * (pieces + s.size - 1);
 }

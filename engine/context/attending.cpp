@@ -23,7 +23,7 @@ struct CollectiveContext::Attended {
 };
 
 // Who may have to be left is not left at once: what others do with us would have to wait for our next call.
-std::uint64_t CollectiveContext::patience() const { return process_.policy().crowded ? 5'000'000 : 200'000; }
+std::uint64_t CollectiveContext::patience() const { return process_.policy().oversubscribed ? 5'000'000 : 200'000; }
 
 // On the stack of the thread that has called, since waits call the host.
 bool CollectiveContext::attend(fibers::Fiber& fiber, void (*body)(void*), void* argument) {

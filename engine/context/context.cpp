@@ -10,8 +10,8 @@ namespace nearfield::context {
 // sleep, whoever has done what we await rings.
 void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
                                 Awaited awaited) {
-  // Between two at the clock. In a crowd others have a turn, of milliseconds at times, between two of ours.
-  const std::uint32_t looks = process_.policy().crowded ? 16 : 256;
+  // Between two at the clock. When oversubscribed others have a turn, of milliseconds at times, between two of ours.
+  const std::uint32_t looks = process_.policy().oversubscribed ? 16 : 256;
   awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
   for (std::uint32_t i = 1;; ++i) {

@@ -91,7 +91,7 @@ class CollectiveContext {
   }
   // By what stores it should be copied on.
   copying::Store emptying(int member, std::uint64_t tick) const {
-    if (shape_.crowded()) return copying::Store::temporal;
+    if (shape_.oversubscribed()) return copying::Store::temporal;
     return copying::handover_kinds[place_of(member, tick) & place_kind].drain;
   }
   // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.

@@ -30,8 +30,8 @@
 //
 // Nobody arrives in round n + 1 before it has left round n, so a word of parts that bears another round is not its own.
 //
-// Where everybody waits for everybody, small teams look at one line of each member. Crowded teams (more ranks than
-// CPUs) meet at the gate: one counter to look at instead of p lines, and only the last to arrive wakes the
+// Where everybody waits for everybody, small teams look at one line of each member. Oversubscribed teams (more ranks
+// than CPUs) meet at the gate: one counter to look at instead of p lines, and only the last to arrive wakes the
 // sleepers. Large teams with a CPU for every member meet along a tree (team/tree.hpp), without a word that several
 // write:
 //

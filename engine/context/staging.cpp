@@ -11,7 +11,7 @@
 // is written again, by whatever team. A team holds what its last rounds told, up to five rooms of buffer_bytes();
 // others put it back when the span runs short. As long as less than half of the span is free a round goes through
 // memory of the team's own, of the same size, which is there since the team's first round: what is under way never
-// fails. Crowded teams use that alone: their members' caches are the same ones, and lines do not move.
+// fails. Oversubscribed teams use that alone: their members' caches are the same ones, and lines do not move.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/context/context.hpp"
 
@@ -20,7 +20,7 @@
 namespace nearfield::context {
 namespace {
 
-constexpr std::uint8_t crowded_kind = 2;  // rep movsb
+constexpr std::uint8_t oversubscribed_kind = 2;  // rep movsb
 constexpr unsigned clock_bits = 24;
 constexpr std::uint64_t between_shortages = 64;  // ticks
 constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of it one after another
@@ -127,8 +127,9 @@ void CollectiveContext::let_go_of_buffers() {
 
 std::byte* CollectiveContext::my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader) {
   std::size_t offset = 0;
-  filling_ = {tick, 0, 0, bytes, crowded_kind, false, passing, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
-  if (!shape_.crowded() && bytes) {
+  filling_ = {
+      tick, 0, 0, bytes, oversubscribed_kind, false, passing, reader < 0 ? (rank_ + size_ / 2) % size_ : reader};
+  if (!shape_.oversubscribed() && bytes) {
     Filling& sampled = sampled_[std::size_t(passing)];
     if (sampled.tick) note_sample(sampled);
     const auto choice = handover_[std::size_t(passing)].next(bytes);

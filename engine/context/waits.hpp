@@ -36,7 +36,7 @@ struct CollectiveContext::WaitHost : waiting::Waiter {
 template <class Flag, class Lacking>
 inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;
-  if (!fiber_ && !process_.policy().crowded) {
+  if (!fiber_ && !process_.policy().oversubscribed) {
     for (int i = 0; i < 64; ++i) {
       processor::pause();
       if (flag()) return;

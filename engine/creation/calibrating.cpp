@@ -36,7 +36,7 @@ Calibrating::~Calibrating() {
 }
 
 Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
-  if (!told.words || process_.policy().crowded) return {};
+  if (!told.words || process_.policy().oversubscribed) return {};
   Calibration pair{*reinterpret_cast<Calibration::ControlBlock*>(base + told.words),
                    base + told.words + words_bytes,
                    {base + told.rooms, told.room_bytes}};

@@ -73,17 +73,17 @@ std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) 
 void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
                 const Handing& found) {
   Machine& machine = plan.machine = process.machine();
-  const bool crowded = process.policy().crowded;
+  const bool oversubscribed = process.policy().oversubscribed;
   plan.one_group = one_group;
-  plan.ranks_per_cpu = crowded ? std::max(1.01, sharing_cpus / process.cpus().available()) : 1;
+  plan.ranks_per_cpu = oversubscribed ? std::max(1.01, sharing_cpus / process.cpus().available()) : 1;
   if (machine.cores > 0) plan.group = std::uint32_t(machine.cores);
-  else if (!crowded) plan.group = stretch(hellos, &Hello::cache);
+  else if (!oversubscribed) plan.group = stretch(hellos, &Hello::cache);
   if (machine.sockets > 1) plan.package = std::uint32_t(machine.cpus / machine.sockets);
-  else if (!crowded) plan.package = stretch(hellos, &Hello::package);
+  else if (!oversubscribed) plan.package = stretch(hellos, &Hello::package);
   plan.meeting = process.settings().meeting;
   if (plan.meeting == Meeting::automatic)
-    plan.meeting = team::meeting_for(int(hellos.size()), int(plan.group), crowded);
-  plan.buffer_bytes = team::buffer_bytes_for(crowded);
+    plan.meeting = team::meeting_for(int(hellos.size()), int(plan.group), oversubscribed);
+  plan.buffer_bytes = team::buffer_bytes_for(oversubscribed);
   if (found.line == 0) return;
   // Virtual CPUs are sometimes far apart where the system calls them near: what was measured counts.
   if (found.fill > 0) machine.handing = found;

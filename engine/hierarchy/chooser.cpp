@@ -59,12 +59,12 @@ std::vector<float> agree(Hierarchy& hierarchy, const Trials& trials) {
     whole += inside;
     mine.push_back(inside);
   }
-  const bool crowded = hierarchy.shape().node.crowded();
-  if (trials.together() || crowded) mine = {whole / float(mine.size())};
+  const bool oversubscribed = hierarchy.shape().node.oversubscribed();
+  if (trials.together() || oversubscribed) mine = {whole / float(mine.size())};
   all.resize(mine.size());
   Call call{.collective = Collective::allreduce};
   call.type = reducing::Type::f32;
-  call.op = trials.together() ? reducing::Op::max : crowded ? reducing::Op::sum : reducing::Op::min;
+  call.op = trials.together() ? reducing::Op::max : oversubscribed ? reducing::Op::sum : reducing::Op::min;
   call.fold = reducing::fold(call.op, call.type);
   call.count = mine.size();
   call.bytes = mine.size() * sizeof mine[0];

@@ -146,7 +146,7 @@ void Edges::all_later() {
 // took 8 us so, 1.4 with senders that wait until they are met.
 bool Edges::waits_to_be_met(const Edge& edge) const {
   Messenger& messenger = partners_.messenger;
-  return one_way && edge.data.bytes > messenger.in_record() && !messenger.process().policy().crowded;
+  return one_way && edge.data.bytes > messenger.in_record() && !messenger.process().policy().oversubscribed;
 }
 
 // Whether all have left.

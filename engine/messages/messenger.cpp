@@ -45,11 +45,11 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->buffers_ = &m->process_.copy_buffers();
   m->lent_.resize(std::max<std::size_t>(m->buffers_->span() / memory::CopyBuffers::unit, 1));
   const Settings& settings = m->process_.settings();
-  const bool crowded = m->process_.policy().crowded, automatic = settings.protocol == Protocol::automatic;
-  const Limits limits = messages::limits(settings, crowded, m->process_.machine().own);
+  const bool oversubscribed = m->process_.policy().oversubscribed, automatic = settings.protocol == Protocol::automatic;
+  const Limits limits = messages::limits(settings, oversubscribed, m->process_.machine().own);
   m->in_record_ = limits.in_record;
   m->copied_always_ = limits.copied_always;
-  m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !crowded;
+  m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !oversubscribed;
   // Not yet touched pages are zero: cells cost memory as they are first used.
   auto offset = m->process_.arena().allocate(sizeof(Mailbox), 4096);
   // Some transfers from the beginning: whoever has one can always go on, if only through the spare buffer.

@@ -312,7 +312,7 @@ void Messenger::wait(Request& request) {
   attend(request);
   {
     const AmongWaiters waiters(*this);
-    for (int i = process_.policy().crowded ? 1 : 200; i > 0; --i) {
+    for (int i = process_.policy().oversubscribed ? 1 : 200; i > 0; --i) {
       poll();
       if (request.complete()) return;
       if (waiters.several()) yield();
@@ -371,13 +371,13 @@ void Messenger::wait_until(FunctionRef<bool()> done, FunctionRef<bool(int)> awai
     if (waiters.several()) yield();
     return false;
   };
-  for (int i = policy.crowded || waiters.several() ? 2 : 200; i > 0; --i) {
+  for (int i = policy.oversubscribed || waiters.several() ? 2 : 200; i > 0; --i) {
     if (flag()) return;
-    if (!policy.crowded) processor::pause();
+    if (!policy.oversubscribed) processor::pause();
   }
   waiting::Policy ours = policy;
   ours.sleep_at_once = false;  // that is for waits that one call ends for all
-  ours.crowded |= waiters.several();
+  ours.oversubscribed |= waiters.several();
   waiting::wait_slowly(ours, flag, host);
 }
 

@@ -138,14 +138,14 @@ void Process::leave() {
 void Process::tune(int sharing_ranks, bool one_group) {
   if (sharing_ranks <= sharing_ranks_) return;
   sharing_ranks_ = sharing_ranks;
-  policy_.crowded = sharing_ranks > cpus_.available() + 0.01;
+  policy_.oversubscribed = sharing_ranks > cpus_.available() + 0.01;
   policy_.may_sleep = true;
   policy_.spins = waiting::pauses_in(50'000);
   // In one scheduling group a yield hands the CPU on. Where launchers give every rank a session, hence a group, of its
   // own, it does so late: ranks that yield for long take the CPU from the one that works, and where a dozen ranks to a
   // CPU wait for one event, which wakes all of them by one call, sleeping at once costs least.
-  const bool apart = policy_.crowded && !one_group;
-  policy_.yields = !policy_.crowded ? 2000 : one_group ? 100 : 8;
+  const bool apart = policy_.oversubscribed && !one_group;
+  policy_.yields = !policy_.oversubscribed ? 2000 : one_group ? 100 : 8;
   policy_.awake = apart ? 10'000 : 1'000'000;
   policy_.apart = apart;
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
@@ -153,15 +153,15 @@ void Process::tune(int sharing_ranks, bool one_group) {
   switch (settings_.wait) {
     case WaitStyle::automatic: policy_.company = &waiting::company; break;
     case WaitStyle::spin:
-      policy_.crowded = false;
+      policy_.oversubscribed = false;
       policy_.may_sleep = false;
       break;
     case WaitStyle::yield:
-      policy_.crowded = true;
+      policy_.oversubscribed = true;
       policy_.may_sleep = false;
       break;
     case WaitStyle::sleep:
-      policy_.crowded = true;
+      policy_.oversubscribed = true;
       policy_.yields = 3;
       break;
   }

@@ -19,8 +19,8 @@ struct Shape {
   int package = 0;                      // that share a package
   Machine machine;
   Tree tree{size, group, package};
-  bool crowded() const { return ranks_per_cpu > 1; }
-  // Crowds so deep that members sleep at once, unless yields reach everybody.
+  bool oversubscribed() const { return ranks_per_cpu > 1; }
+  // So many ranks on a CPU that members sleep at once, unless yields reach everybody.
   bool deep() const { return ranks_per_cpu >= 12 && !one_group; }
   int group_size() const { return group > 0 && group < size ? group : size; }
   // All last-level caches that the members use.
@@ -29,13 +29,13 @@ struct Shape {
 
 // A line of each member is the quickest for few, for more of them where they share a cache; beyond that a tree of them,
 // and for those that share CPUs one counter. `group`: Shape::group.
-inline Meeting meeting_for(int size, int group, bool crowded) {
+inline Meeting meeting_for(int size, int group, bool oversubscribed) {
   const int few = group >= size ? 16 : 8;
-  return crowded ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
+  return oversubscribed ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
 }
 
 // One copy buffer of rounds.
-constexpr std::size_t buffer_bytes_for(bool crowded) { return crowded ? 256 << 10 : 64 << 10; }
+constexpr std::size_t buffer_bytes_for(bool oversubscribed) { return oversubscribed ? 256 << 10 : 64 << 10; }
 
 // The shape of a team whose members spread over the machine's CPUs.
 inline Shape shape_for(int size, const Machine& machine) {
@@ -43,13 +43,13 @@ inline Shape shape_for(int size, const Machine& machine) {
   shape.size = size;
   shape.ranks_per_cpu = size > machine.cpus ? size / machine.cpus : 1;
   shape.one_group = false;
-  if (shape.crowded()) {
+  if (shape.oversubscribed()) {
     shape.buffer_bytes = buffer_bytes_for(true);
   } else {
     shape.group = int(machine.cores);
     if (machine.sockets > 1) shape.package = int(machine.cpus / machine.sockets);
   }
-  shape.meeting = meeting_for(size, shape.group, shape.crowded());
+  shape.meeting = meeting_for(size, shape.group, shape.oversubscribed());
   shape.machine = machine;
   shape.tree = {size, shape.group, shape.package};
   return shape;

@@ -1,10 +1,10 @@
 // The one wait policy: spin, then yield, then sleep.
 //
-// A process learns at start-up whether its CPUs are shared by more ranks than there are CPUs ("crowded"). Crowded
-// ranks yield at once: a hand-off by yield costs about a microsecond, while a spinning rank burns the time slice
-// that the awaited rank needs. Ranks with a CPU of their own spin for some microseconds first. After a bounded
-// number of fruitless yields every rank sleeps on its bell (a futex word in its own member block), so that an idle
-// rank's core is free.
+// A process learns at start-up whether its CPUs are shared by more ranks than there are CPUs ("oversubscribed").
+// Oversubscribed ranks yield at once: a hand-off by yield costs about a microsecond, while a spinning rank burns the
+// time slice that the awaited rank needs. Ranks with a CPU of their own spin for some microseconds first. After a
+// bounded number of fruitless yields every rank sleeps on its bell (a futex word in its own member block), so that an
+// idle rank's core is free.
 //
 //   sleeper                                   waker
 //   awaits = whom                             stores its flag (release)
@@ -43,7 +43,7 @@ inline constexpr std::uint64_t nap_in_vain(std::uint64_t idle) {
 inline constexpr std::uint64_t between_inspections = 50'000'000;
 
 struct Policy {
-  bool crowded = false;  // more ranks than CPUs
+  bool oversubscribed = false;  // more ranks than CPUs
   bool may_sleep = true;
   std::uint32_t spins = 4000;       // rounds of pause before the first yield
   std::uint32_t yields = 200;       // fruitless yields before the first sleep, which also waits for this time:
@@ -110,9 +110,9 @@ template <class Flag, class AnyWaiter>
   };
   bool eager = waiter.eager();
   using Kind = Company::Kind;
-  Company* const company = policy.crowded ? nullptr : policy.company;
+  Company* const company = policy.oversubscribed ? nullptr : policy.company;
   Kind kind = company ? company->kind(start) : Kind::none;
-  if (!policy.crowded && kind != Kind::yielding) {
+  if (!policy.oversubscribed && kind != Kind::yielding) {
     constexpr std::uint32_t brief = 10;  // in busy company: a part of the time
     const std::uint32_t spins = kind == Kind::busy ? policy.spins / brief : policy.spins;
     std::uint64_t looked = start;
@@ -131,7 +131,7 @@ template <class Flag, class AnyWaiter>
   const auto sleep_at_once = [&] { return policy.sleep_at_once || (kind == Kind::busy && policy.may_sleep); };
   for (std::uint32_t i = 0; eager || !sleep_at_once(); ++i) {
     // With a CPU of its own a rank that the host needs waits as the host does.
-    if (policy.crowded || kind != Kind::none || !eager || (i & 15) == 15) {
+    if (policy.oversubscribed || kind != Kind::none || !eager || (i & 15) == 15) {
       const std::uint64_t before = company ? nanoseconds() : 0;
       yield();
       if (company) {

@@ -127,7 +127,7 @@ void Window::acquire_urgently(int target) {
 
 void Window::release(int target, bool exclusive) {
   count_lock(-1);
-  const Turn next = words(target).lock.leave(exclusive, team_->process().policy().crowded);
+  const Turn next = words(target).lock.leave(exclusive, team_->process().policy().oversubscribed);
   towards(rank_, target).engaged.store(0, std::memory_order_release);  // SYNC: engaged
   ring_next(target, next, exclusive && next.has_readers());
 }

@@ -137,7 +137,7 @@ void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool
                       FunctionRef<bool(int)> lacks) {
   if (flag()) return;
   const waiting::Policy& policy = team_->process().policy();
-  if (!policy.crowded) {
+  if (!policy.oversubscribed) {
     for (int i = 0; i < 64; ++i) {
       processor::pause();
       if (flag()) return;
@@ -162,10 +162,10 @@ void Window::ring(WindowControlBlock& sleeper) {
   waiting::futex_wake(sleeper.bell);
 }
 
-// We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; crowds nap too
-// often for that.
+// We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; oversubscribed
+// ranks nap too often for that.
 void Window::notify(int member) {
-  if (team_->process().policy().crowded) full_fence();
+  if (team_->process().policy().oversubscribed) full_fence();
   WindowControlBlock& theirs = words(member);
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }

@@ -35,10 +35,10 @@ bool give_way() {
   const std::uint64_t now = waiting::nanoseconds();
   if (call.since == 0) call.since = now;
   const std::uint64_t waited = now - call.since;
-  const bool crowded = process->policy().crowded;
-  if (waited < long_wait && (!crowded || ++call.looks < looks_between_naps)) return false;
+  const bool oversubscribed = process->policy().oversubscribed;
+  if (waited < long_wait && (!oversubscribed || ++call.looks < looks_between_naps)) return false;
   const bool at_rest = !call.moves_data && !process->progress.host_needs_us();
-  if (!crowded && !at_rest) return false;
+  if (!oversubscribed && !at_rest) return false;
   static Atomic<std::uint32_t> unrung{0};
   waiting::futex_wait(unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
   call.looks = 0;

@@ -707,7 +707,7 @@ int try_ways(bool mapped) {
     auto messenger = Messenger::create(**team, bootstrap, false);
     if (!messenger) return false;
     Messenger& m = **messenger;
-    if (process.policy().crowded) return true;
+    if (process.policy().oversubscribed) return true;
     constexpr std::size_t sizes[] = {400000, 524288, 900001};  // beyond those that are always copied twice
     if (!mapped && !reach::Peers::calls(*(*team)->peer(1 - rank))) return true;  // calls are forbidden here
     std::vector<std::byte> ours(mapped ? 0 : 2 * 900001);

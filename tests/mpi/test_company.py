@@ -51,7 +51,7 @@ def test_beside_neighbours(kind: str, made: Callable[[int], None] | None) -> Non
 def test_a_neighbour_is_noticed_and_told(host: str) -> None:
     env = {"NEARFIELD_LOG": "info"}
     if len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("on one CPU two ranks are a crowd, which does not ask")
+        pytest.skip("on one CPU two ranks are oversubscribed, which does not ask")
     (outcome,) = good_scenarios(host, 2, "company_noticed", env=env)
     text = outcome.job.stderr
     assert re.search(

@@ -57,7 +57,7 @@ inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) 
 // does, a buffer at most. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
   const Shape& s = context.shape();
-  if (s.crowded()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
+  if (s.oversubscribed()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
   const std::size_t wanted = std::max(divide_up(bytes, 4), std::size_t(least_chunk(s)));
   return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
@@ -65,7 +65,7 @@ inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t byt
 // Length of the pieces of a round that carries so many of them: as few rounds as there can be.
 inline std::size_t round_bytes(const CollectiveContext& context, std::size_t bytes, std::size_t pieces) {
   const std::size_t places =
-      std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().crowded());  // place_bytes
+      std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().oversubscribed());  // place_bytes
   const std::size_t most = context.buffer_bytes() / places / 64 * 64, rounds = divide_up(bytes, most);
   return divide_up(divide_up(bytes, rounds), 64) * 64;
 }
@@ -73,7 +73,7 @@ inline std::size_t round_bytes(const CollectiveContext& context, std::size_t byt
 // From one piece to the next in a buffer. Ranks that share CPUs have them far apart: a scatter of 4 KiB on 8 ranks took
 // twice as long with pieces side by side.
 inline std::size_t place_bytes(const CollectiveContext& context, std::size_t piece, std::size_t pieces) {
-  return (context.shape().crowded() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
+  return (context.shape().oversubscribed() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
 }
 
 struct Range {

@@ -162,12 +162,12 @@ Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std
     for (std::size_t r = 0; r < p; ++r) longest = std::max(longest, ends[r + 1] - ends[r]);
     return longest * p <= 2 * count || count < p ? Way::whole : Way::shares;
   }
-  const bool rooted = collective == Collective::reduce, crowded = c.team->shape().crowded();
-  if (collective == Collective::reduce_scatter_block || count < p || (rooted && crowded) ||
+  const bool rooted = collective == Collective::reduce, oversubscribed = c.team->shape().oversubscribed();
+  if (collective == Collective::reduce_scatter_block || count < p || (rooted && oversubscribed) ||
       (collective == Collective::exscan && p == 2))  // nothing is combined
     return Way::whole;
-  constexpr std::size_t of_all = 32 << 10, in_crowds = 128 << 10;
-  return bytes >= (crowded ? in_crowds : (rooted ? 4 : 1) * of_all / p) ? Way::shares : Way::whole;
+  constexpr std::size_t of_all = 32 << 10, when_oversubscribed = 128 << 10;
+  return bytes >= (oversubscribed ? when_oversubscribed : (rooted ? 4 : 1) * of_all / p) ? Way::shares : Way::whole;
 }
 
 }  // namespace

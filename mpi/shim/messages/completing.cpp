@@ -72,7 +72,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   note_host_request();
   int code = MPI_SUCCESS, flag = 0;
   auto done = [&] { return (code = test(flag)) != MPI_SUCCESS || flag; };
-  if (process_ever()->progress.busy() || wait_policy().crowded) {
+  if (process_ever()->progress.busy() || wait_policy().oversubscribed) {
     wait_in_host(done);
     return code;
   }
@@ -129,7 +129,7 @@ void wait_one(UserRequest& user) {
     return;
   }
   std::optional<fibers::Runner::Patience> patience;
-  if (the_runner->busy() && !wait_policy().crowded) patience.emplace(*the_runner);
+  if (the_runner->busy() && !wait_policy().oversubscribed) patience.emplace(*the_runner);
   if (user.complete()) return;
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
@@ -140,7 +140,7 @@ int wait_for_some(int count, MPI_Request* requests, const char* function, const 
   return with_ours(count, requests, function, [&]() -> int {
     int code = MPI_SUCCESS;
     if (look(code)) return code;
-    for (int i = wait_policy().crowded ? 1 : 200; i > 0; --i) {
+    for (int i = wait_policy().oversubscribed ? 1 : 200; i > 0; --i) {
       poll_ours();
       if (look(code)) return code;
       processor::await_loads();

@@ -133,7 +133,7 @@ inline void look_elsewhere() {
     l.attentive -= l.attentive != 0;
     process.progress.step_host();
   }
-  if (process.policy().crowded && l.count % 4 == 0) yield();
+  if (process.policy().oversubscribed && l.count % 4 == 0) yield();
 }
 
 }  // namespace nearfield::mpi

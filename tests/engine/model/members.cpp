@@ -127,7 +127,7 @@ void Members::renew() {
   const std::size_t count = std::size_t(setup_.count);
   for (auto& process : process_) {
     process->policy().company = nullptr;  // by the clock
-    process->policy().crowded = process->policy().sleep_at_once = process->policy().may_sleep = false;
+    process->policy().oversubscribed = process->policy().sleep_at_once = process->policy().may_sleep = false;
     process->drop_copy_buffers();
     process->window_locks = 0;
     // A run that was cut short has left bodies in the middle.
@@ -173,7 +173,7 @@ void Members::only_look(bool only) {
     team::Process& each = *process;
     each.policy().company = nullptr;
     each.policy().may_sleep = !only;
-    each.policy().crowded = each.policy().sleep_at_once = !only && setup_.sleeps;
+    each.policy().oversubscribed = each.policy().sleep_at_once = !only && setup_.sleeps;
     if (!setup_.sleeps) continue;
     each.policy().yields = 0;  // of waits that do not sleep at once: messages'
     each.policy().awake = 0;

@@ -310,7 +310,8 @@ Explored explore_members(Members& members, const Plan& plan, const Options& opti
 
 constexpr std::size_t room = 64;
 
-// In crowds, where members sleep soon, whoever gives a lock on does so by a read-modify-write: no wake is missed.
+// When oversubscribed, where members sleep soon, whoever gives a lock on does so by a read-modify-write: no wake is
+// missed.
 TEST(Sleeping, ALockMissesNoWake) {
   Members two({.count = 2, .sleeps = true, .window_bytes = room});
   for (const Plan& plan : {Plan{"w", "w"}, {"w", "r"}, {"ww", "r"}, {"rw", "w"}, {"w", "u"}, {"ww", "u"}}) {
@@ -334,7 +335,7 @@ TEST(Sleeping, AMissedWakeOfALockCostsOneNap) {
   const Body body = [&plan, &two](Window& window, int me) {
     require(window.lock(0, true, true), "not to be had");
     write_words();
-    two.process(me).policy().crowded = false;
+    two.process(me).policy().oversubscribed = false;
     require(window.unlock(0), "not held");
     check_sum(plan);
   };
