@@ -103,7 +103,7 @@ constexpr std::uint64_t patience = 300'000'000;
 // every segment is kept under its owner's identity, whenever it came.
 std::string swap_segments(Process& process, std::span<const Hello> hellos, int rank, MemberControlBlock& mine,
                           Bootstrap& bootstrap) {
-  std::string trouble;
+  std::string error;
   const std::uint64_t start = waiting::nanoseconds();
   std::uint64_t next_fetch = start + patience;
   std::vector<int> to_send, to_receive;
@@ -146,7 +146,7 @@ std::string swap_segments(Process& process, std::span<const Hello> hellos, int r
       for (const int r : to_receive) {
         if (met(r)) continue;
         auto fetched = reach.fetch(hellos[std::size_t(r)].card);
-        if (!fetched) trouble = fetched.error().text;
+        if (!fetched) error = fetched.error().text;
       }
       next_fetch = now + patience;
     }
@@ -155,7 +155,7 @@ std::string swap_segments(Process& process, std::span<const Hello> hellos, int r
     if (!moved) {
       if (now - start > 30'000'000'000u)
         return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s" +
-               (trouble.empty() ? "" : ": " + trouble);
+               (error.empty() ? "" : ": " + error);
       // Another thread may be creating another team meanwhile; whoever holds the lock receives for both.
       lock.unlock();
       bootstrap.idle();
@@ -184,7 +184,7 @@ std::unique_ptr<Team> Founding::prepare() try {
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
   auto allocation = process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.annex.bytes), 4096);
   if (!allocation) {
-    trouble_ = allocation.error().text;
+    error_ = allocation.error().text;
     return team;
   }
   team->block_allocation_ = *allocation;
@@ -206,7 +206,7 @@ std::unique_ptr<Team> Founding::prepare() try {
   team->block_offset_ = offset;
   return team;
 } catch (const std::bad_alloc&) {
-  trouble_ = "out of memory";
+  error_ = "out of memory";
   return nullptr;
 }
 
@@ -267,7 +267,7 @@ std::string Founding::judge(std::span<const Hello> hellos) const {
     if (hellos[r].protocol != protocol) return "another version of Nearfield is loaded in rank " + std::to_string(r);
     if (hellos[r].process != hellos[0].process) return "the members live on several nodes";
     if (!hellos[r].block)
-      return "rank " + std::to_string(r) + " has no shared memory" + (trouble_.empty() ? "" : ": " + trouble_);
+      return "rank " + std::to_string(r) + " has no shared memory" + (error_.empty() ? "" : ": " + error_);
   }
   for (int r = 0; r < size_; ++r)
     for (int s = 0; s < r; ++s)
@@ -285,13 +285,13 @@ bool Founding::met_all(std::span<const Hello> hellos) const {
 
 bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   try {
-    if (bootstrap) trouble_ = swap_segments(process_, hellos, rank_, team_->words(rank_), *bootstrap);
-    else if (!met_all(hellos)) trouble_ = "its members have not met";
-    if (trouble_.empty()) fill_in(hellos);
+    if (bootstrap) error_ = swap_segments(process_, hellos, rank_, team_->words(rank_), *bootstrap);
+    else if (!met_all(hellos)) error_ = "its members have not met";
+    if (error_.empty()) fill_in(hellos);
   } catch (const std::bad_alloc&) {
-    trouble_ = "out of memory";
+    error_ = "out of memory";
   }
-  return trouble_.empty();
+  return error_.empty();
 }
 
 std::unique_ptr<Team> Founding::finish() {
@@ -310,7 +310,7 @@ Result<std::unique_ptr<Team>> create_team(Process& process, int rank, int size, 
   constexpr std::uint32_t complete = 1;
   const bool joined = founding.join(hellos, &bootstrap);
   const std::uint32_t agreed = bootstrap.all_and(joined ? complete : 0);
-  if (!(agreed & complete)) return Error{joined ? "another member could not map all segments" : founding.trouble()};
+  if (!(agreed & complete)) return Error{joined ? "another member could not map all segments" : founding.error()};
   return founding.finish();
 }
 

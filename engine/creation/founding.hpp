@@ -37,7 +37,7 @@ class Founding {
   std::string judge(std::span<const Hello> hellos) const;
   // Steps 3 and 4. Without a `bootstrap`: local, of processes that have met. False: trouble(), here alone.
   bool join(std::span<const Hello> hellos, team::Bootstrap* bootstrap);
-  const std::string& trouble() const { return trouble_; }
+  const std::string& error() const { return error_; }
   // Local, when all members have joined.
   std::unique_ptr<team::Team> finish();
 
@@ -47,7 +47,7 @@ class Founding {
   bool met_all(std::span<const Hello> hellos) const;
   team::Process& process_;
   const int rank_, size_;
-  std::string trouble_;
+  std::string error_;
   std::unique_ptr<team::Team> team_;
   Calibrating calibrating_;
   Hello mine_{};

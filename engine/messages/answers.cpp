@@ -31,7 +31,7 @@ Started Messenger::offer(Request& request, const RemoteLayout& where, Kind kind,
   if (!request.offered.transfer && !begin_transfer(request, where)) {
     // Those under way give back what they hold.
     if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return Started::no_room;
-    request.trouble = Trouble::no_memory;
+    request.error = ErrorKind::no_memory;
     complete(request);
     return Started::yes;
   }

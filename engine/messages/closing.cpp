@@ -81,9 +81,9 @@ bool Messenger::end_context(std::uint64_t context) {
   auto is_in = [context](const Entry& entry) { return entry.envelope.context == context; };
   bool ended = true;
   auto end = [&](Request& request) {
-    request.trouble = Trouble::closed;
+    request.error = ErrorKind::closed;
     if (cancel_locked(request)) return;
-    request.trouble = Trouble::none;
+    request.error = ErrorKind::none;
     ended = false;
   };
   posted_.each([&](Entry& receive) {
@@ -93,7 +93,7 @@ bool Messenger::end_context(std::uint64_t context) {
     for (Link* link = list.next; link != &list;) {
       auto* const request = static_cast<Request*>(link->owner);
       link = link->next;  // before it is taken out
-      if (request && is_in(*request) && request->trouble == Trouble::none) end(*request);
+      if (request && is_in(*request) && request->error == ErrorKind::none) end(*request);
     }
   };
   for (Out& out : out_) end_sends(out.waiting);

@@ -15,7 +15,7 @@ void Messenger::finish_eager(Request& request, int member, const Envelope& envel
   request.member = member;
   request.envelope = envelope;
   request.received = std::min(bytes, request.data.bytes);
-  if (bytes > request.data.bytes) request.trouble = Trouble::truncated, request.total = bytes;
+  if (bytes > request.data.bytes) request.error = ErrorKind::truncated, request.total = bytes;
   layout::scatter(request.data, 0, payload, request.received);
   complete(request);
 }

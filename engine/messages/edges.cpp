@@ -22,15 +22,15 @@ void start(const Partners& partners, Request& request, bool sends, const Edge& e
 }
 
 // Nothing where something was expected: the partner has refused.
-void judge(const Request& r, Trouble& trouble) {
-  if (trouble != Trouble::none) return;
-  trouble = r.trouble;
-  if (trouble == Trouble::none && !r.is_send && r.received == 0 && r.data.bytes) trouble = Trouble::broken;
+void judge(const Request& r, ErrorKind& error) {
+  if (error != ErrorKind::none) return;
+  error = r.error;
+  if (error == ErrorKind::none && !r.is_send && r.received == 0 && r.data.bytes) error = ErrorKind::broken;
 }
 
 }  // namespace
 
-void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble) {
+void transfer(const Partners& partners, bool sends, const Edge& edge, ErrorKind& error) {
   Request request;
   try {
     start(partners, request, sends, edge, true);
@@ -39,13 +39,13 @@ void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& t
     partners.messenger.abandon(request);
     throw;
   }
-  judge(request, trouble);
+  judge(request, error);
 }
 
-void send_short(const Partners& partners, const Edge& edge, Trouble& trouble) {
+void send_short(const Partners& partners, const Edge& edge, ErrorKind& error) {
   const Envelope envelope{partners.context, partners.me, edge.tag};
   if (!partners.messenger.send_at_once(partners.members[std::size_t(edge.partner)], envelope, edge.data))
-    transfer(partners, true, edge, trouble);
+    transfer(partners, true, edge, error);
 }
 
 std::uint64_t Edges::bytes_to_all() const {
@@ -74,13 +74,13 @@ void Edges::prepare(bool to_overlap) {
   if (!all_short_ || to_overlap) requests_ = std::make_unique<Request[]>(sends.size() + receives.size());
 }
 
-Trouble Edges::run() {
+ErrorKind Edges::run() {
   exchange_with_ourselves();
   if (requests_) all_later();
   else if (!send_at_once()) requests_.reset(new (std::nothrow) Request[sends.size() + receives.size()]);
   if (requests_) run_by_requests();
   else run_one_by_one();
-  return trouble_;
+  return error_;
 }
 
 void Edges::start() {
@@ -98,7 +98,7 @@ void Edges::start() {
 void Edges::renew() {
   used_ = 0;
   later_.clear();
-  trouble_ = Trouble::none;
+  error_ = ErrorKind::none;
   if (!aside_) return;
   aside_.reset();
   sends.clear();
@@ -108,9 +108,9 @@ bool Edges::complete() const {
   return std::all_of(&requests_[0], &requests_[used_], [](const Request& r) { return r.complete(); });
 }
 
-Trouble Edges::outcome() {
-  for (std::size_t i = 0; i < used_; ++i) judge(requests_[i], trouble_);
-  return trouble_;
+ErrorKind Edges::outcome() {
+  for (std::size_t i = 0; i < used_; ++i) judge(requests_[i], error_);
+  return error_;
 }
 
 void Edges::abandon() {
@@ -132,7 +132,7 @@ void Edges::exchange_with_ourselves() {
     const auto to = std::find_if(receives.begin(), receives.end(),
                                  [&](const Edge& edge) { return ours(edge, from->tag) && n-- == 0; });
     if (to == receives.end()) continue;
-    if (from->data.bytes > to->data.bytes) trouble_ = Trouble::truncated;
+    if (from->data.bytes > to->data.bytes) error_ = ErrorKind::truncated;
     layout::copy(to->data, from->data, 0, std::min(from->data.bytes, to->data.bytes));
   }
 }
@@ -190,7 +190,7 @@ void Edges::run_by_requests() {
     for (std::size_t i = 0; i < used_; ++i) {
       if (requests_[i].is_send && requests_[i].mode == Mode::synchronous) wait_to_be_met(requests_[i]);
       else partners_.messenger.wait(requests_[i]);
-      judge(requests_[i], trouble_);
+      judge(requests_[i], error_);
     }
   } catch (...) {
     abandon();
@@ -200,9 +200,9 @@ void Edges::run_by_requests() {
 
 // Without requests, or with no send left to start. Peers take in what they are not waiting for.
 void Edges::run_one_by_one() {
-  for (const std::size_t i : later_) transfer(partners_, true, sends[i], trouble_);
+  for (const std::size_t i : later_) transfer(partners_, true, sends[i], error_);
   for (const Edge& edge : receives)
-    if (!partners_.is_us(edge.partner) && edge.data.bytes) transfer(partners_, false, edge, trouble_);
+    if (!partners_.is_us(edge.partner) && edge.data.bytes) transfer(partners_, false, edge, error_);
 }
 
 void Edges::refuse() {
@@ -213,10 +213,10 @@ void Edges::refuse() {
 }
 
 void refuse(const Partners& partners, FunctionRef<void(bool sends, VisitEdge visit)> each) {
-  Trouble trouble = Trouble::none;
+  ErrorKind error = ErrorKind::none;
   for (const bool sends : {true, false})
     each(sends, [&](int partner, int tag) {
-      if (!partners.is_us(partner)) transfer(partners, sends, {partner, tag, {}}, trouble);
+      if (!partners.is_us(partner)) transfer(partners, sends, {partner, tag, {}}, error);
     });
 }
 

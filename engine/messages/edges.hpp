@@ -74,7 +74,7 @@ class Edges {
   // The exchange; what went wrong first, in the order of waiting. A message longer than its part is cut short.
   // pre: prepare() has returned; what is sent and what is received do not overlap. Throws Broken, and then nothing is
   // under way any more.
-  Trouble run();
+  ErrorKind run();
 
   // The same, to be progressed by whoever progresses the messenger. pre: prepare(true).
   void start();
@@ -83,8 +83,8 @@ class Edges {
   // Instead of a start, without memory for it: as refuse() below.
   void refuse();
   bool complete() const;
-  Trouble outcome();  // once complete
-  void abandon();     // nothing is under way any more
+  ErrorKind outcome();  // once complete
+  void abandon();       // nothing is under way any more
   bool involves(int member) const;
 
   std::uint64_t bytes_to_all() const;
@@ -104,14 +104,14 @@ class Edges {
   bool all_short_ = true;                          // all sends
   std::unique_ptr<Request[]> requests_;            // one per edge, unless all sends are short and nothing overlaps
   std::size_t used_ = 0;                           // of these
-  Trouble trouble_ = Trouble::none;
+  ErrorKind error_ = ErrorKind::none;
   std::optional<memory::Temporary> aside_;
 };
 
 // A single message, without a list; what went wrong, unless something has before. The first is of at most in_record()
 // bytes and leaves at once as a rule. Throws Broken.
-void send_short(const Partners& partners, const Edge& edge, Trouble& trouble);
-void transfer(const Partners& partners, bool sends, const Edge& edge, Trouble& trouble);
+void send_short(const Partners& partners, const Edge& edge, ErrorKind& error);
+void transfer(const Partners& partners, bool sends, const Edge& edge, ErrorKind& error);
 
 // For a member that cannot take part, without memory: the others get nothing from it, which they notice, and what they
 // send to it is let in and dropped. Needs no memory itself. `each(sends, visit)` calls visit(partner, tag) for all

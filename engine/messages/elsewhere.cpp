@@ -161,10 +161,10 @@ void Messenger::taken_in(Request& request) {
   message.taking = nullptr;
   Request* const heir = taking.heir;
   const bool wanted = taking.wanted;
-  message.trouble = taking.trouble;
+  message.error = taking.error;
   delete &taking;
   --takings_;
-  if (heir) heir->trouble = message.trouble;
+  if (heir) heir->error = message.error;
   if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
   if (heir || !wanted) free_unexpected(message);
 }

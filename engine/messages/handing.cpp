@@ -326,7 +326,7 @@ void Messenger::accept_buffers(Request& request, const Arrived& message) {
   request.envelope = message.envelope;
   request.total = handed.bytes;
   request.received = std::min(handed.bytes, request.data.bytes);
-  if (handed.bytes > request.data.bytes) request.trouble = Trouble::truncated;
+  if (handed.bytes > request.data.bytes) request.error = ErrorKind::truncated;
   request.way = State::staged;
   request.part = InBuffers{.chain = {handed.first, handed.first}};
   request.under_way.owner = &request;
@@ -364,7 +364,7 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
       any_read = true;
     }
     if (chain.position == request.total) {
-      if (request.trouble == Trouble::truncated && request.offered.transfer)
+      if (request.error == ErrorKind::truncated && request.offered.transfer)
         request.total = request.offered.transfer->bytes;
       if (buffer.sample && in_[std::size_t(member)].box) in_[std::size_t(member)].box.tell_sample(chain.ticks);
       buffer.released.store(1, std::memory_order_release);  // pairs with reclaim_buffers

@@ -153,7 +153,7 @@ void Messenger::abandon(Request& request) {
   disinherit(request);
   process_.reach().noticeboard.put_back(request.offered.slot);
   request.part = {};
-  request.trouble = Trouble::broken;
+  request.error = ErrorKind::broken;
   complete(request);
 }
 

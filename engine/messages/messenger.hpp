@@ -136,7 +136,7 @@ class Messenger final : public waiting::Source {
   void leave(Link& partitioned);
 
   // closing.cpp: a context in which nothing is sent or matched any more, here and at all members (a communicator that
-  // was revoked). Requests in it end by Trouble::closed.
+  // was revoked). Requests in it end by ErrorKind::closed.
   void close(std::uint64_t context);
   // Takes in what others have closed; whether there was anything. One load where there is nothing.
   bool look_for_closed();

@@ -136,11 +136,11 @@ bool PartitionedSend::complete() const {
          (board_ || all_complete(requests_.get(), partitions().count, seen_));
 }
 
-Trouble PartitionedSend::outcome() const {
+ErrorKind PartitionedSend::outcome() const {
   if (ended()) return why_ended();
   for (std::uint64_t i = 0; !board_ && i < partitions().count; ++i)
-    if (requests_[i].trouble != Trouble::none) return requests_[i].trouble;
-  return telling_.trouble;
+    if (requests_[i].error != ErrorKind::none) return requests_[i].error;
+  return telling_.error;
 }
 
 void PartitionedSend::abandon() {
@@ -173,7 +173,7 @@ void PartitionedReceive::start() {
 }
 
 void PartitionedReceive::follow(FunctionRef<void(Request&)> start) {
-  if (ended() || telling_.cancelled || telling_.trouble != Trouble::none) return;
+  if (ended() || telling_.cancelled || telling_.error != ErrorKind::none) return;
   if (!know_partitions()) return failed_.store(true, std::memory_order_release);  // pairs with complete
   post(start);
 }
@@ -294,13 +294,13 @@ bool PartitionedReceive::complete() {
   return board_ ? complete_by_board() : all_complete(requests_.get(), partitions().count, seen_);
 }
 
-Trouble PartitionedReceive::outcome() {
+ErrorKind PartitionedReceive::outcome() {
   if (ended()) return why_ended();
-  if (failed_.load(std::memory_order_relaxed)) return Trouble::no_memory;
+  if (failed_.load(std::memory_order_relaxed)) return ErrorKind::no_memory;
   land();
   for (std::uint64_t i = 0; !board_ && i < partitions().count; ++i)
-    if (requests_[i].trouble != Trouble::none) return requests_[i].trouble;
-  return partitions().all() > data_.bytes ? Trouble::truncated : Trouble::none;
+    if (requests_[i].error != ErrorKind::none) return requests_[i].error;
+  return partitions().all() > data_.bytes ? ErrorKind::truncated : ErrorKind::none;
 }
 
 std::uint64_t PartitionedReceive::received() const {

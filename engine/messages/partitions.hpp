@@ -52,7 +52,7 @@ class Partitioned {
   void prepare(Request& request, bool sends, int tag, const layout::Data& data) const;
   bool closed() const { return closed_.load(std::memory_order_acquire); }               // pairs with close_with
   bool ended() const { return closed() || given_up_.load(std::memory_order_acquire); }  // pairs with abandon
-  Trouble why_ended() const { return closed() ? Trouble::closed : Trouble::broken; }
+  ErrorKind why_ended() const { return closed() ? ErrorKind::closed : ErrorKind::broken; }
   // Whether `count` requests are complete, of which those before `seen` were.
   static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);
 
@@ -83,8 +83,8 @@ class PartitionedSend : Partitioned, Stalled {
   // pre: it is marked and not sent yet; `data` is as long as a partition, and stays.
   void send(std::uint64_t partition, const layout::Data& data);
   bool complete() const;
-  Trouble outcome() const;  // once complete
-  void abandon();           // nothing is under way any more
+  ErrorKind outcome() const;  // once complete
+  void abandon();             // nothing is under way any more
 
  private:
   // Until the board has room.
@@ -115,7 +115,7 @@ class PartitionedReceive : Partitioned, Follower {
   // Whether the bytes [begin, end) of the data are where they belong.
   bool arrived(std::uint64_t begin, std::uint64_t end);
   bool complete();
-  Trouble outcome();               // once complete
+  ErrorKind outcome();             // once complete
   std::uint64_t received() const;  // bytes, after outcome()
   void abandon();                  // nothing is under way any more
 

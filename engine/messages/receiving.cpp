@@ -113,7 +113,7 @@ UnexpectedMessage* Messenger::keep_unexpected(int member, Kind kind, const Envel
   unexpected->transfer = told.first;
   unexpected->tell = told.tell != 0;
   unexpected->name = protocol.acknowledged || unexpected->tell ? name_of(member, told.first) : Envelope{};
-  unexpected->trouble = Trouble::none;
+  unexpected->error = ErrorKind::none;
   if (copied) std::memcpy(unexpected->payload(), payload, bytes);
   if (protocol.keep) protocol.keep(*this, *unexpected);
   ++counts_.unexpected;
@@ -155,7 +155,7 @@ void Messenger::consume(UnexpectedMessage& unexpected, Request& request) {
     return inherit(unexpected, request);
   const MessageProtocol& protocol = Protocols::of(unexpected.kind);
   if (protocol.unkeep) protocol.unkeep(*this, unexpected);
-  request.trouble = unexpected.trouble;
+  request.error = unexpected.error;
   give(request, unexpected.kind, arrived(unexpected));
   free_unexpected(unexpected);
 }

@@ -13,7 +13,7 @@
 namespace nearfield::messages {
 
 enum class Mode : std::uint8_t { standard, synchronous };
-enum class Trouble : std::uint8_t { none, truncated, no_memory, broken, closed };
+enum class ErrorKind : std::uint8_t { none, truncated, no_memory, broken, closed };
 
 // Written under the messenger's lock, read without it by the thread that waits.
 class Member {
@@ -136,7 +136,7 @@ struct Offered {
 // What becomes of a request from its start to its end. A start assigns a fresh value.
 struct Course {
   [[gnu::always_inline]] Course() {}  // as `= default` it would clear the room of the variant as well
-  Trouble trouble = Trouble::none;
+  ErrorKind error = ErrorKind::none;
   State way = State::waiting;
   const MessageProtocol* protocol = nullptr;  // by which it is announced, then by which it moves (protocols.hpp)
   bool cancelled = false;
@@ -191,10 +191,10 @@ struct Request : Entry, Course {
 struct Taking;
 struct UnexpectedMessage : UnexpectedEntry {
   int member = 0;
-  bool undecided = false;           // whether it is met by a receive that may be met elsewhere
-  Tokens* asked = nullptr;          // then
-  Taking* taking = nullptr;         // while it is received into its payload
-  Trouble trouble = Trouble::none;  // of that
+  bool undecided = false;             // whether it is met by a receive that may be met elsewhere
+  Tokens* asked = nullptr;            // then
+  Taking* taking = nullptr;           // while it is received into its payload
+  ErrorKind error = ErrorKind::none;  // of that
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;              // of the message
   std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment

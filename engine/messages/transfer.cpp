@@ -144,7 +144,7 @@ void Messenger::accept(Request& request, const Arrived& message) {
   request.envelope = message.envelope;
   request.offered.transfer = &t;
   request.received = std::min(t.bytes, request.data.bytes);
-  if (t.bytes > request.data.bytes) request.trouble = Trouble::truncated, request.total = t.bytes;
+  if (t.bytes > request.data.bytes) request.error = ErrorKind::truncated, request.total = t.bytes;
   request.under_way.owner = &request;
   if (request.received == 0) {
     acknowledge(member, transfer, State::done);
@@ -226,7 +226,7 @@ bool Messenger::copy_block(Request& request, Guard& guard, bool from_back) {
   const bool good = request.protocol->copy(*this, request, position, bytes, from_back);
   guard.take();
   request.busy = false;
-  if (!good) request.trouble = Trouble::broken;
+  if (!good) request.error = ErrorKind::broken;
   ++part.done;
   // Both pair with the other side's look at them in its pump: the block is there.
   (from_back ? t.back : t.front).store(part.done, std::memory_order_release);

@@ -20,7 +20,7 @@ AttachAgreement::AttachAgreement(Peers& own, std::span<Peer* const> peers, std::
     : peers_(own), peer_(peers.begin(), peers.end()), words_(peers.size()), by_(by), was_through_(peers.size()) {
   of_.reserve(peers.size());
   news_.reserve(2 * peers.size());
-  trouble_.reserve(256);
+  error_.reserve(256);
   for (std::size_t m = 0; m < peers.size(); ++m) {
     of_.emplace_back(own, peers[m], by);
     if (!peers[m]) me_ = int(m);
@@ -39,7 +39,7 @@ void AttachAgreement::start() {
   news_.clear();
   failed_ = 0;
   receives_ = true;
-  trouble_.clear();
+  error_.clear();
 }
 
 void AttachAgreement::note(int member, const RemoteBuffer& place) {
@@ -59,7 +59,7 @@ void AttachAgreement::note(int member, const RemoteBuffer& place) {
 
 void AttachAgreement::fail(std::size_t mapper, const std::string& why) {
   failed_ |= 1u << mapper;
-  trouble_ = why;
+  error_ = why;
 }
 
 void AttachAgreement::fail_all(const std::string& why) {
@@ -161,7 +161,7 @@ bool AttachAgreement::step() {
   mine.failed = failed_;
   mine.out = by_ & ~peers_.open();
   if (failed_ & ~mine.out)  // what is out has been told
-    log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", trouble_.c_str());
+    log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", error_.c_str());
   mine.through.store(number_, std::memory_order_release);  // SYNC: through
   return true;
 }

@@ -102,7 +102,7 @@ class AttachAgreement {
   bool receives_ = true;
   std::vector<char> was_through_;
   int offered_ = -1;  // our descriptor
-  std::string trouble_;
+  std::string error_;
 };
 
 }  // namespace nearfield::reach

@@ -114,15 +114,15 @@ bool one_round(const Partners& partners, const Round& round, std::mt19937& own) 
   }
   exchange.prepare();
   if (own() % 4 == 0) usleep(own() % 500);
-  const Trouble trouble = exchange.run();
-  bool good = trouble == Trouble::none;
+  const ErrorKind error = exchange.run();
+  bool good = error == ErrorKind::none;
   std::uint64_t sent = 0;
   for (int r = 0; r < p; ++r) {
     good &= from[std::size_t(r)].holds(round.number, r, me, round.bytes(r, me));
     sent += round.bytes(me, r);
   }
   good &= exchange.bytes_to_all() == sent;
-  if (!good) std::fprintf(stderr, "rank %d: wrong in round %d, trouble %d\n", me, round.number, int(trouble));
+  if (!good) std::fprintf(stderr, "rank %d: wrong in round %d, trouble %d\n", me, round.number, int(error));
   return good;
 }
 
@@ -175,8 +175,8 @@ TEST_P(Sizes, EdgesOfOneTagKeepTheirOrderWhateverOverlaps) {
       for (int i = 0; i < p; ++i) add(edges.receives, received, (other + i) % p, me);
       edges.prepare(overlaps);
     }
-    bool good(Trouble trouble) const {
-      bool all = trouble == Trouble::none;
+    bool good(ErrorKind error) const {
+      bool all = error == ErrorKind::none;
       std::vector<int> seen(64);
       for (std::size_t i = 0; i < received.size(); ++i) {
         const int from = edges.receives[i].partner;
@@ -244,7 +244,7 @@ void exchange_with_a_refusal(std::uint64_t bytes) {
                                 exchange.to(r) = to.back().data();
                               }
                               exchange.prepare();
-                              good &= exchange.run() == (round == 1 ? Trouble::broken : Trouble::none);
+                              good &= exchange.run() == (round == 1 ? ErrorKind::broken : ErrorKind::none);
                               for (int r = 0; r < size; ++r) {
                                 const bool refused = round == 1 && r == 2;
                                 good &= from[std::size_t(r)].holds(round, r, rank, refused ? 0 : bytes);
@@ -273,7 +273,7 @@ TEST(Edges, WhatIsTooLongIsTruncated) {
                               exchange.from(other) = from.data();
                               exchange.to(other) = to.data();
                               exchange.prepare();
-                              return exchange.run() == Trouble::truncated && from.holds(0, other, rank, 9000);
+                              return exchange.run() == ErrorKind::truncated && from.holds(0, other, rank, 9000);
                             });
                           }),
               0);

@@ -246,7 +246,7 @@ bool receive_rounds(Process& process, PageBootstrap& bootstrap, int rank, int si
         const Plan& p = plans[k];
         if (taken[k] || p.source != r.envelope.source || p.tag != r.envelope.tag) continue;
         taken[k] = found = true;
-        good &= p.bytes == r.received && r.trouble == Trouble::none;
+        good &= p.bytes == r.received && r.error == ErrorKind::none;
         for (std::uint64_t i = 0; i < p.bytes && good; ++i) good = receive.memory[i] == content(p.source, p.number);
       }
       good &= found;

@@ -385,7 +385,7 @@ TEST(Messages, ALongerMessageThanItsReceiveIsTruncated) {
                 m.start(r);
                 m.wait(r);
                 bootstrap.meet();
-                return rank == 0 || (r.trouble == Trouble::truncated && r.received == bytes / 2 &&
+                return rank == 0 || (r.error == ErrorKind::truncated && r.received == bytes / 2 &&
                                      memory[bytes / 2 - 1] == std::byte{0} && memory[bytes / 2] == std::byte{1});
               }),
               0);
@@ -644,7 +644,7 @@ TEST(Messages, APeerThatDiesInATransferIsReported) {
     }
     try {
       m.wait(r);
-      return r.trouble == Trouble::broken;  // where it reads by calls of the kernel
+      return r.error == ErrorKind::broken;  // where it reads by calls of the kernel
     } catch (const team::Broken& broken) {
       m.abandon(r);
       return std::string(broken.what()).find("died") != std::string::npos && r.complete();

@@ -102,7 +102,7 @@ class Exchange {
     bool good = true;
     for (std::size_t i = 0; i < count_; ++i) {
       messenger_.wait(requests_[i]);
-      good &= requests_[i].trouble == messages::Trouble::none;
+      good &= requests_[i].error == messages::ErrorKind::none;
       for (std::size_t k = 0; k < bytes; k += 97) good &= at(i)[k] == std::byte(value(i));
     }
     return good;
@@ -201,7 +201,7 @@ TEST(Shortage, ASendWithoutAnyMemoryStillArrives) {
               r.data = {data.data(), data.size(), {}};
               (*messenger)->start(r);
               (*messenger)->wait(r);
-              if (r.trouble != messages::Trouble::none || data.front() != std::byte{7} || data.back() != std::byte{7})
+              if (r.error != messages::ErrorKind::none || data.front() != std::byte{7} || data.back() != std::byte{7})
                 return false;
               bootstrap.meet();
               messenger->release();

@@ -226,8 +226,8 @@ class Exchange {
     if (part.needed()) kept.push_back(std::move(part));
     return true;
   }
-  int store(messages::Trouble trouble) {
-    int code = trouble_code(trouble);
+  int store(messages::ErrorKind error) {
+    int code = code_of_error(error);
     for (const Part& part : received_)
       if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
     return code == MPI_SUCCESS && rest_ ? rest_->finish() : code;
@@ -322,7 +322,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
         return report(comm, code);
       };
       if (ShortEdges edges(partners_of(*c, context)); edges.run(operation))
-        return done(trouble_code(edges.trouble()), edges.bytes());
+        return done(code_of_error(edges.error()), edges.bytes());
       std::optional<Exchange> ready;
       try {
         ready.emplace(*c, context);

@@ -31,7 +31,7 @@ class ShortEdges {
       if (!operation.edges(*this)) return false;
     return true;
   }
-  messages::Trouble trouble() const { return trouble_; }
+  messages::ErrorKind error() const { return error_; }
   std::uint64_t bytes() const { return sent_; }  // to all
 
   template <class Side>
@@ -42,7 +42,7 @@ class ShortEdges {
     const bool own = partners_.is_us(partner);
     if (pass_ == Pass::look) return !own || std::exchange(own_, edge).partner < 0;  // of several the order would count
     sent_ += edge.data.bytes;
-    if (edge.data.bytes && !own) messages::send_short(partners_, edge, trouble_);
+    if (edge.data.bytes && !own) messages::send_short(partners_, edge, error_);
     return true;
   }
   template <class Side>
@@ -52,7 +52,7 @@ class ShortEdges {
     if (!describe(edge, side, k)) return false;
     if (pass_ == Pass::look) return true;
     if (partners_.is_us(partner)) copy_own(edge);
-    else if (edge.data.bytes) messages::transfer(partners_, false, edge, trouble_);
+    else if (edge.data.bytes) messages::transfer(partners_, false, edge, error_);
     return true;
   }
 
@@ -73,8 +73,8 @@ class ShortEdges {
   }
   void copy_own(const messages::Edge& edge) {
     if (own_.partner < 0 || own_.tag != edge.tag) return;
-    if (own_.data.bytes > edge.data.bytes && trouble_ == messages::Trouble::none)
-      trouble_ = messages::Trouble::truncated;
+    if (own_.data.bytes > edge.data.bytes && error_ == messages::ErrorKind::none)
+      error_ = messages::ErrorKind::truncated;
     if (const std::uint64_t bytes = std::min(own_.data.bytes, edge.data.bytes))
       std::memmove(edge.data.address, own_.data.address, bytes);
   }
@@ -85,7 +85,7 @@ class ShortEdges {
   messages::Edge own_{-1, 0, {}};
   const TypeInfo* info_ = nullptr;  // of the last part
   std::uint64_t sent_ = 0;
-  messages::Trouble trouble_ = messages::Trouble::none;
+  messages::ErrorKind error_ = messages::ErrorKind::none;
 };
 
 }  // namespace nearfield::mpi

@@ -85,7 +85,7 @@ bool Founding::exchange(messages::Edges& edges) {
     return false;
   }
   while (!edges.complete()) fiber->suspend();
-  return edges.outcome() == messages::Trouble::none;
+  return edges.outcome() == messages::ErrorKind::none;
 }
 
 void Founding::run() {
@@ -103,7 +103,7 @@ void Founding::run() {
   if (good) work.made = work.founding.finish();
   else
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,
-             why.empty() ? work.founding.trouble().c_str() : why.c_str());
+             why.empty() ? work.founding.error().c_str() : why.c_str());
   // What is deferred goes to the host.
   while (!good && waiting::own_thread) fiber->suspend();
 }

@@ -5,7 +5,7 @@
 //   who revokes                          whoever waits
 //   host.Comm_revoke                     in a collective: looks at the members' words, now and then (Team::revoked)
 //   note_revoked                         for a message: takes in what others have closed (look_for_revoked); its
-//   Team::revoke: its member's word        request ends by Trouble::closed
+//   Team::revoke: its member's word        request ends by ErrorKind::closed
 //   Messenger::close: its contexts       then both: note_revoked, and the error; from now on calls ask the host
 //
 // may_be_revoked spares programs in which nothing is ever revoked all but a load; the words order what it leads to.

@@ -246,15 +246,15 @@ void set_status(MPI_Status* status, const UserRequest& request) {
 
 void store(devices::Stage& stage, messages::Request& request) {
   if (!request.cancelled && !stage.store(std::min(request.received, request.data.bytes)))
-    request.trouble = messages::Trouble::broken;
+    request.error = messages::ErrorKind::broken;
 }
 
-int trouble_code(messages::Trouble trouble) {
-  switch (trouble) {
-    case messages::Trouble::none: return MPI_SUCCESS;
-    case messages::Trouble::truncated: return MPI_ERR_TRUNCATE;
-    case messages::Trouble::no_memory: return MPI_ERR_NO_MEM;
-    case messages::Trouble::closed: return revoked_class();
+int code_of_error(messages::ErrorKind error) {
+  switch (error) {
+    case messages::ErrorKind::none: return MPI_SUCCESS;
+    case messages::ErrorKind::truncated: return MPI_ERR_TRUNCATE;
+    case messages::ErrorKind::no_memory: return MPI_ERR_NO_MEM;
+    case messages::ErrorKind::closed: return revoked_class();
     default: return MPI_ERR_OTHER;
   }
 }
@@ -287,10 +287,10 @@ void say_what_aborts(int code) {
 
 }  // namespace
 
-int trouble_code(const messages::Request& request) {
-  if (request.trouble == messages::Trouble::truncated)
+int code_of_error(const messages::Request& request) {
+  if (request.error == messages::ErrorKind::truncated)
     *cut = {request.envelope.source, request.envelope.tag, request.total, request.data.bytes};
-  return trouble_code(request.trouble);
+  return code_of_error(request.error);
 }
 
 int raised_by_host(int code) {

@@ -100,7 +100,7 @@ inline bool none_of_ours(int count, const MPI_Request* requests) {
 
 // How much a receive tells that it has got.
 inline std::uint64_t counted(const messages::Request& r) {
-  return abi::counts_what_is_cut && r.trouble == messages::Trouble::truncated ? r.total : r.received;
+  return abi::counts_what_is_cut && r.error == messages::ErrorKind::truncated ? r.total : r.received;
 }
 inline void set_status(MPI_Status* status, const messages::Request& r) {
   if (r.is_send || r.cancelled) return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, r.cancelled);
@@ -111,10 +111,10 @@ void set_status(MPI_Status* status, const UserRequest& request);
 void store(devices::Stage& stage, messages::Request& request);
 
 // MPI_SUCCESS or the class of what went wrong with a complete request.
-int trouble_code(messages::Trouble trouble);
-int trouble_code(const messages::Request& request);  // whose error says more, if this thread raises it next
+int code_of_error(messages::ErrorKind error);
+int code_of_error(const messages::Request& request);  // whose error says more, if this thread raises it next
 inline int outcome(const messages::Request& request) {
-  return request.trouble == messages::Trouble::none ? MPI_SUCCESS : trouble_code(request);
+  return request.error == messages::ErrorKind::none ? MPI_SUCCESS : code_of_error(request);
 }
 
 // Classes of errors that fault-tolerant hosts have, MPI_ERR_OTHER elsewhere (revoking.cpp).

@@ -45,8 +45,8 @@ int Message::outcome() {
     if (packed && !request.is_send)
       landing_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
   }
-  const int trouble = mpi::outcome(request);
-  return trouble == MPI_SUCCESS ? landing_ : trouble;
+  const int error = mpi::outcome(request);
+  return error == MPI_SUCCESS ? landing_ : error;
 }
 
 void Message::status(MPI_Status* status) const {

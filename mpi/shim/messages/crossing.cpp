@@ -262,7 +262,7 @@ void Crossing::take(MPI_Message message, const MPI_Status& status) {
 void Crossing::hand_over() {
   messages::Request& r = near_->request;
   r.received = r.data.bytes;
-  r.trouble = messages::Trouble::truncated;
+  r.error = messages::ErrorKind::truncated;
   r.total = bytes_of(status_);
   r.envelope = {r.envelope.context, status_.MPI_SOURCE, status_.MPI_TAG};
   layout::scatter(r.data, 0, longer_.get(), r.received);

@@ -81,8 +81,8 @@ class PartitionedSend final : public Activity {
   }
   bool completed() override { return send_.complete(); }
   int outcome() override {
-    const messages::Trouble trouble = send_.outcome();
-    return trouble == messages::Trouble::none ? code_ : trouble_code(trouble);
+    const messages::ErrorKind error = send_.outcome();
+    return error == messages::ErrorKind::none ? code_ : code_of_error(error);
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override { send_.abandon(); }
@@ -126,9 +126,9 @@ class PartitionedReceive final : public Activity {
   }
   bool completed() override { return receive_.complete(); }
   int outcome() override {
-    const messages::Trouble trouble = receive_.outcome();
+    const messages::ErrorKind error = receive_.outcome();
     const int code = land();
-    return trouble == messages::Trouble::none ? code : trouble_code(trouble);
+    return error == messages::ErrorKind::none ? code : code_of_error(error);
   }
   void status(MPI_Status* status) const override { set_status(status, source_, tag_, receive_.received(), false); }
   void abandon() override { receive_.abandon(); }

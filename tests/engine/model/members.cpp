@@ -147,24 +147,24 @@ void Members::renew() {
   messenger_.resize(count);
   window_.resize(count);
   Together::Shared shared;
-  std::string trouble;
+  std::string error;
   run_in_turn(setup_.count, [&](int i) {
     Together bootstrap(shared, i, setup_.count);
     auto made = creation::create_team(process(i), i, setup_.count, bootstrap);
-    if (!made) return void(trouble = made.error().text);
+    if (!made) return void(error = made.error().text);
     team_[std::size_t(i)] = std::move(*made);
     if (setup_.window_bytes) {
       const std::uint64_t bytes = setup_.window_bytes;
       std::byte* const base = process(i).segment().base() + *process(i).arena().allocate_zeroed(bytes, 4096);
-      window_[std::size_t(i)] = windows::Window::create(
-          std::move(team_[std::size_t(i)]), windows::Window::Lies::in_segment, {base, bytes, 1}, {}, trouble);
+      window_[std::size_t(i)] = windows::Window::create(std::move(team_[std::size_t(i)]),
+                                                        windows::Window::Lies::in_segment, {base, bytes, 1}, {}, error);
     }
     if (!setup_.messages) return;
     auto messenger = messages::Messenger::create(team(i), bootstrap, false);
-    if (!messenger) return void(trouble = messenger.error().text);
+    if (!messenger) return void(error = messenger.error().text);
     messenger_[std::size_t(i)] = std::move(*messenger);
   });
-  if (!trouble.empty()) throw std::runtime_error(trouble);
+  if (!error.empty()) throw std::runtime_error(error);
   only_look(false);
 }
 

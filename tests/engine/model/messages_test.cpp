@@ -141,7 +141,7 @@ Explored explore_turn(const Options& options) {
     for (int i = 0; i < (me ? 8 : 1); ++i) {
       Request& request = start(messenger, me, me ? 0 : 1);
       finish(messenger, request);
-      require(request.trouble == messages::Trouble::none, "cut short");
+      require(request.error == messages::ErrorKind::none, "cut short");
       require(!me || request.received == bytes.size(), "another length");
     }
   };
@@ -173,7 +173,7 @@ Explored explore_transfer(Protocol protocol, std::size_t bytes, int times, const
       std::memset(buffer[me], me == 0 ? i + 1 : 0, bytes);
       messenger.start(request);
       finish(messenger, request);
-      require(request.trouble == messages::Trouble::none && (me == 0 || request.received == bytes), "cut short");
+      require(request.error == messages::ErrorKind::none && (me == 0 || request.received == bytes), "cut short");
       for (std::size_t at = 0; me == 1 && at < bytes; at += 512)
         require(buffer[me][at] == std::byte(i + 1), "a block is not there");
     }
