@@ -24,7 +24,7 @@ NAMED = (
     "engine/machine",
     "engine/memory",
     "engine/reach",
-    "engine/roll",
+    "engine/hang_report",
     "engine/team",
     "engine/context",
     "engine/waiting",

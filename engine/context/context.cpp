@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/roll/roll.hpp"
+#include "engine/hang_report/reporter.hpp"
 
 namespace nearfield::context {
 
@@ -322,12 +322,12 @@ std::string CollectiveContext::doing() const { return process_.describe(mine_->d
 void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
   team_.inspect([this] { return doing(); }, lacking, argument);
   look_for_other_calls(elapsed, lacking, argument);
-  if (!process_.roll) return;
-  roll::Awaited awaited;
+  if (!process_.hang_reporter) return;
+  hang_report::Awaited awaited;
   for (int r = 0; r < size_; ++r)
-    if (r != rank_ && lacking(argument, r)) awaited.add(process_.roll->member_of(peer_[r]));
-  if (fiber_) process_.roll->body_waits(awaited);
-  else process_.roll->waits(elapsed, awaited);
+    if (r != rank_ && lacking(argument, r)) awaited.add(process_.hang_reporter->member_of(peer_[r]));
+  if (fiber_) process_.hang_reporter->body_waits(awaited);
+  else process_.hang_reporter->waits(elapsed, awaited);
 }
 
 // Members count their calls, so it is certain: who has begun a later call has done all that it has to do for ours, and

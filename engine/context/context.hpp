@@ -191,7 +191,8 @@ class CollectiveContext {
 
   // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
-  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, tells the roll.
+  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, tells the hang
+  // reporter.
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
 
  private:

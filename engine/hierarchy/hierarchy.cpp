@@ -5,7 +5,7 @@
 #include <new>
 
 #include "engine/collectives/table.hpp"
-#include "engine/roll/roll.hpp"
+#include "engine/hang_report/reporter.hpp"
 
 namespace nearfield::hierarchy {
 
@@ -144,12 +144,12 @@ void Hierarchy::wait(unsigned slot) {
     bool turn() { return others.poll(); }
     bool eager() const { return true; }
     void inspect(std::uint64_t elapsed) {
-      if (roll) roll->waits(elapsed, {});
+      if (hang_reporter) hang_reporter->waits(elapsed, {});
     }
-    roll::Roll* const roll;
+    hang_report::HangReporter* const hang_reporter;
   };
   auto done = [&] { return carrier_->done(slot); };
-  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}, home_.roll});
+  if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}, home_.hang_reporter});
   --under_way_;
 }
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "engine/base/yield.hpp"
+#include "engine/hang_report/reporter.hpp"
 #include "engine/messages/protocols.hpp"
 #include "engine/messages/queue.hpp"
-#include "engine/roll/roll.hpp"
 
 namespace nearfield::messages {
 namespace {
@@ -347,11 +347,11 @@ struct Messenger::SleepHost : waiting::Waiter {
       throw team::Died("process " + std::to_string(messenger.peer_[r]->pid) + " (rank " + std::to_string(r) +
                        " of those on this node) has died; rank " + std::to_string(messenger.me_) + " was " + doing);
     }
-    if (!messenger.process_.roll) return;
-    roll::Awaited whom;
+    if (!messenger.process_.hang_reporter) return;
+    hang_report::Awaited whom;
     for (int r = 0; r < messenger.members_; ++r)
       if (r != messenger.me_ && awaited(r)) whom.add(r);
-    messenger.process_.roll->waits(elapsed, whom);
+    messenger.process_.hang_reporter->waits(elapsed, whom);
   }
 };
 

@@ -190,11 +190,13 @@ constexpr SettingRow rows[] = {
       "placement, with the same bits as on one node; as many times the bytes cross as a node has ranks"},
      into<&Settings::reproducible>},
     {{"NEARFIELD_STALL_SECONDS", "60", each_rank,
-      "a wait that lasts longer calls the roll: one report of where all ranks of the node are, and what seems to keep "
+      "a wait that lasts longer writes a hang report: one report of where all ranks of the node are, and what seems to "
+      "keep "
       "them (docs/running.md); `0`: never"},
      into<&Settings::stall_seconds>},
     {{"NEARFIELD_STALL_SIGNAL", "", each_rank,
-      "a signal that calls the roll at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the program's "
+      "a signal that writes a hang report at once, `USR1`, `USR2`, `QUIT`, `WINCH` or a number; a handler of the "
+      "program's "
       "is "
       "never replaced"},
      into<&Settings::stall_signal>},

@@ -40,7 +40,7 @@ struct Settings {
   std::string tuned;    // that file
   bool reproducible{};  // reductions over nodes in rank order
   double stall_seconds{};
-  std::string stall_signal;  // that calls the roll
+  std::string stall_signal;  // that writes a hang report
   std::uint32_t ways_left_out = 0;
   memory::Wishes memory;  // on which NUMA nodes memory should lie
   WaitStyle wait{};

@@ -21,8 +21,8 @@
 #include "engine/team/shape.hpp"
 #include "engine/waiting/wait.hpp"
 
-namespace nearfield::roll {
-class Roll;
+namespace nearfield::hang_report {
+class HangReporter;
 }
 
 namespace nearfield::context {
@@ -60,7 +60,7 @@ class Process {
   waiting::Policy& policy() { return policy_; }
 
   // Whom waits tell what they wait for; nullptr: nobody. Never destroyed.
-  roll::Roll* roll = nullptr;
+  hang_report::HangReporter* hang_reporter = nullptr;
 
   // What every wait keeps going.
   waiting::Progress progress;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/hang_report/call_post.hpp"
 #include "engine/reach/peers.hpp"
-#include "engine/roll/post.hpp"
 
 namespace nearfield::team {
 
@@ -21,7 +21,7 @@ struct ProcessHeader : reach::SegmentHeader {
   std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
 
   // The calls that it is in.
-  alignas(128) roll::Board board;
+  alignas(128) hang_report::CallBoard board;
 };
 inline constexpr std::size_t header_bytes = 8192;  // that are reserved for it
 static_assert(sizeof(ProcessHeader) <= header_bytes);

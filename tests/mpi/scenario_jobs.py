@@ -92,7 +92,7 @@ def run_scenarios(
 ) -> list[Outcome]:
     """Runs scenarios in one job, and, where one of them ends it, those behind in another; `before` are words before the program.
 
-    `threads`: under MPI_THREAD_MULTIPLE. A rank that waits longer than a third of the time calls the roll.
+    `threads`: under MPI_THREAD_MULTIPLE. A rank that waits longer than a third of the time writes a hang report.
     """
     env = {"NEARFIELD_STALL_SECONDS": str(timeout / 3)} | (env or {})
     found: list[Outcome] = []

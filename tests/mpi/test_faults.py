@@ -160,7 +160,7 @@ def test_a_program_that_calls_nothing_ends(host: str) -> None:
 def test_a_stall_is_reported_once() -> None:
     job = launch("mpich", 2, [compile_c("mpich", "several.c"), "stall"], env={"NEARFIELD_STALL_SECONDS": "1"})
     assert "good" in job.stdout
-    reports = re.findall(r"roll call of 2 ranks on this node, by rank 1", job.stderr)
+    reports = re.findall(r"hang report of 2 ranks on this node, by rank 1", job.stderr)
     assert len(reports) == 1 and "rank 1 waits in MPI_Barrier" in job.stderr, job.stderr
 
 

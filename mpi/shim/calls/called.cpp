@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/roll/roll.hpp"
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/reporter.hpp"
+#include "engine/hang_report/sites.hpp"
 #include "mpi/roles.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/calls/script.hpp"
@@ -20,8 +20,8 @@ const PerThread<Calls, threads::at::calls> calls_of_thread;
 
 namespace {
 
-std::atomic<bool> rolling{false};
-bool world_is_here = false;  // its ranks are the roll's members; before `rolling`
+std::atomic<bool> reporting{false};
+bool world_is_here = false;  // its ranks are the hang reporter's members; before `rolling`
 
 // ---------------------------------------------------------------- what arguments mean
 
@@ -30,11 +30,11 @@ const Roles& roles_of(const Call& call) { return roles[std::size_t(call.function
 // A receive beside a send.
 bool receives_too(const Roles& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
-roll::Kind kind_of(const Roles& r, bool receiving) {
-  if (r.communicator < 0) return roll::Kind::none;
-  if (r.partner() < 0) return roll::Kind::collective;
-  if (r.sends.partner >= 0 && !receiving) return roll::Kind::send;
-  return r.receives.type < 0 ? roll::Kind::probe : roll::Kind::receive;
+hang_report::Kind kind_of(const Roles& r, bool receiving) {
+  if (r.communicator < 0) return hang_report::Kind::none;
+  if (r.partner() < 0) return hang_report::Kind::collective;
+  if (r.sends.partner >= 0 && !receiving) return hang_report::Kind::send;
+  return r.receives.type < 0 ? hang_report::Kind::probe : hang_report::Kind::receive;
 }
 
 template <class Handle>
@@ -52,7 +52,7 @@ const Communicator* known(MPI_Comm comm) {
   return nullptr;
 }
 
-void set_communicator(roll::Item& item, MPI_Comm comm, bool named) {
+void set_communicator(hang_report::Item& item, MPI_Comm comm, bool named) {
   const Communicator* const c = known(comm);
   if (c) item.context = c->context, item.size = c->size;
   if (comm == host.world) std::strcpy(item.communicator, "MPI_COMM_WORLD");
@@ -65,11 +65,11 @@ void set_communicator(roll::Item& item, MPI_Comm comm, bool named) {
   }
 }
 
-void set_partner(roll::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint64_t tag) {
+void set_partner(hang_report::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint64_t tag) {
   item.peer = wildcard_source(int(peer));
   item.tag = wildcard_tag(int(tag));
-  if (item.peer == messages::any) item.peer = item.member = roll::Item::any;
-  if (item.tag == messages::any) item.tag = roll::Item::any;
+  if (item.peer == messages::any) item.peer = item.member = hang_report::Item::any;
+  if (item.tag == messages::any) item.tag = hang_report::Item::any;
   const Communicator* const c = known(comm);
   if (!c || item.peer < 0 || item.peer >= c->size) return;
   const Side side = c->side.load(std::memory_order_acquire);  // pairs with resolve_members
@@ -81,9 +81,9 @@ void set_partner(roll::Item& item, MPI_Comm comm, std::uint64_t peer, std::uint6
 }
 
 // `sized`: the arguments are known to be good.
-roll::Item describe(const Call& call, bool sized, bool named, bool receiving = false) {
+hang_report::Item describe(const Call& call, bool sized, bool named, bool receiving = false) {
   const Roles& r = roles_of(call);
-  roll::Item item;
+  hang_report::Item item;
   item.function = std::uint16_t(call.function);
   item.kind = kind_of(r, receiving);
   if (r.communicator < 0) return item;
@@ -96,7 +96,9 @@ roll::Item describe(const Call& call, bool sized, bool named, bool receiving = f
   item.alike = !collective || !(r.neighbors || (r.receives.lists && !r.sends.lists));
   if (r.root >= 0) {
     const int root = int(call.argument[r.root]);
-    item.root = root == MPI_ROOT ? roll::Item::itself : root == MPI_PROC_NULL ? roll::Item::no_root : root;
+    item.root = root == MPI_ROOT        ? hang_report::Item::itself
+                : root == MPI_PROC_NULL ? hang_report::Item::no_root
+                                        : root;
   }
   const bool one_count = side.count >= 0 && !side.lists && !(collective && r.sends.lists);
   const bool in_place = collective && side.buffer >= 0 && r.sends.type != r.receives.type &&
@@ -110,24 +112,24 @@ roll::Item describe(const Call& call, bool sized, bool named, bool receiving = f
   return item;
 }
 
-roll::Item describe(const messages::Request& request, MPI_Comm comm, bool named) {
-  roll::Item item;
-  item.kind = request.is_send ? roll::Kind::send : roll::Kind::receive;
+hang_report::Item describe(const messages::Request& request, MPI_Comm comm, bool named) {
+  hang_report::Item item;
+  item.kind = request.is_send ? hang_report::Kind::send : hang_report::Kind::receive;
   item.function = std::uint16_t(request.is_send ? Function::Isend : Function::Irecv);
   set_communicator(item, comm, named);
   item.context = request.envelope.context;
-  item.member = request.member < 0 ? roll::Item::any : int(request.member);
-  item.tag = request.envelope.tag == messages::any ? roll::Item::any : request.envelope.tag;
+  item.member = request.member < 0 ? hang_report::Item::any : int(request.member);
+  item.tag = request.envelope.tag == messages::any ? hang_report::Item::any : request.envelope.tag;
   item.bytes = request.data.bytes;
   return item;
 }
 
-void add(roll::Told& told, const roll::Item& item) {
-  if (told.items < roll::most_items) told.item[told.items++] = item;
+void add(hang_report::CallState& told, const hang_report::Item& item) {
+  if (told.items < hang_report::most_items) told.item[told.items++] = item;
   ++told.pending;
 }
 
-void describe_requests(roll::Told& told, const Call& call, bool named) {
+void describe_requests(hang_report::CallState& told, const Call& call, bool named) {
   const Roles& r = roles_of(call);
   const auto* const requests = handle<const MPI_Request*>(call, r.requests);
   const int count = r.request_count < 0 ? 1 : int(call.argument[r.request_count]);
@@ -138,7 +140,7 @@ void describe_requests(roll::Told& told, const Call& call, bool named) {
     if (!user.activity) {
       if (!user.request.complete()) add(told, describe(user.request, user.comm(), named));
     } else if (!user.activity->finished()) {
-      roll::Item item = user.activity->told;
+      hang_report::Item item = user.activity->told;
       set_communicator(item, user.comm(), named);
       add(told, item);
     }
@@ -166,7 +168,7 @@ struct Place {
     unsigned before = taken.load(std::memory_order_relaxed);
     do {
       number_ = unsigned(std::countr_one(before));
-      if (number_ >= roll::posts) {
+      if (number_ >= hang_report::posts) {
         board_->unseen.fetch_add(1, std::memory_order_relaxed);
         return;
       }
@@ -183,17 +185,17 @@ struct Place {
     taken_->fetch_and(~(1u << number_), std::memory_order_relaxed);
   }
 
-  roll::Post* post = nullptr;
+  hang_report::CallPost* post = nullptr;
   std::atomic<std::uint64_t> unseen{0};  // the word of a thread that has no post
 
  private:
-  roll::Board* board_ = nullptr;
+  hang_report::CallBoard* board_ = nullptr;
   std::atomic<unsigned>* taken_ = nullptr;
   unsigned number_ = 0;
 };
 const PerThread<Place> place_of_thread;
 
-roll::Post* tell(roll::Told& told, bool fully) {
+hang_report::CallPost* tell(hang_report::CallState& told, bool fully) {
   const Call* const call = calls_of_thread->innermost();
   if (!call || !calls_of_thread->word) return nullptr;
   told.call = calls_of_thread->word->load(std::memory_order_relaxed);
@@ -212,7 +214,7 @@ roll::Post* tell(roll::Told& told, bool fully) {
       told.lost_context = lost->envelope.context;
     }
   if (fully) {
-    const roll::Site site = roll::site_of(calls_of_thread->call[0].site);
+    const hang_report::Site site = hang_report::site_of(calls_of_thread->call[0].site);
     put_end(told.object, site.object);
     told.offset = site.offset;
     put_beginning(told.symbol, site.symbol);
@@ -226,7 +228,7 @@ roll::Post* tell(roll::Told& told, bool fully) {
 
 void take_post(Calls& calls) {
   calls.word = &place_of_thread->unseen;
-  if (rolling.load(std::memory_order_acquire)) place_of_thread->take(calls);  // pairs with begin_roll
+  if (reporting.load(std::memory_order_acquire)) place_of_thread->take(calls);  // pairs with begin_hang_reports
 }
 
 unsigned nest(Calls& calls, void* const* slot) {
@@ -253,15 +255,15 @@ unsigned nest(Calls& calls, void* const* slot) {
   return depth;
 }
 
-roll::Item item_of_call() {
+hang_report::Item item_of_call() {
   const Call* const call = calls_of_thread->innermost();
-  return call ? describe(*call, false, false) : roll::Item{};
+  return call ? describe(*call, false, false) : hang_report::Item{};
 }
 
 void note_host() {
   const Call* const call = calls_of_thread->innermost();
   if (!call || !place_of_thread->post) return;
-  roll::Told told;
+  hang_report::CallState told;
   told.call = place_of_thread->post->call.load(std::memory_order_relaxed);
   told.in_host = 1;
   if (roles_of(*call).communicator >= 0) add(told, describe(*call, false, false));
@@ -278,12 +280,12 @@ const char* name(unsigned function) {
   return function < std::size(function_names) ? function_names[function] : "an MPI function that is not known here";
 }
 
-void begin_roll(team::Team* base) {
+void begin_hang_reports(team::Team* base) {
   team::Process& process = *process_ever();
   int rank = 0;
   host.Comm_rank(host.world, &rank);
   process.header().board.rank.store(rank + 1, std::memory_order_relaxed);
-  std::vector<roll::NodeProcess> members;
+  std::vector<hang_report::NodeProcess> members;
   auto add_member = [&](const reach::Peer* peer, team::ProcessHeader& header) {
     members.push_back({peer, &header, &header.board});
   };
@@ -293,12 +295,13 @@ void begin_roll(team::Team* base) {
   int size = 1;
   host.Comm_size(host.world, &size);
   world_is_here = std::size_t(size) == members.size();
-  process.roll = new roll::Roll(std::move(members), process.settings().stall_seconds, {name, tell});
-  rolling.store(true, std::memory_order_release);  // pairs with take_post
+  process.hang_reporter =
+      new hang_report::HangReporter(std::move(members), process.settings().stall_seconds, {name, tell});
+  reporting.store(true, std::memory_order_release);  // pairs with take_post
   Calls& calls = *calls_of_thread;
   const Call* const call = calls.innermost();  // MPI_Init
   take_post(calls);
-  if (call) calls.word->store(roll::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
+  if (call) calls.word->store(hang_report::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
 }
 
 }  // namespace nearfield::mpi::calls

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "engine/hang_report/call_post.hpp"
 #include "engine/processor/processor.h"
-#include "engine/roll/post.hpp"
 #include "mpi/numbers.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/threads/inside.hpp"
@@ -31,7 +31,7 @@ struct Call {
 struct Calls {
   static constexpr unsigned most = 8;
   unsigned depth = 0;
-  std::atomic<std::uint64_t>* word = nullptr;  // this thread's (Post::call); of its own as long as it has no post
+  std::atomic<std::uint64_t>* word = nullptr;  // this thread's (CallPost::call); of its own as long as it has no post
   Call call[most];
 
   Call* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
@@ -80,7 +80,7 @@ class Calling {
       call.function = function, call.site = site, call.argument = words, call.slot = slot;
     }
     calls_.depth = depth_ + 1;
-    during_ = roll::next_call(before_, unsigned(function));
+    during_ = hang_report::next_call(before_, unsigned(function));
     calls_.word->store(during_, std::memory_order_relaxed);
   }
   [[gnu::always_inline]] ~Calling() {

@@ -275,12 +275,12 @@ void start_messages(bool threaded) {
   if (host.Comm_set_attr(host.self, keyval, self.get()) == MPI_SUCCESS) self.release();
 }
 
-void start_roll() try {
-  calls::begin_roll(base_team);
+void start_hang_reports() try {
+  calls::begin_hang_reports(base_team);
   const std::string& signal = the_process->settings().stall_signal;
   if (signal.empty()) return;
-  if (auto listening = the_process->roll->listen(signal); !listening)
-    log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no roll: %s", signal.c_str(),
+  if (auto listening = the_process->hang_reporter->listen(signal); !listening)
+    log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no hang reporter: %s", signal.c_str(),
              listening.error().text.c_str());
 } catch (const OutOfMemory&) {
   log_line(LogLevel::info, "out of memory, stalls are not reported");
@@ -397,7 +397,7 @@ void start_node(int thread_level, bool collectively) {
     const bool helped = the_process && settings.progress == Progressing::thread;
     start_messages(helped || thread_level == MPI_THREAD_MULTIPLE);
     inside->creating = false;
-    if (the_process) start_roll();
+    if (the_process) start_hang_reports();
     if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with process()

@@ -23,9 +23,9 @@
 
 #include "engine/choosing/leaving.hpp"
 #include "engine/context/pool.hpp"
+#include "engine/hang_report/reporter.hpp"
 #include "engine/hierarchy/chooser.hpp"
 #include "engine/messages/messenger.hpp"
-#include "engine/roll/roll.hpp"
 #include "mpi/shim/host.hpp"
 #include "mpi/shim/stand_in.hpp"
 #include "mpi/shim/threads/per_thread.hpp"
@@ -194,8 +194,8 @@ struct HostWaiter : waiting::Waiter {
     return others.poll();
   }
   bool eager() const { return true; }
-  void inspect(std::uint64_t elapsed) { tell_roll(elapsed, {}); }
-  static void tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited);
+  void inspect(std::uint64_t elapsed) { tell_hang_reporter(elapsed, {}); }
+  static void tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited);
   static waiting::Progress& progress();
 };
 const waiting::Policy& wait_policy();

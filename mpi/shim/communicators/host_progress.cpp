@@ -62,8 +62,8 @@ waiting::Progress& HostWaiter::progress() {
   return process_ever() ? process_ever()->progress : nothing_of_ours;
 }
 
-void HostWaiter::tell_roll(std::uint64_t elapsed, const roll::Awaited& awaited) {
-  if (process_ever() && process_ever()->roll) process_ever()->roll->waits(elapsed, awaited);
+void HostWaiter::tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited) {
+  if (process_ever() && process_ever()->hang_reporter) process_ever()->hang_reporter->waits(elapsed, awaited);
 }
 
 const waiting::Policy& wait_policy() {
@@ -81,7 +81,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
       if (also) also();
       return others.turn();
     }
-    void inspect(std::uint64_t elapsed) { HostWaiter::tell_roll(elapsed, {}); }
+    void inspect(std::uint64_t elapsed) { HostWaiter::tell_hang_reporter(elapsed, {}); }
   };
   waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress, also));
 }

@@ -4,7 +4,7 @@
 //   begin()  ->  under way  ->  completed()  ->  outcome(), status()  ->  gone, or at rest if it is persistent
 //                           ->  abandon()         a wait has thrown
 #pragma once
-#include "engine/roll/post.hpp"
+#include "engine/hang_report/call_post.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -31,7 +31,7 @@ class Activity {
   // Whether it is known to have completed; changes nothing.
   virtual bool finished() const { return false; }
   // The call that has made it, for reports.
-  roll::Item told;
+  hang_report::Item told;
   // Whether others may still wait for it when the program has freed its request.
   virtual bool owed() const { return true; }
 };

@@ -22,7 +22,7 @@
 #include "engine/base/json.hpp"
 #include "engine/base/log_line.hpp"
 #include "engine/base/out_of_memory.hpp"
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/sites.hpp"
 #include "engine/settings/settings.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/recording/table.hpp"
@@ -64,7 +64,7 @@ std::string number(std::uint64_t n) { return std::to_string(n); }
 
 // A call in the program: the object that holds it, where in its file, and the nearest symbol.
 std::string site_text(const void* site) {
-  const roll::Site at = roll::site_of(site);
+  const hang_report::Site at = hang_report::site_of(site);
   return "{\"object\":" + quoted(at.object) + ",\"offset\":" + number(at.offset) + ",\"symbol\":" + quoted(at.symbol) +
          "}";
 }
@@ -291,8 +291,8 @@ void begin() {
     close(file);
   }
   // What tells jobs apart that one command has started: one may have been killed before all of it had written.
-  if (team::Process* const node = process_ever(); node && node->roll)
-    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->roll->job());
+  if (team::Process* const node = process_ever(); node && node->hang_reporter)
+    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter->job());
   run->settings.record = absolute_path(run->settings.record, false);
   const std::string& directory = run->settings.record;
   const bool there = !directory.empty() && (mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST);

@@ -1,5 +1,5 @@
 // Programs that are wrong, or late, a scenario each: some ranks wait for what never comes. All end once a file is
-// there, which appears when the test (tests/mpi/test_rollcall.py) has seen the report.
+// there, which appears when the test (tests/mpi/test_hang_report.py) has seen the report.
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static void away(void) {
   for (;;) pause();
 }
 
-// Calls the roll by a signal, again and again: nobody knows when the others have come to where they wait.
+// Writes a hang report by a signal, again and again: nobody knows when the others have come to where they wait.
 static void ask(void) {
   for (;;) usleep(200000), kill(getpid(), SIGUSR2);
 }

@@ -11,7 +11,7 @@
    that stand in for others (fake_cuda, serial_mpi), plugins and what opens them (two_mpis, pingpong), programs without
    MPI (deny, without_mpi), what replaces malloc (allocations) or is compiled with sanitizers (overflow), what is about
    MPI_Init or MPI_Finalize (late, sessions_first, spawns, tools, helped, recorded, partners), and what has to die, hang
-   or be killed (killed, lacking, revokes, rollcall, several). */
+   or be killed (killed, lacking, revokes, hang_report, several). */
 #pragma once
 #include <dlfcn.h>
 #include <mpi.h>

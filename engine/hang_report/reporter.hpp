@@ -1,7 +1,7 @@
-// The roll call: where all processes of the node are, and what seems to keep them.
+// The hang report: where all processes of the node are, and what seems to keep them.
 //
 //   a wait             tells what it waits for, and for whom, at its inspections (waits)
-//   one that lasts     takes Board::called and prints one report for all (report.hpp); waits that had begun by then
+//   one that lasts     takes CallBoard::called and prints one report for all (report.hpp); waits that had begun by then
 //                      are in it, and print nothing
 //   a signal           does the same at once, from a thread of its own, whatever the rank is in (listen)
 //
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "engine/base/result.hpp"
+#include "engine/hang_report/report.hpp"
 #include "engine/reach/peers.hpp"
-#include "engine/roll/report.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 
 // Members that somebody waits for.
 struct Awaited {
@@ -31,21 +31,21 @@ struct Awaited {
 struct NodeProcess {
   const reach::Peer* peer;  // nullptr for ourselves
   const reach::SegmentHeader* header;
-  Board* board;
+  CallBoard* board;
 };
 
-class Roll {
+class HangReporter {
  public:
   // What the engine cannot know of calls.
   struct Language {
     const char* (*name)(unsigned function);
     // This thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 where it is in none);
     // `fully`: with names and places.
-    Post* (*tell)(Told& told, bool fully);
+    CallPost* (*tell)(CallState& told, bool fully);
   };
   // `members`: the node's processes, ourselves among them. `stall`: seconds, 0: never by itself.
-  Roll(std::vector<NodeProcess> members, double stall, Language language);
-  Roll(const Roll&) = delete;
+  HangReporter(std::vector<NodeProcess> members, double stall, Language language);
+  HangReporter(const HangReporter&) = delete;
 
   // At each inspection of a wait: `elapsed` ns after it has begun, for whom.
   void waits(std::uint64_t elapsed, const Awaited& awaited);
@@ -53,10 +53,10 @@ class Roll {
   void body_waits(const Awaited& awaited);
   int member_of(const reach::Peer* peer) const;
   // Prints it. `unseen`: what this thread waits for, where it has no post.
-  void call(const char* why, const Told* unseen = nullptr);
+  void call(const char* why, const CallState* unseen = nullptr);
   // By which the node's processes of this job are known, the same to all of them and in no other job.
   std::uint64_t job() const { return members_[0].header->probe; }
-  // From now on that signal calls the roll, unless the program uses it. By its name ("USR1") or number.
+  // From now on that signal writes a hang report, unless the program uses it. By its name ("USR1") or number.
   Result<void> listen(const std::string& signal);
 
  private:
@@ -75,4 +75,4 @@ class Roll {
   std::uint64_t bodies_told_ = 0;
 };
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

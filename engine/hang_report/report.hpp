@@ -1,18 +1,18 @@
-// What a roll call says: a line for each group of processes in the same state, and what seems to be wrong.
+// What a hang report says: a line for each group of processes in the same state, and what seems to be wrong.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "engine/roll/post.hpp"
+#include "engine/hang_report/call_post.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 
 // A thread of a process as it was found.
 struct Found {
-  std::uint64_t call = 0;  // Post::call
+  std::uint64_t call = 0;  // CallPost::call
   double unchanged = 0;    // seconds since when it has been that, at least
   bool told = false;       // what is waited for is known:
-  Told what{};
+  CallState what{};
 };
 
 // A process.
@@ -28,4 +28,4 @@ struct Attendance {
 // `now`: CLOCK_MONOTONIC, ns. `name`: of a function.
 std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned));
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

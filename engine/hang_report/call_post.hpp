@@ -1,13 +1,13 @@
-// What a process tells the others of its node of the MPI calls that it is in, for the roll call (roll.hpp). Posts lie
-// in the header of its segment (team::ProcessHeader); a thread of the program has one.
+// What a process tells the others of its node of the MPI calls that it is in, for the hang report (reporter.hpp). Posts
+// lie in the header of its segment (team::ProcessHeader); a thread of the program has one.
 //
 //   a call begins     call = number << 16 | function << 1 | 1
 //   it ends           call = ... | 0
 //   it waits long, or
-//   goes to the host  tells what it waits for (Told), under `version`
+//   goes to the host  tells what it waits for (CallState), under `version`
 //
-// Only the owner writes, and while nobody calls the roll only the owner reads, so a call costs two stores into a line
-// that its core has.
+// Only the owner writes, and while nobody writes a hang report only the owner reads, so a call costs two stores into a
+// line that its core has.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 
 inline constexpr unsigned posts = 4;  // threads of a process that are seen
 
@@ -41,8 +41,8 @@ struct Item {
 
 inline constexpr std::size_t most_items = 3, most_awaited = 16;
 
-struct Told {
-  std::uint64_t call = 0;     // Post::call that it is about
+struct CallState {
+  std::uint64_t call = 0;     // CallPost::call that it is about
   std::uint64_t since = 0;    // CLOCK_MONOTONIC, ns, 0: not known
   std::uint32_t pending = 0;  // things that it waits for, of which so many are told:
   std::uint16_t items = 0;
@@ -60,26 +60,26 @@ struct Told {
   char symbol[72];
   char script[96];  // of an interpreter: file and line
 
-  Told() { forget_site(); }
+  CallState() { forget_site(); }
   void forget_site() { *object = *symbol = *script = '\0', offset = 0; }
   // What is posted of it: calls that go to the host are told of each time, and have no site.
   std::size_t used_bytes() const;
 };
-static_assert(std::is_trivially_copyable_v<Told>);
-inline constexpr std::size_t told_words = (sizeof(Told) + 7) / 8;
+static_assert(std::is_trivially_copyable_v<CallState>);
+inline constexpr std::size_t told_words = (sizeof(CallState) + 7) / 8;
 
-inline std::size_t Told::used_bytes() const {
-  return has_site ? sizeof(Told) : offsetof(Told, item) + items * sizeof(Item);
+inline std::size_t CallState::used_bytes() const {
+  return has_site ? sizeof(CallState) : offsetof(CallState, item) + items * sizeof(Item);
 }
 
-struct alignas(128) Post {
+struct alignas(128) CallPost {
   std::atomic<std::uint64_t> call;  // owner
   // Owner: odd while it writes. Its stores (release) pair with the loads of read().
   alignas(128) std::atomic<std::uint32_t> version;
   std::atomic<std::uint64_t> words[told_words];
 
-  void tell(const Told& told) {
-    static_assert(offsetof(Told, item) % 8 == 0 && sizeof(Item) % 8 == 0 && sizeof(Told) % 8 == 0);
+  void tell(const CallState& told) {
+    static_assert(offsetof(CallState, item) % 8 == 0 && sizeof(Item) % 8 == 0 && sizeof(CallState) % 8 == 0);
     const std::size_t used = told.used_bytes() / 8;
     const std::uint32_t now = version.load(std::memory_order_relaxed);
     version.store(now + 1, std::memory_order_relaxed);
@@ -93,7 +93,7 @@ struct alignas(128) Post {
   }
 
   // False: it is being written, or is about another call than `about`.
-  bool read(Told& told, std::uint64_t about) const {
+  bool read(CallState& told, std::uint64_t about) const {
     std::uint64_t raw[told_words];
     const std::uint32_t before = version.load(std::memory_order_acquire);  // SYNC: told-version
     for (std::size_t i = 0; i < told_words; ++i) raw[i] = words[i].load(std::memory_order_acquire);  // SYNC: told-words
@@ -111,15 +111,15 @@ constexpr std::uint64_t next_call(std::uint64_t before, unsigned function) {
 }
 
 // In the header of every segment.
-struct Board {
-  Post post[posts];
+struct CallBoard {
+  CallPost post[posts];
   std::atomic<std::int32_t> rank;    // owner: in MPI_COMM_WORLD, plus one
   std::atomic<std::int32_t> unseen;  // owner: threads that have called MPI and have no post
-  // In the first member's: when the roll was last called (CLOCK_MONOTONIC, ns). Who would call it takes it by
+  // In the first member's: when a hang report was last written (CLOCK_MONOTONIC, ns). Who would call it takes it by
   // compare-and-swap, so one calls for all.
   alignas(128) std::atomic<std::uint64_t> called;
   // In the first member's: when a signal last asked for it. Who waits then tells all it knows at once.
   std::atomic<std::uint64_t> asked;
 };
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

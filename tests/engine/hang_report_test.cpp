@@ -1,4 +1,4 @@
-// What a roll call says of processes in every state, without any: the report is a function of what was found.
+// What a hang report says of processes in every state, without any: the report is a function of what was found.
 #include <gnu/libc-version.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <cstring>
 #include <string>
 
-#include "engine/roll/report.hpp"
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/report.hpp"
+#include "engine/hang_report/sites.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 namespace {
 
 constexpr std::uint64_t now = 100'000'000'000;
@@ -171,7 +171,7 @@ TEST(Report, SaysWhatHasComeInstead) {
 TEST(Site, IsKnownByItsPathWhateverTheDirectory) {
   const Site site = site_of(reinterpret_cast<const void*>(&gnu_get_libc_version));
   EXPECT_TRUE(site.object.starts_with('/') && site.object.find("libc") != site.object.npos) << site.object;
-  Told told;
+  CallState told;
   EXPECT_EQ(site_text(told), "");
   std::strcpy(told.object, "/a b/program");
   told.offset = 16;
@@ -180,9 +180,9 @@ TEST(Site, IsKnownByItsPathWhateverTheDirectory) {
   EXPECT_EQ(site_text(told), "/a b/program+0x10 (work())");
 }
 
-TEST(Post, IsReadAsItWasToldAndOfThatCallOnly) {
-  static Post post;
-  Told told, read;
+TEST(CallPost, IsReadAsItWasToldAndOfThatCallOnly) {
+  static CallPost post;
+  CallState told, read;
   EXPECT_FALSE(post.read(read, 0));
   told.call = 17;
   told.items = 3;
@@ -193,9 +193,9 @@ TEST(Post, IsReadAsItWasToldAndOfThatCallOnly) {
   EXPECT_FALSE(post.read(read, 18));
 }
 
-TEST(Post, TellsOfACallWithoutASiteNothingOfTheOneBeforeIt) {
-  static Post post;
-  Told first, second, read;
+TEST(CallPost, TellsOfACallWithoutASiteNothingOfTheOneBeforeIt) {
+  static CallPost post;
+  CallState first, second, read;
   first.call = 1;
   first.has_site = true;
   std::strcpy(first.object, "/program");
@@ -211,4 +211,4 @@ TEST(Post, TellsOfACallWithoutASiteNothingOfTheOneBeforeIt) {
 }
 
 }  // namespace
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

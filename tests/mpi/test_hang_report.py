@@ -1,4 +1,4 @@
-"""The roll call: programs that hang, each for a reason of its own, and what the report must say of it."""
+"""The hang report: programs that hang, each for a reason of its own, and what the report must say of it."""
 
 import os
 import re
@@ -28,7 +28,7 @@ from tests.selection import FULL
 BOTH = hosts("mpich", "openmpi")
 OUTSIDE = "is outside of MPI, last in MPI_Barrier"
 
-# Scenarios of rollcall.c, on how many ranks, and what must be in the report.
+# Scenarios of hang_report.c, on how many ranks, and what must be in the report.
 FAULTS = {
     "computes": (3, [r"ranks 0, 2 wait in MPI_Barrier on MPI_COMM_WORLD; rank 1 " + OUTSIDE]),
     "exits": (
@@ -48,7 +48,7 @@ FAULTS = {
         2,
         [
             r"rank 0 waits in MPI_Recv for a message of 4 bytes from rank 1, tag 5, .*; rank 1 " + OUTSIDE,
-            r"called at \S*rollcall-\S*\+0x[0-9a-f]+",
+            r"called at \S*hang_report-\S*\+0x[0-9a-f]+",
         ],
     ),
     "tag": (
@@ -171,21 +171,21 @@ def report(
             assert job.poll() is None and time.monotonic() < begun + PATIENCE, text
             time.sleep(0.01)
             text = err.read_text(errors="replace")
-            last = text.rpartition("roll call of")[2]
+            last = text.rpartition("hang report of")[2]
         end.touch()
         job.wait(PATIENCE)
     finally:
         kill_tree(job.pid)
         job.wait()
     text = err.read_text(errors="replace")
-    assert text.count("roll call of") <= 1 + (time.monotonic() - begun) / pause, text
+    assert text.count("hang report of") <= 1 + (time.monotonic() - begun) / pause, text
     return text
 
 
 def report_of(host: str, ranks: int, scenario: str, wanted: list[str], directory: Path, **more: Any) -> str:
-    """The same of a scenario of rollcall.c, with the lines of the source, which are a report's last ones."""
-    program = [compile_c(host, "rollcall.c"), scenario]
-    return report(host, program, ranks, [*wanted, r": \w+ at .*rollcall\.c:\d+\n"], directory, **more)
+    """The same of a scenario of hang_report.c, with the lines of the source, which are a report's last ones."""
+    program = [compile_c(host, "hang_report.c"), scenario]
+    return report(host, program, ranks, [*wanted, r": \w+ at .*hang_report\.c:\d+\n"], directory, **more)
 
 
 # Reports are the engine's work: of a second host some show how its calls and handles get into them.
@@ -209,7 +209,7 @@ def test_faults_are_named(host: str, fault: str, tmp_path: Path) -> None:
     report_of(host, ranks, fault, wanted, tmp_path)
 
 
-# Ranks that wait for each other in different calls have an error before anybody calls the roll.
+# Ranks that wait for each other in different calls have an error before anybody writes a hang report.
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
@@ -220,7 +220,7 @@ def test_faults_are_named(host: str, fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("host", BOTH)
 def test_different_calls_are_errors(host: str, fault: str, told: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    program = [compile_c(host, "rollcall.c"), fault, str(tmp_path / "end"), str(tmp_path / "pipe")]
+    program = [compile_c(host, "hang_report.c"), fault, str(tmp_path / "end"), str(tmp_path / "pipe")]
     job = launch(host, 2, program, {"NEARFIELD_STALL_SECONDS": "60"}, served=UNKNOWN)
     assert not job.timed_out and job.returncode != 0
     assert re.search(told, job.text), job.text
@@ -253,7 +253,7 @@ BY_SIGNAL = {"NEARFIELD_STALL_SECONDS": "0", "NEARFIELD_STALL_SIGNAL": "USR2"}
 @pytest.mark.parametrize("host", BOTH)
 def test_a_rank_of_another_node_is_named(host: str, tmp_path: Path) -> None:
     where = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export NEARFIELD_NODE=n$((r / 2)); exec "$0" "$@"'
-    program = ["sh", "-c", where, compile_c(host, "rollcall.c"), "from afar"]
+    program = ["sh", "-c", where, compile_c(host, "hang_report.c"), "from afar"]
     wanted = [r"rank 0 \(process \d+\) is in the host's part of MPI_Recv from rank 3, tag 3"]
     report(host, program, 4, wanted, tmp_path, pause=2, **BY_SIGNAL)
 
@@ -263,11 +263,11 @@ def test_places_are_named_whatever_paths_and_directories(
 ) -> None:
     program = tmp_path / "a directory" / "its program"
     program.parent.mkdir()
-    shutil.copy(compile_c("mpich", "rollcall.c"), program)
+    shutil.copy(compile_c("mpich", "hang_report.c"), program)
     monkeypatch.chdir(program.parent)
     wanted = [
         rf"called at {program}\+0x[0-9a-f]+",
-        rf"{program}\+0x[0-9a-f]+: receive at .*rollcall\.c:\d+",
+        rf"{program}\+0x[0-9a-f]+: receive at .*hang_report\.c:\d+",
     ]
     report("mpich", ["./its program", "elsewhere"], 2, wanted, tmp_path)
 
@@ -280,10 +280,10 @@ def test_a_signal_calls_the_roll(host: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["NONE", "11", "9"])
 def test_a_bad_signal_is_refused(name: str) -> None:
-    program = [compile_c("mpich", "rollcall.c"), "nothing", "/nonexistent"]
+    program = [compile_c("mpich", "hang_report.c"), "nothing", "/nonexistent"]
     job = launch("mpich", 2, program, env={"NEARFIELD_STALL_SIGNAL": name})
     assert job.returncode == 0, job.text
-    assert f"NEARFIELD_STALL_SIGNAL={name} calls no roll: it names no signal" in job.text
+    assert f"NEARFIELD_STALL_SIGNAL={name} calls no hang reporter: it names no signal" in job.text
 
 
 PYTHON = """

@@ -1,4 +1,4 @@
-#include "engine/roll/roll.hpp"
+#include "engine/hang_report/reporter.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "engine/base/log.hpp"
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/sites.hpp"
 #include "engine/waiting/wait.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
@@ -22,28 +22,28 @@ constexpr double pauses = 10;                // that long ago, in stalls, the la
 
 }  // namespace
 
-Roll::Roll(std::vector<NodeProcess> members, double stall, Language language)
+HangReporter::HangReporter(std::vector<NodeProcess> members, double stall, Language language)
     : members_(std::move(members)), stall_(stall), language_(language), watched_(members_.size() * posts) {}
 
-int Roll::member_of(const reach::Peer* peer) const {
+int HangReporter::member_of(const reach::Peer* peer) const {
   for (std::size_t m = 0; m < members_.size(); ++m)
     if (members_[m].peer == peer) return int(m);
   return -1;
 }
 
-void Roll::body_waits(const Awaited& awaited) {
+void HangReporter::body_waits(const Awaited& awaited) {
   const std::lock_guard lock(mutex_);
   of_bodies_ = awaited;
   bodies_told_ = waiting::nanoseconds();
 }
 
-void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
+void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   if (waiting::own_thread) return;
   const std::uint64_t now = waiting::nanoseconds(), begun = now - elapsed;
-  Board& first = *members_[0].board;
+  CallBoard& first = *members_[0].board;
   const bool by_time = stall_ > 0 && double(elapsed) >= stall_ / 2 * double(second);
-  Told told;
-  Post* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
+  CallState told;
+  CallPost* const post = language_.tell(told, by_time || first.asked.load(std::memory_order_relaxed) + second > now);
   if (!told.call) return;
   told.since = begun;
   told.in_host = 0;
@@ -68,7 +68,7 @@ void Roll::waits(std::uint64_t elapsed, const Awaited& awaited) {
 }
 
 // Since when the others have been in what they are in.
-void Roll::watch(std::uint64_t now) {
+void HangReporter::watch(std::uint64_t now) {
   const std::lock_guard lock(mutex_);
   for (std::size_t m = 0; m < members_.size(); ++m)
     for (unsigned p = 0; p < posts; ++p) {
@@ -78,13 +78,13 @@ void Roll::watch(std::uint64_t now) {
     }
 }
 
-std::vector<Attendance> Roll::attendance(std::uint64_t now) {
+std::vector<Attendance> HangReporter::attendance(std::uint64_t now) {
   watch(now);
   std::vector<Attendance> all(members_.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
     Attendance& a = all[m];
     const auto& [peer, header, shared] = members_[m];
-    const Board& board = *shared;
+    const CallBoard& board = *shared;
     a.rank = board.rank.load(std::memory_order_relaxed) - 1;
     a.process = peer ? peer->pid : getpid();
     a.unseen = board.unseen.load(std::memory_order_relaxed);
@@ -104,7 +104,7 @@ std::vector<Attendance> Roll::attendance(std::uint64_t now) {
   return all;
 }
 
-void Roll::call(const char* why, const Told* unseen) try {
+void HangReporter::call(const char* why, const CallState* unseen) try {
   const std::uint64_t now = waiting::nanoseconds();
   std::vector<Attendance> all = attendance(now);
   const auto me = std::size_t(member_of(nullptr));
@@ -113,11 +113,11 @@ void Roll::call(const char* why, const Told* unseen) try {
     own.threads.push_back({.call = unseen->call, .told = true, .what = *unseen});
     --own.unseen;
   }
-  log_line(LogLevel::error, "roll call of %zu ranks on this node, by rank %d: %s", all.size(), all[me].rank, why);
+  log_line(LogLevel::error, "hang report of %zu ranks on this node, by rank %d: %s", all.size(), all[me].rank, why);
   for (const std::string& line : report(all, now, language_.name)) log_line(LogLevel::error, "%s", line.c_str());
   for (const std::string& line : source_lines(all)) log_line(LogLevel::error, "%s", line.c_str());
 } catch (const std::bad_alloc&) {
-  log_line(LogLevel::error, "roll call: out of memory");
+  log_line(LogLevel::error, "hang report: out of memory");
 }
 
 // ---------------------------------------------------------------- by a signal
@@ -146,7 +146,7 @@ int signal_named(const std::string& text) {
 
 }  // namespace
 
-Result<void> Roll::listen(const std::string& signal) {
+Result<void> HangReporter::listen(const std::string& signal) {
   const int number = signal_named(signal);
   if (!number) return Error{"it names no signal that programs may use: USR1, USR2, QUIT, WINCH or a number"};
   struct sigaction present {};
@@ -164,7 +164,7 @@ Result<void> Roll::listen(const std::string& signal) {
           waiting::futex_wait(asked_for, answered, 3600 * second);
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
-        Board& first = *members_[0].board;
+        CallBoard& first = *members_[0].board;
         // Launchers pass a signal on to all ranks: one of them is enough.
         std::uint64_t last = first.called.load(std::memory_order_relaxed);
         if (last + 2 * second > begun || !first.called.compare_exchange_strong(last, begun, std::memory_order_relaxed))
@@ -186,4 +186,4 @@ Result<void> Roll::listen(const std::string& signal) {
   return {};
 }
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

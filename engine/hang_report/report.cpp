@@ -1,13 +1,13 @@
-#include "engine/roll/report.hpp"
+#include "engine/hang_report/report.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
 
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/sites.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 namespace {
 
 // Seconds: what has changed within these, while it was watched, goes on.
@@ -89,7 +89,7 @@ class Reporter {
   std::string call(const Found& f) const {
     std::string text = function(function_of(f.call));
     if (!f.told) return text;
-    const Told& w = f.what;
+    const CallState& w = f.what;
     if (w.items && w.item[0].function == function_of(f.call)) {
       text += arguments(w.item[0]);
       for (unsigned i = 1; i < w.items; ++i)
@@ -339,4 +339,4 @@ std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_
   return Reporter(all, now, name).lines();
 }
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

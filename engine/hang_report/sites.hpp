@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/roll/report.hpp"
+#include "engine/hang_report/report.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 
 struct Site {
   std::string object;  // an absolute path, "": not known
@@ -15,9 +15,9 @@ struct Site {
 // Of the call that returns to an address.
 Site site_of(const void* returns_to);
 // "/program+0x1234 (main)", "": not asked for yet.
-std::string site_text(const Told& told);
+std::string site_text(const CallState& told);
 // "/program+0x1234: main at file.c:12" for each site of the attendance, where addr2line is installed; it has two
 // seconds.
 std::vector<std::string> source_lines(const std::vector<Attendance>& all);
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report

@@ -1,4 +1,4 @@
-#include "engine/roll/sites.hpp"
+#include "engine/hang_report/sites.hpp"
 
 #include <cxxabi.h>
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 
 #include "engine/waiting/wait.hpp"
 
-namespace nearfield::roll {
+namespace nearfield::hang_report {
 namespace {
 
 // What addr2line prints, without our libraries in it. "": there is none, or it took too long.
@@ -87,7 +87,7 @@ std::string readable(const char* symbol) {
   return text ? text.get() : symbol;
 }
 
-std::string place(const Told& told) {
+std::string place(const CallState& told) {
   char offset[32];
   std::snprintf(offset, sizeof offset, "+0x%zx", std::size_t(told.offset));
   return told.object + std::string(offset);
@@ -106,7 +106,7 @@ Site site_of(const void* returns_to) {
           .symbol = about.dli_sname ? readable(about.dli_sname) : ""};
 }
 
-std::string site_text(const Told& told) {
+std::string site_text(const CallState& told) {
   if (!*told.object) return "";
   return place(told) + (*told.symbol ? std::string(" (") + told.symbol + ")" : "");
 }
@@ -128,4 +128,4 @@ std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
   return lines;
 }
 
-}  // namespace nearfield::roll
+}  // namespace nearfield::hang_report
