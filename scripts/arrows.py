@@ -28,7 +28,6 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 # Namespaces that are not the folder's name.
 NAMESPACES = {
     "engine/base": "nearfield",
-    "engine/trying": "nearfield::choosing",
 }
 NOT_YET = ("engine/machine", "engine/settings")  # in several
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/collectives/costs.hpp"
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -94,7 +94,9 @@ struct Tries {
   double hopeless;
   std::size_t most;
 };
-Tries tries_in(const team::Shape& s) { return s.oversubscribed() ? Tries{3, Trials::most_candidates} : Tries{1.5, 4}; }
+Tries tries_in(const team::Shape& s) {
+  return s.oversubscribed() ? Tries{3, tuning::Trials::most_candidates} : Tries{1.5, 4};
+}
 
 }  // namespace
 

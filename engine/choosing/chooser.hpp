@@ -1,4 +1,4 @@
-// What has been chosen for the calls of one context: by the model, by a file, and by trials (trying/trials.hpp).
+// What has been chosen for the calls of one context: by the model, by a file, and by trials (tuning/trials.hpp).
 //
 // A cell is a class of lengths of one collective; where a row applies to a part of a class only, the class has a cell
 // for each part. So whatever a cell has chosen applies to all its calls.
@@ -8,9 +8,11 @@
 #include <string>
 
 #include "engine/choosing/choose.hpp"
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
+
+using tuning::Candidate, tuning::Trials, tuning::pace;
 
 // What the first member of a team tells the others, in the team's annex.
 struct ChooserControlBlock {

@@ -24,7 +24,7 @@ struct Algorithm {
   // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU
   // (context::CollectiveContext::work_together).
   void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
-  // Whether a call may be worth a trial of this row (trying/trials.hpp); nullptr: any.
+  // Whether a call may be worth a trial of this row (tuning/trials.hpp); nullptr: any.
   bool (*worth)(const Shape&, const Call&) = nullptr;
   // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind); less
   // where they are results that a peer has stored, and that are only read later.

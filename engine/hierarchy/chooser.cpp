@@ -6,8 +6,8 @@
 
 namespace nearfield::hierarchy {
 
-using choosing::Candidate;
-using choosing::Trials;
+using tuning::Candidate;
+using tuning::Trials;
 
 std::string complain_about(std::string_view override_text) {
   return choosing::complain_about(override_text, [](Collective collective) {
@@ -109,7 +109,7 @@ void Chooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
   }
   if (!tries_ || candidates.size() < 2) return;
   cell.trials = std::make_unique<Tried>(std::move(candidates), rows[0].cost, collectives::rooted(call.collective));
-  cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? choosing::pace.first : 2);
+  cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? tuning::pace.first : 2);
 }
 
 void Chooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const {

@@ -1,5 +1,5 @@
 // What has been chosen for the calls of a communicator over several nodes: by the model and by trials
-// (trying/trials.hpp), in which the host's own algorithm takes part. Nodes have clocks of their own, so each rank takes
+// (tuning/trials.hpp), in which the host's own algorithm takes part. Nodes have clocks of their own, so each rank takes
 // the time that it was in a call: of a call in which all wait for all, the shortest counts, which is that of the last
 // to come (where ranks share CPUs, the mean: it matters who runs meanwhile); of one with a root, the longest of a
 // block.
@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "engine/hierarchy/rows.hpp"
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 
 namespace nearfield::hierarchy {
 

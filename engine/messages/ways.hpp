@@ -19,7 +19,7 @@
 #include <memory>
 
 #include "engine/messages/blocks.hpp"
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 #include "engine/waiting/wait.hpp"
 
 namespace nearfield::messages {
@@ -49,8 +49,8 @@ class Ways {
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
     c.crossed = !alone;
     const bool advised = decided && ways[c.trials.best().id] == State::staged;
-    const bool timed = alone && (decided ? advised || c.calls % choosing::pace.watch == 0
-                                         : c.calls >= c.event && (turn || c.in_block));
+    const bool timed =
+        alone && (decided ? advised || c.calls % tuning::pace.watch == 0 : c.calls >= c.event && (turn || c.in_block));
     if (timed && !decided) c.in_block = true;
     const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
     if (way == State::by_calls && !by_calls) return {State::direct};
@@ -58,7 +58,7 @@ class Ways {
   }
 
   // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed.
-  void over(std::uint64_t bytes, choosing::Trials::Moment moment, bool mapped = true) {
+  void over(std::uint64_t bytes, tuning::Trials::Moment moment, bool mapped = true) {
     const auto& cell = cell_of(bytes, mapped);
     if (!cell) return;
     Cell& c = *cell;
@@ -77,9 +77,9 @@ class Ways {
   }
 
  private:
-  static void end_block(choosing::Trials& trials) {
+  static void end_block(tuning::Trials& trials) {
     const auto all = trials.moments();
-    std::array<float, choosing::Trials::most_timed> times;
+    std::array<float, tuning::Trials::most_timed> times;
     float between = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       times[i] = float(all[i].left - all[i].entered);
@@ -90,8 +90,8 @@ class Ways {
   static constexpr State all[] = {State::direct, State::staged, State::by_calls};
   struct Cell {
     Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
-    choosing::Trials trials;
-    std::uint64_t calls = 0, event = choosing::pace.first;
+    tuning::Trials trials;
+    std::uint64_t calls = 0, event = tuning::pace.first;
     unsigned open = 0;     // messages under way
     bool crossed = false;  // another one was accepted since the one that may be timed
     bool in_block = false;
@@ -108,9 +108,7 @@ class Offers {
     std::uint8_t& left = left_[mapped][class_of(bytes)];
     return left && left--;
   }
-  void advised(std::uint64_t bytes, bool mapped) {
-    left_[mapped][class_of(bytes)] = std::uint8_t(choosing::pace.watch);
-  }
+  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][class_of(bytes)] = std::uint8_t(tuning::pace.watch); }
 
  private:
   std::array<std::uint8_t, classes> left_[2]{};

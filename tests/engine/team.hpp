@@ -176,10 +176,10 @@ inline int run_members(int size, int seconds, const Body& body, const Settings& 
 
 // Until it goes, trials go at that pace.
 struct Pacing {
-  explicit Pacing(const choosing::Pace& pace) : before(std::exchange(choosing::pace, pace)) {}
-  ~Pacing() { choosing::pace = before; }
+  explicit Pacing(const tuning::Pace& pace) : before(std::exchange(tuning::pace, pace)) {}
+  ~Pacing() { tuning::pace = before; }
   Pacing(const Pacing&) = delete;
-  const choosing::Pace before;
+  const tuning::Pace before;
 };
 
 // Whether one process may read another's memory here: emulators and some containers do not let it.

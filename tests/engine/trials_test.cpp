@@ -1,5 +1,5 @@
 // Trials: of made-up times, and of real algorithms.
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "engine/choosing/chooser.hpp"
 #include "tests/engine/team.hpp"
 
-namespace nearfield::choosing {
+namespace nearfield::tuning {
 namespace {
 
 using collectives::Call;
@@ -154,7 +154,7 @@ TEST(Trials, TheWatchSeesAChangeThatStays) {
 bool try_everything(Process& process, PageBootstrap& bootstrap, int rank, int size) {
   auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
-  Chooser chooser;
+  choosing::Chooser chooser;
   chooser.serve(**created);
   chooser.override_with("allgather:slots,rounds,pull-rotated,push-rotated");
   std::mt19937 own{unsigned(rank)};
@@ -198,7 +198,7 @@ bool try_everything(Process& process, PageBootstrap& bootstrap, int rank, int si
 bool watch_out_of_reach(Process& process, PageBootstrap& bootstrap, int rank, int size) {
   auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
-  Chooser chooser;
+  choosing::Chooser chooser;
   chooser.serve(**created);
   constexpr std::size_t count = 20000;
   const auto at = *process.arena().allocate(2 * count * 4, 64);
@@ -226,7 +226,7 @@ bool watch_out_of_reach(Process& process, PageBootstrap& bootstrap, int rank, in
 bool watch_what_does_not_apply(Process& process, PageBootstrap& bootstrap, int rank, int size) {
   auto created = creation::create_team(process, rank, size, bootstrap);
   if (!created) return false;
-  Chooser chooser;
+  choosing::Chooser chooser;
   chooser.serve(**created);
   chooser.override_with("bcast:line,slots");
   char data[128];
@@ -284,7 +284,7 @@ TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
       0, run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
         auto created = creation::create_team(process, rank, size, bootstrap);
         if (!created) return false;
-        Chooser chooser;
+        choosing::Chooser chooser;
         chooser.serve(**created);
         chooser.override_with("alltoall:pull-rotated");
         std::vector<std::uint32_t> send(3 * 500), recv(3 * 500);
@@ -302,4 +302,4 @@ TEST(Choosing, EveryLengthOfAClassGetsWhatApplies) {
 }
 
 }  // namespace
-}  // namespace nearfield::choosing
+}  // namespace nearfield::tuning

@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-namespace nearfield::choosing {
+namespace nearfield::tuning {
 
 // How trials are spread; tests use others.
 struct Pace {
@@ -109,4 +109,4 @@ class Trials {
   std::uint64_t not_before_ = 0, rest_ = pace.pause;  // ns
 };
 
-}  // namespace nearfield::choosing
+}  // namespace nearfield::tuning

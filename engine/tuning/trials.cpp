@@ -1,10 +1,10 @@
-#include "engine/trying/trials.hpp"
+#include "engine/tuning/trials.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-namespace nearfield::choosing {
+namespace nearfield::tuning {
 namespace {
 
 float median_of(std::vector<float> values) {
@@ -151,4 +151,4 @@ bool Trials::changed(float time) {
   return strange_windows_ >= 2;
 }
 
-}  // namespace nearfield::choosing
+}  // namespace nearfield::tuning
