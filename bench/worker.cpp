@@ -12,7 +12,7 @@
 //
 // Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=N", loops of N calls from the very
 // first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that cross
-// between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND" (window.hpp)
+// between nodes (any_source.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND" (window.hpp)
 // and "target=WHOSE" (one_sided.hpp) of what is one-sided.
 //
 // Buffers: used, what a rank sends is rewritten before each call, and what it gets is read afterwards, as programs do

@@ -17,10 +17,11 @@ extern messages::StandIn* the_stand_in;
 extern messages::Helper* the_helper;
 
 // Receives from anybody that wait for messages of ours or of the host's, in communicators that span nodes
-// (messages/crossing.hpp). While the rank is in the host nobody looks for them there, so they are posted there before.
-extern std::atomic<int> crossings;
-void post_crossings();
-bool look_for_crossings();  // whether the host has been asked for anything, and so has gone on
+// (messages/any_source.hpp). While the rank is in the host nobody looks for them there, so they are posted there
+// before.
+extern std::atomic<int> any_source_requests;
+void post_any_source();
+bool look_for_any_source();  // whether the host has been asked for anything, and so has gone on
 
 class StandIn {
  public:
@@ -37,8 +38,8 @@ class StandIn {
 
   // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
   static bool lend() {
-    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
-      post_crossings();
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      post_any_source();
     return the_stand_in && the_stand_in->lend();
   }
   static void take_back() { the_stand_in->take_back(); }

@@ -151,9 +151,9 @@ int Combining::store() {
 
 namespace {
 
-// Shares cost another crossing, and leave each member 1/p of the work. By an addition of doubles they were faster from
-// 16 KiB on with two ranks (reduce, whose root has less to fetch: 64 KiB), from 128 KiB with 4 and 8 ranks on two CPUs;
-// there a reduce, which nobody but the root waits for, was fastest whole at all lengths up to 512 KiB.
+// Shares cost another request from anybody, and leave each member 1/p of the work. By an addition of doubles they were
+// faster from 16 KiB on with two ranks (reduce, whose root has less to fetch: 64 KiB), from 128 KiB with 4 and 8 ranks
+// on two CPUs; there a reduce, which nobody but the root waits for, was fastest whole at all lengths up to 512 KiB.
 Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std::size_t count,
             const std::size_t* ends) {
   const auto p = std::size_t(c.size);

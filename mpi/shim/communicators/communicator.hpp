@@ -189,8 +189,8 @@ inline bool spans_nodes(const Communicator& state) { return state.side.load(std:
 struct HostWaiter : waiting::Waiter {
   HostWaiter() : Waiter{progress()} {}
   bool turn() {
-    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
-      look_for_crossings();
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_any_source();
     return others.poll();
   }
   bool eager() const { return true; }

@@ -159,8 +159,8 @@ int Comm_free(MPI_Comm* comm) {
   free_founded();
   if (comm && Founding::any() && free_when_founded(comm)) [[unlikely]]
     return MPI_SUCCESS;
-  if (comm && crossings.load(std::memory_order_relaxed)) [[unlikely]]
-    forget_crossings(*comm);
+  if (comm && any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_any_source(*comm);
   const HostCall blocks(host_calls("MPI_Comm_free"));
   return host.Comm_free(comm);
 }

@@ -141,8 +141,8 @@ bool HostCarrier::done(unsigned slot) {
     throw team::Broken("the host could not carry a part of a collective to other nodes");
   }
   if (!flag) {
-    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
-      look_for_crossings();  // who sends to us may be awaited by the others
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      look_for_any_source();  // who sends to us may be awaited by the others
     return false;
   }
   s.busy = false;

@@ -20,7 +20,7 @@ const PerThread<std::uint64_t> next_look;  // ticks
 bool look_now_and_then() {
   const std::uint64_t now = processor::ticks();
   if (now < *next_look) return true;
-  const bool asked = look_for_crossings();
+  const bool asked = look_for_any_source();
   *next_look = processor::ticks() + processor::ticks_in(2500);
   return asked;
 }
@@ -28,14 +28,14 @@ bool look_now_and_then() {
 // What waits of ours do for the host, and look for what only the host is told.
 struct ProgressOfHost final : waiting::Foreign {
   void step() override {
-    if (!crossings.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
+    if (!any_source_requests.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();
     look_for_revoked();
   }
   bool needs_us() override;
 };
 
 bool ProgressOfHost::needs_us() {
-  for (const auto* const count : {&open_windows, &crossings, &transfers_under_way})
+  for (const auto* const count : {&open_windows, &any_source_requests, &transfers_under_way})
     if (count->load(std::memory_order_relaxed) > 0) return true;
   constexpr std::uint64_t lately = 1'000'000'000;
   static std::atomic<std::uint32_t> known{0};

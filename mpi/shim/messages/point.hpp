@@ -26,7 +26,7 @@ inline bool good_source(const Communicator& c, int source, int tag) {
          ((source >= 0 && source < c.size && c.members[std::size_t(source)] >= 0) || source == MPI_ANY_SOURCE ||
           source == MPI_PROC_NULL);
 }
-// Whether it may come from this node or another (crossing.hpp).
+// Whether it may come from this node or another (any_source.hpp).
 inline bool may_cross(const Communicator& c, int source) { return source == MPI_ANY_SOURCE && spans_nodes(c); }
 
 [[gnu::always_inline]] inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag,
@@ -107,7 +107,7 @@ Origin origin_of_session(MPI_Session session);
 void set_origin(MPI_Comm comm, Origin origin);
 Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
-void forget_crossings(MPI_Comm comm);  // the program frees it
+void forget_any_source(MPI_Comm comm);  // the program frees it
 
 // After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
 // How often it is the host's turn depends on what it may have under way: at every look for a while after the program

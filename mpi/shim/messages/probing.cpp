@@ -1,5 +1,5 @@
 // Probes, and messages that a matched probe took out of matching. What is probed from anybody may be ours or the host's
-// where a communicator spans nodes (crossing.hpp). Handles of matched messages never reach the host if they are ours,
+// where a communicator spans nodes (any_source.hpp). Handles of matched messages never reach the host if they are ours,
 // as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone when they
 // are received.
 #include <unordered_map>

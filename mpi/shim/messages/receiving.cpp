@@ -1,4 +1,4 @@
-// Receives. What is received from anybody may be ours or the host's where a communicator spans nodes (crossing.hpp),
+// Receives. What is received from anybody may be ours or the host's where a communicator spans nodes (any_source.hpp),
 // and is one side's elsewhere.
 #include "mpi/shim/messages/receiving.hpp"
 
@@ -49,7 +49,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
 // While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
 template <class HostCall, class HostStart>
 int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
-  if (!crossings.load(std::memory_order_relaxed)) [[likely]]
+  if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
     return blocking_host(host_call);
   before_host_receives(c, tag);
   MPI_Request request;
@@ -126,7 +126,7 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
     std::unique_ptr<Activity> receive = std::move(message);
     if (crosses) {
       std::unique_ptr<Message> near(static_cast<Message*>(receive.release()));
-      receive = std::make_unique<Crossing>(std::move(near), buffer, MPI_Count(count), type, tag, *c);
+      receive = std::make_unique<AnySourceRequest>(std::move(near), buffer, MPI_Count(count), type, tag, *c);
     }
     return report(comm, make_request(comm, std::move(receive), persistent, request));
   });

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "mpi/shim/messages/crossing.hpp"
+#include "mpi/shim/messages/any_source.hpp"
 
 namespace nearfield::mpi {
 

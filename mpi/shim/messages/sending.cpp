@@ -29,7 +29,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
 // While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
 template <class HostCall, class HostStart>
 int send_by_host(HostCall host_call, HostStart host_start) {
-  if (!crossings.load(std::memory_order_relaxed)) [[likely]]
+  if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
     return blocking_host(host_call);
   MPI_Request request;
   const int code = passing_host([&] { return host_start(&request); });

@@ -127,8 +127,8 @@ int Request_get_status_some(int count, const MPI_Request* requests, int* out, in
 
 int Start(MPI_Request* request) {
   if (!request || !is_own(*request)) {
-    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
-      post_crossings();  // it may be a receive
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      post_any_source();  // it may be a receive
     return host.Start(request);
   }
   UserRequest& user = *own(*request);
@@ -138,8 +138,8 @@ int Start(MPI_Request* request) {
 
 int Startall(int count, MPI_Request* requests) {
   if (count <= 0 || !requests || none_of_ours(count, requests)) {
-    if (crossings.load(std::memory_order_relaxed)) [[unlikely]]
-      post_crossings();
+    if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
+      post_any_source();
     return host.Startall(count, requests);
   }
   for (int i = 0; i < count; ++i)

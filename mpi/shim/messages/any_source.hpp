@@ -5,7 +5,7 @@
 //                        the oldest receive that it fits; that one is out of our matching then, in the same step
 //   the host needs it    because the rank goes where nobody looks at the host, or because the host is given a receive
 //                        or a probe that could overtake it: first it is posted there too, from the oldest on. What
-//                        comes here then has to take it back there before it may have it (Crossing::claim)
+//                        comes here then has to take it back there before it may have it (AnySourceRequest::claim)
 //
 // The host is not asked to cancel: a receive that is taken back while its message comes loses it on the MPICH family
 // (8 bytes over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). So it is taken back by what is
@@ -30,12 +30,12 @@ namespace nearfield::mpi {
 // leave its share below 20 ns.
 inline constexpr unsigned looks_at_host = 16;
 
-class Crossing final : public Activity, messages::Elsewhere {
+class AnySourceRequest final : public Activity, messages::Elsewhere {
  public:
   // `near`: the receive as ours, not begun. What the host has goes into the same buffer.
-  Crossing(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
-           const Communicator& c);
-  ~Crossing() override;
+  AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
+                   const Communicator& c);
+  ~AnySourceRequest() override;
   int begin() override;
   bool completed() override;
   int outcome() override;
@@ -48,10 +48,10 @@ class Crossing final : public Activity, messages::Elsewhere {
   bool owed() const override { return false; }
 
  private:
-  friend struct Crossings;
-  friend void post_crossings();
-  friend void post_crossings_before(const Communicator& c, int tag);
-  friend void forget_crossings(MPI_Comm comm);
+  friend struct AnySourceRequests;
+  friend void post_any_source();
+  friend void post_any_source_before(const Communicator& c, int tag);
+  friend void forget_any_source(MPI_Comm comm);
   enum class Met : std::uint8_t { no, there, nowhere };        // nowhere: cancelled
   enum class Look : std::uint8_t { nothing, moved, through };  // through: it is met
   Look look();                                                 // at the host, for it and for those before it
@@ -90,10 +90,10 @@ class Crossing final : public Activity, messages::Elsewhere {
 };
 
 // Before the host is given a receive or a probe of that communicator.
-void post_crossings_before(const Communicator& c, int tag);
+void post_any_source_before(const Communicator& c, int tag);
 inline void before_host_receives(const Communicator* c, int tag) {
-  if (crossings.load(std::memory_order_relaxed) && c) [[unlikely]]
-    post_crossings_before(*c, tag);
+  if (any_source_requests.load(std::memory_order_relaxed) && c) [[unlikely]]
+    post_any_source_before(*c, tag);
 }
 
 // As MPI_Improbe and MPI_Iprobe from anybody, at the host; tokens are taken out of the way.

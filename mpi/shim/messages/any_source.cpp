@@ -1,4 +1,4 @@
-#include "mpi/shim/messages/crossing.hpp"
+#include "mpi/shim/messages/any_source.hpp"
 
 #include <algorithm>
 #include <list>
@@ -9,7 +9,7 @@
 
 namespace nearfield::mpi {
 
-std::atomic<int> crossings{0};
+std::atomic<int> any_source_requests{0};
 
 namespace {
 
@@ -38,14 +38,14 @@ struct TokensOf final : messages::Tokens {
 }  // namespace
 
 // All that are under way, in the order in which they were started.
-struct Crossings {
+struct AnySourceRequests {
   std::mutex mutex;
-  std::vector<Crossing*> all;
+  std::vector<AnySourceRequest*> all;
   std::vector<Token> tokens;  // under the messenger's lock
   std::mutex of_tags;         // taken last
   std::list<TokensOf> tokens_of_tags;
 
-  void count() { crossings.store(int(all.size() + tokens.size()), std::memory_order_relaxed); }
+  void count() { any_source_requests.store(int(all.size() + tokens.size()), std::memory_order_relaxed); }
   void settle_tokens();
   bool send_token(MPI_Comm comm, int rank, int tag);
   bool drain_token(MPI_Comm comm, int tag);
@@ -57,7 +57,7 @@ struct Crossings {
 
 namespace {
 
-Crossings& under_way_now = *new Crossings;  // never destroyed
+AnySourceRequests& under_way_now = *new AnySourceRequests;  // never destroyed
 
 // After how many looks at ours the host is looked at. The one that something comes from is asked often: what comes from
 // the other one waits a little longer. Who waits for long has no message that it keeps waiting.
@@ -79,13 +79,13 @@ const PerThread<bool> probe_there_first;
 bool TokensOf::send() { return comm_ != host.comm_null && under_way_now.send_token(comm_, rank_, tag_); }
 bool TokensOf::drain() { return comm_ == host.comm_null || under_way_now.drain_token(comm_, tag_); }
 
-messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int tag) {
+messages::Tokens* AnySourceRequests::tokens_of(MPI_Comm comm, int tag) {
   const std::lock_guard lock(of_tags);
   const auto found = std::ranges::find_if(tokens_of_tags, [&](const TokensOf& each) { return each.are(comm, tag); });
   return found == tokens_of_tags.end() ? nullptr : &*found;
 }
 
-messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int rank, int tag) {
+messages::Tokens* AnySourceRequests::tokens_of(MPI_Comm comm, int rank, int tag) {
   if (messages::Tokens* const found = tokens_of(comm, tag)) return found;
   const std::lock_guard lock(of_tags);
   std::erase_if(tokens_of_tags, [](const TokensOf& each) { return each.idle(); });
@@ -96,11 +96,11 @@ messages::Tokens* Crossings::tokens_of(MPI_Comm comm, int rank, int tag) {
   }
 }
 
-void Crossings::lose_token(MPI_Comm comm, int tag) {
+void AnySourceRequests::lose_token(MPI_Comm comm, int tag) {
   if (messages::Tokens* const found = tokens_of(comm, tag)) found->lose();
 }
 
-bool Crossings::send_token(MPI_Comm comm, int rank, int tag) {
+bool AnySourceRequests::send_token(MPI_Comm comm, int rank, int tag) {
   try {
     tokens.reserve(tokens.size() + 1);
   } catch (const OutOfMemory&) {
@@ -113,7 +113,7 @@ bool Crossings::send_token(MPI_Comm comm, int rank, int tag) {
   return true;
 }
 
-void Crossings::settle_tokens() {
+void AnySourceRequests::settle_tokens() {
   const std::size_t before = tokens.size();
   std::erase_if(tokens, [](Token& token) {
     int done = 0;
@@ -129,7 +129,7 @@ void Crossings::settle_tokens() {
   if (tokens.size() != before) count();
 }
 
-bool Crossings::drain_token(MPI_Comm comm, int tag) {
+bool AnySourceRequests::drain_token(MPI_Comm comm, int tag) {
   settle_tokens();
   for (Token& token : tokens) {
     if (token.comm != comm || token.tag != tag || token.drain != host.request_null) continue;
@@ -141,48 +141,49 @@ bool Crossings::drain_token(MPI_Comm comm, int tag) {
 }
 
 // Whether the host has been asked for anything.
-bool Crossings::look() {
+bool AnySourceRequests::look() {
   bool asked = false;
   MPI_Comm comm = host.comm_null;  // of the last look that found nothing
   int tag = 0;
   if (!tokens.empty()) the_messenger->take_out([&]() -> messages::Request* { return settle_tokens(), nullptr; });
-  for (Crossing* each : all) {
+  for (AnySourceRequest* each : all) {
     if (each->comm_ == comm && each->tag_ == tag && each->there_ == host.request_null) continue;
-    const Crossing::Look found = each->look();
-    asked |= found != Crossing::Look::through;
-    if (found == Crossing::Look::nothing && each->there_ == host.request_null) comm = each->comm_, tag = each->tag_;
+    const AnySourceRequest::Look found = each->look();
+    asked |= found != AnySourceRequest::Look::through;
+    if (found == AnySourceRequest::Look::nothing && each->there_ == host.request_null)
+      comm = each->comm_, tag = each->tag_;
   }
   return asked;
 }
 
-bool look_for_crossings() {
+bool look_for_any_source() {
   const std::unique_lock lock(under_way_now.mutex, std::try_to_lock);
   return lock.owns_lock() && under_way_now.look();
 }
 
-void post_crossings() {
+void post_any_source() {
   const std::lock_guard lock(under_way_now.mutex);
-  for (Crossing* each : under_way_now.all) each->post_there();
+  for (AnySourceRequest* each : under_way_now.all) each->post_there();
 }
 
-void post_crossings_before(const Communicator& c, int tag) {
+void post_any_source_before(const Communicator& c, int tag) {
   const std::lock_guard lock(under_way_now.mutex);
-  for (Crossing* each : under_way_now.all)
+  for (AnySourceRequest* each : under_way_now.all)
     if (each->overlaps(c.comm, tag)) {
-      for (Crossing* one : under_way_now.all) one->post_there();
+      for (AnySourceRequest* one : under_way_now.all) one->post_there();
       return;
     }
 }
 
-void forget_crossings(MPI_Comm comm) {
+void forget_any_source(MPI_Comm comm) {
   const std::lock_guard lock(under_way_now.mutex);
-  for (Crossing* each : under_way_now.all) each->orphan(comm);
+  for (AnySourceRequest* each : under_way_now.all) each->orphan(comm);
   const std::lock_guard tags(under_way_now.of_tags);
   for (TokensOf& each : under_way_now.tokens_of_tags) each.orphan(comm);
 }
 
-Crossing::Crossing(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
-                   const Communicator& c)
+AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type,
+                                   int tag, const Communicator& c)
     : near_(std::move(near)),
       buffer_(buffer),
       count_(count),
@@ -194,9 +195,9 @@ Crossing::Crossing(std::unique_ptr<Message> near, void* buffer, MPI_Count count,
       there_(host.request_null) {}
 
 // Freed while it waits, or its wait has thrown.
-Crossing::~Crossing() { abandon(); }
+AnySourceRequest::~AnySourceRequest() { abandon(); }
 
-void Crossing::abandon() {
+void AnySourceRequest::abandon() {
   if (near_->request.promised && near_->request.posted) under_way_now.lose_token(comm_, *near_->request.promised);
   near_->abandon();
   leave();
@@ -205,7 +206,7 @@ void Crossing::abandon() {
   host.Request_free(&there_);
 }
 
-void Crossing::leave() {
+void AnySourceRequest::leave() {
   if (!listed_) return;
   listed_ = false;
   const std::lock_guard lock(under_way_now.mutex);
@@ -214,13 +215,13 @@ void Crossing::leave() {
 }
 
 static const PerThread<unsigned> starts;
-int Crossing::begin() {
+int AnySourceRequest::begin() {
   met_.store(Met::no, std::memory_order_relaxed);
   cancelling_ = done_ = false;
   code_ = MPI_SUCCESS;
   looks_ = 0;
   // What others send has its turn where there is always something near.
-  if (++*starts % looks_at_host == 0 && crossings.load(std::memory_order_relaxed) == 0) {
+  if (++*starts % looks_at_host == 0 && any_source_requests.load(std::memory_order_relaxed) == 0) {
     int there = 0;
     MPI_Message message;
     MPI_Status status{};
@@ -241,7 +242,7 @@ int Crossing::begin() {
 }
 
 // Met there by that message.
-void Crossing::take(MPI_Message message, const MPI_Status& status) {
+void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   int done = 0;
   void* buffer = buffer_;
   MPI_Count count = count_;
@@ -259,7 +260,7 @@ void Crossing::take(MPI_Message message, const MPI_Status& status) {
 }
 
 // What was longer is complete as if it had come here.
-void Crossing::hand_over() {
+void AnySourceRequest::hand_over() {
   messages::Request& r = near_->request;
   r.received = r.data.bytes;
   r.error = messages::ErrorKind::truncated;
@@ -272,7 +273,7 @@ void Crossing::hand_over() {
 }
 
 // What has become of it at the host, where it is posted: `yes`, it has been taken back, and is promised.
-messages::Elsewhere::Claim Crossing::resolve() {
+messages::Elsewhere::Claim AnySourceRequest::resolve() {
   int done = 0, cancelled = 0;
   const int code = host.Test(&there_, &done, &status_);
   if (code == MPI_SUCCESS && !done) return Claim::later;
@@ -289,7 +290,7 @@ messages::Elsewhere::Claim Crossing::resolve() {
   return Claim::no;
 }
 
-messages::Elsewhere::Claim Crossing::claim(int tag, messages::Tokens*& asked) {
+messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& asked) {
   std::optional<int>& promised = near_->request.promised;
   under_way_now.settle_tokens();
   Claim found = promised ? Claim::yes : resolve();
@@ -310,7 +311,7 @@ messages::Elsewhere::Claim Crossing::claim(int tag, messages::Tokens*& asked) {
 }
 
 // pre: the lock of the list.
-Crossing::Look Crossing::look() {
+AnySourceRequest::Look AnySourceRequest::look() {
   if (met_.load(std::memory_order_relaxed) != Met::no || near_->completed()) return Look::through;
   Look found = Look::nothing;
   the_messenger->take_out([&]() -> messages::Request* {
@@ -332,7 +333,7 @@ Crossing::Look Crossing::look() {
     if (!there) return nullptr;
     found = Look::moved;
     // It may have come since those before this one were looked for.
-    Crossing& first = **std::ranges::find_if(under_way_now.all, [&](const Crossing* each) {
+    AnySourceRequest& first = **std::ranges::find_if(under_way_now.all, [&](const AnySourceRequest* each) {
       return each == this || (each->waits_here() && each->overlaps(comm_, status.MPI_TAG));
     });
     first.take(message, status);
@@ -342,7 +343,7 @@ Crossing::Look Crossing::look() {
 }
 
 // pre: the lock of the list.
-void Crossing::post_there() {
+void AnySourceRequest::post_there() {
   if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
     if (!waits_here()) return nullptr;
@@ -354,13 +355,13 @@ void Crossing::post_there() {
   });
 }
 
-void Crossing::orphan(MPI_Comm comm) {
+void AnySourceRequest::orphan(MPI_Comm comm) {
   if (comm != comm_) return;
   post_there();
   orphan_ = true;
 }
 
-bool Crossing::completed() {
+bool AnySourceRequest::completed() {
   auto through = [this] {
     if (met_.load(std::memory_order_acquire) == Met::no) return near_->completed();
     if (!done_) {
@@ -376,7 +377,7 @@ bool Crossing::completed() {
   };
   bool is = through();
   if (!is && met_.load(std::memory_order_relaxed) == Met::no && is_hosts_turn(++looks_)) {
-    look_for_crossings();
+    look_for_any_source();
     is = through();
   }
   if (is && listed_) {
@@ -386,7 +387,7 @@ bool Crossing::completed() {
   return is;
 }
 
-int Crossing::outcome() {
+int AnySourceRequest::outcome() {
   switch (met_.load(std::memory_order_acquire)) {
     case Met::no: return near_->outcome();
     case Met::there: return raised_by_host(code_);
@@ -394,7 +395,7 @@ int Crossing::outcome() {
   }
 }
 
-void Crossing::status(MPI_Status* status) const {
+void AnySourceRequest::status(MPI_Status* status) const {
   switch (met_.load(std::memory_order_acquire)) {
     case Met::no: return near_->status(status);
     case Met::nowhere: return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
@@ -407,7 +408,7 @@ void Crossing::status(MPI_Status* status) const {
 }
 
 // The host may lose what comes at that moment, as it would for any program.
-void Crossing::cancel() {
+void AnySourceRequest::cancel() {
   const std::lock_guard lock(under_way_now.mutex);
   the_messenger->take_out([&]() -> messages::Request* {
     if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
