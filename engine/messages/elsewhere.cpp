@@ -17,8 +17,8 @@
 // A stand-in may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank is
 // back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
 // stand-in takes undecided messages in where there is a receive for each: it receives them into memory of ours (a
-// Taking), from where they are handed on when it is decided. A synchronous send may so be complete before its receive
-// is found to have been met elsewhere; then it is matched by a later one.
+// SpeculativeReceive), from where they are handed on when it is decided. A synchronous send may so be complete before
+// its receive is found to have been met elsewhere; then it is matched by a later one.
 #include <new>
 #include <utility>
 
@@ -27,10 +27,10 @@
 namespace nearfield::messages {
 
 // Receives the message of `early` into its payload.
-struct Taking : Request {
+struct SpeculativeReceive : Request {
   UnexpectedMessage* unexpected = nullptr;
-  Request* heir = nullptr;  // the receive that it was matched with meanwhile
-  bool wanted = true;       // by anybody
+  Request* successor = nullptr;  // the receive that it was matched with meanwhile
+  bool wanted = true;            // by anybody
 };
 
 namespace {
@@ -119,14 +119,14 @@ void Messenger::take_in_undecided() {
     auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
     if (!message.undecided) return false;
     Entry* const receive = posted_.find_if([&](const Entry& entry) {
-      return !static_cast<const Request&>(entry).spoken_for && serves(entry, message.envelope);
+      return !static_cast<const Request&>(entry).claimed && serves(entry, message.envelope);
     });
     if (!receive) return false;
-    static_cast<Request*>(receive)->spoken_for = true;
+    static_cast<Request*>(receive)->claimed = true;
     take_in(message);
     return false;
   });
-  posted_.find_if([](Entry& entry) { return static_cast<Request&>(entry).spoken_for = false; });
+  posted_.find_if([](Entry& entry) { return static_cast<Request&>(entry).claimed = false; });
 }
 
 // Without memory it stays where it is.
@@ -137,7 +137,7 @@ void Messenger::take_in(UnexpectedMessage& message) {
     if (protocol.acknowledged) acknowledge(message.member, message.transfer, State::done);
     return;
   }
-  auto* const taking = new (std::nothrow) Taking;
+  auto* const taking = new (std::nothrow) SpeculativeReceive;
   if (!taking) return;
   if (!message.fits()) {
     message.longer.reset(new (std::nothrow) std::byte[message.bytes]);
@@ -148,41 +148,41 @@ void Messenger::take_in(UnexpectedMessage& message) {
   taking->unexpected = &message;
   taking->data = {message.payload(), message.bytes, {}};
   message.taking = taking;
-  ++takings_;
+  ++speculative_;
   message.kind = Kind::eager;
   if (protocol.unkeep) protocol.unkeep(*this, message);
   protocol.deliver(*this, *taking, arrived(message));
 }
 
-// The Taking has received its message.
+// The SpeculativeReceive has received its message.
 void Messenger::taken_in(Request& request) {
-  Taking& taking = static_cast<Taking&>(request);
+  SpeculativeReceive& taking = static_cast<SpeculativeReceive&>(request);
   UnexpectedMessage& message = *taking.unexpected;
   message.taking = nullptr;
-  Request* const heir = taking.heir;
+  Request* const successor = taking.successor;
   const bool wanted = taking.wanted;
   message.error = taking.error;
   delete &taking;
-  --takings_;
-  if (heir) heir->error = message.error;
-  if (heir) finish_eager(*heir, message.member, message.envelope, message.payload(), message.bytes);
-  if (heir || !wanted) free_unexpected(message);
+  --speculative_;
+  if (successor) successor->error = message.error;
+  if (successor) finish_eager(*successor, message.member, message.envelope, message.payload(), message.bytes);
+  if (successor || !wanted) free_unexpected(message);
 }
 
 // pre: the message is out of matching. The receive is complete when it is there.
 void Messenger::inherit(UnexpectedMessage& message, Request& request) {
-  message.taking->heir = &request;
+  message.taking->successor = &request;
   request.member = message.member;
 }
 
 void Messenger::disinherit(const Request& request) {
-  if (!takings_) return;
+  if (!speculative_) return;
   for (Link* link = receiving_.next; link != &receiving_; link = link->next) {
     if (!link->owner) continue;
     auto* const each = static_cast<Request*>(link->owner);
-    if (!each->takes_in || static_cast<Taking*>(each)->heir != &request) continue;
-    static_cast<Taking*>(each)->heir = nullptr;
-    static_cast<Taking*>(each)->wanted = false;
+    if (!each->takes_in || static_cast<SpeculativeReceive*>(each)->successor != &request) continue;
+    static_cast<SpeculativeReceive*>(each)->successor = nullptr;
+    static_cast<SpeculativeReceive*>(each)->wanted = false;
   }
 }
 

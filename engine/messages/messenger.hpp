@@ -338,9 +338,9 @@ class Messenger final : public waiting::Source {
   std::atomic<bool> look_at_all_{false};  // at silent fastboxes and all messages under way, in the next poll
   std::uint64_t ring_bytes_ = 0;
   std::size_t waiting_for_room_ = 0;
-  std::size_t undecided_ = 0;  // unexpected messages
-  std::size_t takings_ = 0;    // of elsewhere.cpp
-  bool standing_in_ = false;   // the present step is a stand-in's, or the helper's
+  std::size_t undecided_ = 0;    // unexpected messages
+  std::size_t speculative_ = 0;  // of elsewhere.cpp
+  bool standing_in_ = false;     // the present step is a stand-in's, or the helper's
 
   Posted posted_;
   Unexpected unexpected_;

@@ -144,7 +144,7 @@ struct Course {
   bool busy = false;               // a thread copies for it, outside of the lock
   bool waits = false;              // a send for whose record there was no room
   bool withdrawn = false;          // a send that has asked for its message back
-  bool spoken_for = false;         // by a message that stays undecided until the rank is back
+  bool claimed = false;            // by a message that stays undecided until the rank is back
   std::uint64_t received = 0;      // bytes, after completion
   std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
   std::optional<int> promised;     // to messages with that tag: their token has met it there
@@ -166,7 +166,7 @@ struct Request : Entry, Course {
   // Its caller stays in its call until it is complete: a send may need its sender for its bytes to move, a receive need
   // not be posted for what is there.
   bool attended = false;
-  bool takes_in = false;  // is a Taking (elsewhere.cpp)
+  bool takes_in = false;  // is a SpeculativeReceive (elsewhere.cpp)
   // Set last, when nothing else of the request changes any more; pairs with complete().
   std::atomic<bool> completed{false};
   Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
@@ -188,13 +188,13 @@ struct Request : Entry, Course {
 };
 
 // A message that came before its receive.
-struct Taking;
+struct SpeculativeReceive;
 struct UnexpectedMessage : UnexpectedEntry {
   int member = 0;
-  bool undecided = false;             // whether it is met by a receive that may be met elsewhere
-  Tokens* asked = nullptr;            // then
-  Taking* taking = nullptr;           // while it is received into its payload
-  ErrorKind error = ErrorKind::none;  // of that
+  bool undecided = false;                // whether it is met by a receive that may be met elsewhere
+  Tokens* asked = nullptr;               // then
+  SpeculativeReceive* taking = nullptr;  // while it is received into its payload
+  ErrorKind error = ErrorKind::none;     // of that
   Kind kind = Kind::none;
   std::uint64_t bytes = 0;              // of the message
   std::uint64_t transfer = 0;           // offset of the Transfer, or of the first buffer, in the sender's segment
