@@ -126,13 +126,13 @@ void Helper::find_cpu() {
   if (looked_for_cpu_ && now - looked_for_cpu_ < cpu_known) return;
   looked_for_cpu_ = now;
   std::ranges::transform(ranks_, cpus_of_ranks_.begin(), memory::cpus_of);
-  const auto berth =
-      memory::find_berth(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, process_.cpus().quota);
+  const auto spare_cpus =
+      memory::find_spare_cpus(granted_, memory::cpus_of(getpid()), cpus_of_ranks_, near_, process_.cpus().quota);
   cpu_set_t mask;
   CPU_ZERO(&mask);
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (berth.cpus.bits[std::size_t(cpu)]) CPU_SET(cpu, &mask);
-  on_free_cpu_ = sched_setaffinity(0, sizeof mask, &mask) == 0 && berth.free;
+    if (spare_cpus.cpus.bits[std::size_t(cpu)]) CPU_SET(cpu, &mask);
+  on_free_cpu_ = sched_setaffinity(0, sizeof mask, &mask) == 0 && spare_cpus.free;
 }
 
 void Helper::run() {

@@ -23,7 +23,7 @@
 #include <atomic>
 #include <vector>
 
-#include "engine/machine/berth.hpp"
+#include "engine/machine/spare_cpus.hpp"
 #include "engine/messages/messenger.hpp"
 
 namespace nearfield::messages {

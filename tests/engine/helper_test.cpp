@@ -212,32 +212,33 @@ memory::CpuSet cpus(std::initializer_list<int> list) {
   return set;
 }
 
-std::string berth(const memory::CpuSet& granted, const memory::CpuSet& own, std::vector<memory::CpuSet> ranks,
-                  const memory::CpuSet& near = {}, double quota = 1000) {
-  const auto found = memory::find_berth(granted, own, ranks, near, quota);
+std::string spare_cpus(const memory::CpuSet& granted, const memory::CpuSet& own, std::vector<memory::CpuSet> ranks,
+                       const memory::CpuSet& near = {}, double quota = 1000) {
+  const auto found = memory::find_spare_cpus(granted, own, ranks, near, quota);
   return found.cpus.list() + (found.free ? " free" : "");
 }
 
-TEST(Berth, IsWhereNoRankIs) {
+TEST(SpareCpus, IsWhereNoRankIs) {
   const auto all = cpus({0, 1, 2, 3});
-  EXPECT_EQ(berth(all, cpus({0}), {cpus({0}), cpus({1})}), "2-3 free");
-  EXPECT_EQ(berth(all, cpus({0}), {cpus({0}), cpus({1})}, cpus({0, 1, 2})), "2 free");
-  EXPECT_EQ(berth(all, cpus({0}), {cpus({0}), cpus({1})}, cpus({0, 1})), "2-3 free");
-  EXPECT_EQ(berth(cpus({0}), cpus({0}), {cpus({0}), cpus({1})}), "0");  // nothing but its own is known to be granted
+  EXPECT_EQ(spare_cpus(all, cpus({0}), {cpus({0}), cpus({1})}), "2-3 free");
+  EXPECT_EQ(spare_cpus(all, cpus({0}), {cpus({0}), cpus({1})}, cpus({0, 1, 2})), "2 free");
+  EXPECT_EQ(spare_cpus(all, cpus({0}), {cpus({0}), cpus({1})}, cpus({0, 1})), "2-3 free");
+  EXPECT_EQ(spare_cpus(cpus({0}), cpus({0}), {cpus({0}), cpus({1})}),
+            "0");  // nothing but its own is known to be granted
 }
 
-TEST(Berth, IsAmongTheRanksWhereTheyLeaveRoom) {
+TEST(SpareCpus, IsAmongTheRanksWhereTheyLeaveRoom) {
   const auto all = cpus({0, 1, 2, 3});
-  EXPECT_EQ(berth(all, all, {all, all}), "0-3 free");
-  EXPECT_EQ(berth(all, all, {all, all, all, all}), "0-3");
-  EXPECT_EQ(berth(all, cpus({0, 1}), {cpus({0, 1}), cpus({2, 3})}), "0-1 free");
-  EXPECT_EQ(berth(all, cpus({0}), {cpus({0}), cpus({1}), cpus({2}), cpus({3})}), "0-3");
+  EXPECT_EQ(spare_cpus(all, all, {all, all}), "0-3 free");
+  EXPECT_EQ(spare_cpus(all, all, {all, all, all, all}), "0-3");
+  EXPECT_EQ(spare_cpus(all, cpus({0, 1}), {cpus({0, 1}), cpus({2, 3})}), "0-1 free");
+  EXPECT_EQ(spare_cpus(all, cpus({0}), {cpus({0}), cpus({1}), cpus({2}), cpus({3})}), "0-3");
 }
 
-TEST(Berth, IsNotFreeWithoutTimeLeft) {
+TEST(SpareCpus, IsNotFreeWithoutTimeLeft) {
   const auto all = cpus({0, 1, 2, 3});
-  EXPECT_EQ(berth(all, all, {all, all}, {}, 2), "0-3");
-  EXPECT_EQ(berth(all, cpus({0}), {cpus({0})}, {}, 1), "1-3");
+  EXPECT_EQ(spare_cpus(all, all, {all, all}, {}, 2), "0-3");
+  EXPECT_EQ(spare_cpus(all, cpus({0}), {cpus({0})}, {}, 1), "1-3");
 }
 
 }  // namespace

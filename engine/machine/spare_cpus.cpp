@@ -1,4 +1,4 @@
-#include "engine/machine/berth.hpp"
+#include "engine/machine/spare_cpus.hpp"
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -9,8 +9,8 @@
 
 namespace nearfield::memory {
 
-Berth find_berth(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
-                 double quota) {
+SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
+                          double quota) {
   const bool time_left = double(ranks.size()) < quota;
   CpuSet taken = own;
   for (const CpuSet& each : ranks) taken.bits |= each.bits;

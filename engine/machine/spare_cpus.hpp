@@ -8,15 +8,15 @@
 
 namespace nearfield::memory {
 
-struct Berth {
+struct SpareCpus {
   CpuSet cpus;
   bool free = false;  // there are more of them than ranks that use them
 };
 
 // `granted`: CPUs of the job on this node; `own`: of the rank; `ranks`: of each rank of the node, this one included;
 // `near`: that share its last-level cache; `quota`: CPUs' worth of time.
-Berth find_berth(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
-                 double quota);
+SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
+                          double quota);
 
 // By the affinity mask of a process's first thread; none where the process is not to be seen.
 CpuSet cpus_of(pid_t process);
