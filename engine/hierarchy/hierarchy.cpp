@@ -11,8 +11,13 @@ namespace nearfield::hierarchy {
 
 using collectives::Amount;
 
-Hierarchy::Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier)
-    : home_(node), placement_(std::move(placement)), rank_(rank), near_(std::move(near)), carrier_(std::move(carrier)) {
+Hierarchy::Hierarchy(team::Process& node, Placement placement, int rank, Near near,
+                     std::unique_ptr<Transport> transport)
+    : home_(node),
+      placement_(std::move(placement)),
+      rank_(rank),
+      near_(std::move(near)),
+      transport_(std::move(transport)) {
   if (near_.team) shape_.node = near_.team->shape();
   else shape_.node.machine = node.machine();
   shape_.node.size = placement_.most();
@@ -42,17 +47,17 @@ void Hierarchy::on_node(Call call) {
   } catch (const team::Refused&) {
     near_.team->enabled = false;  // on all of this node's ranks alike
   }
-  on_node_by_carrier(call);
+  on_node_by_transport(call);
 }
 
-void Hierarchy::on_node_by_carrier(const Call& call) {
-  constexpr unsigned slot = Carrier::slots - 1;
+void Hierarchy::on_node_by_transport(const Call& call) {
+  constexpr unsigned slot = Transport::slots - 1;
   const auto p = std::size_t(locals());
   const bool root = local() == call.root;
   std::vector<std::size_t> bytes(p, call.bytes), at(p);
   for (std::size_t i = 0; i < p; ++i) at[i] = i * call.bytes;
   auto carry = [&](Transfer transfer) {
-    start(slot, Carrier::within_node, transfer);
+    start(slot, Transport::within_node, transfer);
     wait(slot);
   };
   auto* const send = static_cast<std::byte*>(const_cast<void*>(call.send));
@@ -148,7 +153,7 @@ void Hierarchy::wait(unsigned slot) {
     }
     hang_report::HangReporter* const hang_reporter;
   };
-  auto done = [&] { return carrier_->done(slot); };
+  auto done = [&] { return transport_->done(slot); };
   if (!done()) waiting::wait_slowly(home_.policy(), done, Waiter{{home_.progress}, home_.hang_reporter});
   --under_way_;
 }

@@ -7,7 +7,7 @@
 //            \ team /        \ team /        (alone)
 //
 // A collective is made of *node phases*, collectives of the node's team, and of *transfers* along lanes, which the host
-// carries (carrier.hpp) and which move bytes only. What is combined is combined here: operands of a node in the order
+// carries (transport.hpp) and which move bytes only. What is combined is combined here: operands of a node in the order
 // of its ranks, then the nodes' results in the order of nodes. All ranks go through the same phases in the same order;
 // a transfer is started by its lane's ranks alone, and goes on while they are in node phases.
 //
@@ -18,9 +18,9 @@
 
 #include "engine/choosing/chooser.hpp"
 #include "engine/context/context.hpp"
-#include "engine/hierarchy/carrier.hpp"
 #include "engine/hierarchy/placement.hpp"
 #include "engine/hierarchy/shape.hpp"
+#include "engine/hierarchy/transport.hpp"
 
 namespace nearfield::hierarchy {
 
@@ -34,7 +34,7 @@ class Hierarchy {
     std::unique_ptr<team::Team> team;
     std::unique_ptr<choosing::Chooser> chooser;
   };
-  Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Carrier> carrier);
+  Hierarchy(team::Process& node, Placement placement, int rank, Near near, std::unique_ptr<Transport> transport);
   ~Hierarchy();
 
   bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
@@ -50,7 +50,7 @@ class Hierarchy {
   int locals() const { return placement_.ranks_on(node()); }
   team::Team* team() const { return near_.team.get(); }
   choosing::Chooser* node_chooser() const { return near_.chooser.get(); }
-  Carrier& carrier() { return *carrier_; }
+  Transport& transport() { return *transport_; }
   team::Process& home() const { return home_; }
 
   // ---- node phases: collectives of the node's ranks, roots are locals. Nothing happens for no bytes.
@@ -67,15 +67,15 @@ class Hierarchy {
   // ---- transfers
   bool in_lane(int lane) const { return placement_.in_lane(lane, node()) == local(); }
   // All ranks, before the first transfer of a call.
-  void open(int lane) { carrier_->open(lane); }
+  void open(int lane) { transport_->open(lane); }
   void open_all() {
-    for (int lane = 0; lane < placement_.most(); ++lane) carrier_->open(lane);
+    for (int lane = 0; lane < placement_.most(); ++lane) transport_->open(lane);
   }
   void start(unsigned slot, int lane, const Transfer& transfer) {
-    carrier_->start(slot, lane, transfer);
+    transport_->start(slot, lane, transfer);
     ++under_way_;
   }
-  // A transfer that was started at the carrier, until it is waited for; or others store to a Room of ours, until
+  // A transfer that was started at the transport, until it is waited for; or others store to a Room of ours, until
   // let_go.
   void hold() { ++under_way_; }
   void let_go() { --under_way_; }
@@ -106,14 +106,14 @@ class Hierarchy {
 
  private:
   void on_node(Call call);
-  void on_node_by_carrier(const Call& call);
+  void on_node_by_transport(const Call& call);
 
   team::Process& home_;
   const Placement placement_;
   const int rank_;
   Shape shape_;
   Near near_;
-  std::unique_ptr<Carrier> carrier_;
+  std::unique_ptr<Transport> transport_;
   unsigned under_way_ = 0;  // transfers, and stores of others to Rooms of ours
 };
 

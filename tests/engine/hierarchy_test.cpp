@@ -41,7 +41,7 @@ struct Wires {
   Given node[most_ranks][most_ranks];  // of the ranks of a node
 };
 
-class Wired final : public Carrier {
+class Wired final : public Transport {
  public:
   Wired(Wires& wires, const Placement& placement, int rank)
       : wires_(wires), placement_(placement), rank_(rank), dice_(unsigned(rank) + 7) {}

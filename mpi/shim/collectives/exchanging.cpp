@@ -9,7 +9,7 @@
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/alone.hpp"
 #include "mpi/shim/collectives/exchange.hpp"
-#include "mpi/shim/communicators/host_carrier.hpp"
+#include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/narrowing.hpp"
 
 namespace nearfield::mpi {
@@ -50,14 +50,14 @@ struct AllPairs {
 template <class P, class Begin>
 int begin_beyond(hierarchy::Hierarchy& hierarchy, const Communicator* near, const P& send, const P& recv, Begin begin) {
   using Count = typename P::Counts;
-  auto& carrier = static_cast<HostCarrier&>(hierarchy.carrier());
-  Count *const given = carrier.counts<Count>(), *const got = given + hierarchy.size();
+  auto& transport = static_cast<HostTransport&>(hierarchy.transport());
+  Count *const given = transport.counts<Count>(), *const got = given + hierarchy.size();
   for (int r = 0; r < hierarchy.size(); ++r) {
     const bool ours = near && is_near(*near, r);
     given[r] = ours ? 0 : send.counts[r];
     got[r] = ours ? 0 : recv.counts[r];
   }
-  const int code = carrier.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
+  const int code = transport.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
   if (code == MPI_SUCCESS) hierarchy.hold();
   return code;
 }

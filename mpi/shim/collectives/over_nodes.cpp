@@ -26,7 +26,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
       collectives::compare_calls(team->context(), call);
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
     if (call.bytes >
-        c.hierarchy->carrier().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
+        c.hierarchy->transport().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
     if (team) team->context().enter_collective(collectives::pack(call));
     row = c.hierarchy_chooser->perform(*c.hierarchy, call,

@@ -28,7 +28,7 @@
 #include "engine/windows/control_block.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
 #include "mpi/shim/communicators/founding.hpp"
-#include "mpi/shim/communicators/host_carrier.hpp"
+#include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/launchers.hpp"

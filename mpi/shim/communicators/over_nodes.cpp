@@ -13,7 +13,7 @@
 #include "engine/creation/create.hpp"
 #include "engine/hierarchy/groups.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
-#include "mpi/shim/communicators/host_carrier.hpp"
+#include "mpi/shim/communicators/host_transport.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -91,10 +91,10 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
     hierarchy::Hierarchy::Near near;
     auto assemble = [&] {
       hierarchy::Placement placement = placement_of(all);
-      auto carrier = std::make_unique<HostCarrier>(state.comm, within, placement, state.rank);
+      auto transport = std::make_unique<HostTransport>(state.comm, within, placement, state.rank);
       within = host.comm_null;
       made = std::make_unique<hierarchy::Hierarchy>(*process_ever(), std::move(placement), state.rank, std::move(near),
-                                                    std::move(carrier));
+                                                    std::move(transport));
     };
     if (make_near(near, within)) try {
         assemble();

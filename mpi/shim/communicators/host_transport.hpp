@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/base/function_ref.hpp"
-#include "engine/hierarchy/carrier.hpp"
 #include "engine/hierarchy/placement.hpp"
+#include "engine/hierarchy/transport.hpp"
 #include "mpi/shim/host.hpp"
 
 namespace nearfield::mpi {
@@ -14,11 +14,11 @@ namespace nearfield::mpi {
 // Transfers that this process has under way: the host must be progressed whatever we wait for.
 extern std::atomic<int> transfers_under_way;
 
-class HostCarrier final : public hierarchy::Carrier {
+class HostTransport final : public hierarchy::Transport {
  public:
   // `comm`: the program's; `within`: of our node's ranks, which becomes ours. Throws std::bad_alloc.
-  HostCarrier(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
-  ~HostCarrier() override;
+  HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
+  ~HostTransport() override;
   void open(int lane) override;
   void start(unsigned slot, int lane, const hierarchy::Transfer& transfer) override;
   // Another call that does not block, whose error code it returns.

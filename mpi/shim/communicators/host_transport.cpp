@@ -1,4 +1,4 @@
-#include "mpi/shim/communicators/host_carrier.hpp"
+#include "mpi/shim/communicators/host_transport.hpp"
 
 #include <climits>
 
@@ -11,7 +11,7 @@ using hierarchy::Transfer;
 
 std::atomic<int> transfers_under_way{0};
 
-HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank)
+HostTransport::HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank)
     : comm_(comm),
       within_(within),
       placement_(placement),
@@ -31,18 +31,18 @@ HostCarrier::HostCarrier(MPI_Comm comm, MPI_Comm within, const hierarchy::Placem
 }
 
 // With the communicator, or in MPI_Finalize: then everything goes.
-HostCarrier::~HostCarrier() {
+HostTransport::~HostTransport() {
   if (!process()) return;
   for (MPI_Comm& lane : lanes_)
     if (lane != host.comm_null) host.Comm_free(&lane);
   if (within_ != host.comm_null) host.Comm_free(&within_);
 }
 
-std::size_t HostCarrier::longest() const { return host.Iallgatherv_c && host.Ialltoallv_c ? SIZE_MAX / 2 : INT_MAX; }
+std::size_t HostTransport::longest() const { return host.Iallgatherv_c && host.Ialltoallv_c ? SIZE_MAX / 2 : INT_MAX; }
 
 // Where nodes have as many ranks each, every rank is in one lane, and one call makes them all. It blocks, but all ranks
 // have come by then: nobody waits elsewhere for what we do not do meanwhile, and no receive has to be left to the host.
-void HostCarrier::open(int lane) {
+void HostTransport::open(int lane) {
   const auto number = std::size_t(lane);
   if (open_[number]) return;
   const int node = placement_.node_of(rank_), local = placement_.local_of(rank_);
@@ -56,7 +56,7 @@ void HostCarrier::open(int lane) {
   lanes_[equal ? std::size_t(local) : number] = made;
 }
 
-void HostCarrier::Amounts::set(const hierarchy::Parts& parts, bool large) {
+void HostTransport::Amounts::set(const hierarchy::Parts& parts, bool large) {
   bytes.clear();
   at.clear();
   many.clear();
@@ -80,7 +80,7 @@ bool is_long(const hierarchy::Parts& parts) {
 }
 }  // namespace
 
-void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
+void HostTransport::start(unsigned slot, int lane, const Transfer& t) {
   Slot& s = slots_[slot];
   const MPI_Comm comm = lane == within_node ? within_ : lanes_[std::size_t(lane)];
   const auto me = std::size_t(lane == within_node ? placement_.local_of(rank_) : placement_.node_of(rank_));
@@ -121,7 +121,7 @@ void HostCarrier::start(unsigned slot, int lane, const Transfer& t) {
   if (code != MPI_SUCCESS) throw team::Broken("the host could not carry a part of a collective to other nodes");
 }
 
-int HostCarrier::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {
+int HostTransport::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {
   const int code = call(&slots_[slot].request);
   if (code != MPI_SUCCESS) return code;
   slots_[slot].busy = true;
@@ -129,7 +129,7 @@ int HostCarrier::start(unsigned slot, FunctionRef<int(MPI_Request*)> call) {
   return code;
 }
 
-bool HostCarrier::done(unsigned slot) {
+bool HostTransport::done(unsigned slot) {
   Slot& s = slots_[slot];
   if (!s.busy) return true;
   if (revoked(comm_)) [[unlikely]]

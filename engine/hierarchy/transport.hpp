@@ -25,12 +25,12 @@ struct Transfer {
   Parts from{}, into{};            // scatter, alltoall; gather, allgather, alltoall
 };
 
-class Carrier {
+class Transport {
  public:
   static constexpr unsigned slots = 32;   // transfers under way at once
   static constexpr int within_node = -1;  // instead of a lane: the ranks of this node
 
-  virtual ~Carrier() = default;
+  virtual ~Transport() = default;
   // Collective over all ranks of the communicator: makes a lane ready, where it is not yet. Throws team::Broken.
   virtual void open(int lane) = 0;
   // By all members of a lane in the same order. What the transfer points to stays until it is done. Throws
