@@ -25,7 +25,7 @@ auto narrow(T value, bool& fits) {
 
 // A function that a host of an older standard may lack.
 template <class Function, class... Arguments>
-int young(Function function, const char* name, MPI_Comm comm, Arguments... arguments) {
+int call_if_present(Function function, const char* name, MPI_Comm comm, Arguments... arguments) {
   if (function) return function(arguments...);
   return raise(comm, name, "this MPI library does not have it, and the communicator's messages are the library's");
 }
@@ -37,7 +37,7 @@ int large(Large large_form, Plain plain_form, const char* function, MPI_Comm com
   bool fits = true;
   ((void)narrow(arguments, fits), ...);
   if (!fits) return raise(comm, function, "this MPI library has no large-count form and the count exceeds an int");
-  return young(plain_form, function, comm, narrow(arguments, fits)...);
+  return call_if_present(plain_form, function, comm, narrow(arguments, fits)...);
 }
 
 #define FUNCTION(name, types) int name types;

@@ -182,14 +182,15 @@ int overlap_by(const char* function, const When& when, const void* s, const Coun
   int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,         \
                           const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                     \
     constexpr const char* function = "MPI_" #overlapping #suffix;                                                      \
-    const Later when{[=](MPI_Request* made) { return young(host.overlapping##suffix, function, c, ARGUMENTS, made); }, \
-                     q};                                                                                               \
+    const Later when{                                                                                                  \
+        [=](MPI_Request* made) { return call_if_present(host.overlapping##suffix, function, c, ARGUMENTS, made); },    \
+        q};                                                                                                            \
     return overlap_by(function, when, ARGUMENTS);                                                                      \
   }                                                                                                                    \
   int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,         \
                           const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                      \
     constexpr const char* function = "MPI_" #name "_init" #suffix;                                                     \
-    const Planned when{[&] { return young(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }, q};           \
+    const Planned when{[&] { return call_if_present(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }, q}; \
     return overlap_by(function, when, ARGUMENTS);                                                                      \
   }
 DEFINE(Alltoallv, Ialltoallv, , int, int, MPI_Datatype)

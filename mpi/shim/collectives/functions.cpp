@@ -85,7 +85,7 @@ int Barrier(MPI_Comm comm) {
       [=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, LATER)                           \
   DEFINE(                                                                                                            \
       name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                                   \
-      [&] { return young(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, PLANNED)
+      [&] { return call_if_present(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, PLANNED)
 #include "mpi/functions.def"
 #undef COUNT
 #undef C

@@ -263,7 +263,7 @@ int Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return barrier("MPI_Ibarrier", Later{[=](MPI_Request* made) { return host.Ibarrier(comm, made); }, request}, comm);
 }
 int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  auto host_call = [&] { return young(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request); };
+  auto host_call = [&] { return call_if_present(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request); };
   return barrier("MPI_Barrier_init", Planned{host_call, request}, comm);
 }
 

@@ -35,7 +35,7 @@ inline void set_status(MPI_Status* status, int source, int tag, std::uint64_t by
     status_fields.set(status, bytes);
   else set_count_slowly(status, bytes, cancelled);
 }
-inline void set_nowhere_status(MPI_Status* status) { set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false); }
+inline void set_proc_null_status(MPI_Status* status) { set_status(status, MPI_PROC_NULL, MPI_ANY_TAG, 0, false); }
 inline void set_sent_status(MPI_Status* status) { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
 void set_empty_status(MPI_Status* status);
 

@@ -23,7 +23,7 @@ void Message::prepare() {
 
 int Message::begin() {
   landed_ = false;
-  if (nowhere) return MPI_SUCCESS;
+  if (proc_null) return MPI_SUCCESS;
   if (packed && request.is_send)
     if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
   if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
@@ -38,7 +38,7 @@ int Message::begin() {
 }
 
 int Message::outcome() {
-  if (nowhere) return MPI_SUCCESS;
+  if (proc_null) return MPI_SUCCESS;
   if (!std::exchange(landed_, true)) {
     landing_ = MPI_SUCCESS;
     if (receive_stage) store(*receive_stage, request);
@@ -50,16 +50,16 @@ int Message::outcome() {
 }
 
 void Message::status(MPI_Status* status) const {
-  if (nowhere) set_nowhere_status(status);
+  if (proc_null) set_proc_null_status(status);
   else set_status(status, request);
 }
 
 void Message::cancel() {
-  if (!nowhere && !other) the_messenger->cancel(request);
+  if (!proc_null && !other) the_messenger->cancel(request);
 }
 
 void Message::abandon() {
-  if (nowhere) return;
+  if (proc_null) return;
   the_messenger->abandon(request);
   if (other) the_messenger->abandon(*other);
 }

@@ -26,7 +26,7 @@ class Message final : public Activity {
   // Each start begins with what `request` says now.
   void keep();
   messages::Request request;  // its status is the status of all
-  bool nowhere = false;       // to or from MPI_PROC_NULL: complete at once
+  bool proc_null = false;     // to or from MPI_PROC_NULL: complete at once
   bool fetches = false;       // persistent: what lies on a device is fetched at each start
   SendMode mode{};
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive

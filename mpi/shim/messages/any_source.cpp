@@ -286,7 +286,7 @@ messages::Elsewhere::Claim AnySourceRequest::resolve() {
   near_->request.elsewhere = nullptr;
   code_ = code;
   done_ = true;
-  met_.store(cancelled ? Met::nowhere : Met::there, std::memory_order_release);  // pairs with completed
+  met_.store(cancelled ? Met::proc_null : Met::there, std::memory_order_release);  // pairs with completed
   return Claim::no;
 }
 
@@ -398,7 +398,7 @@ int AnySourceRequest::outcome() {
 void AnySourceRequest::status(MPI_Status* status) const {
   switch (met_.load(std::memory_order_acquire)) {
     case Met::no: return near_->status(status);
-    case Met::nowhere: return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
+    case Met::proc_null: return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
     case Met::there: break;
   }
   if (status == MPI_STATUS_IGNORE) return;
@@ -414,7 +414,7 @@ void AnySourceRequest::cancel() {
     if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
     if (near_->request.promised) return nullptr;  // its message is here
     if (there_ == host.request_null) {
-      met_.store(Met::nowhere, std::memory_order_release);  // pairs with completed
+      met_.store(Met::proc_null, std::memory_order_release);  // pairs with completed
       return &near_->request;
     }
     cancelling_ = true;

@@ -52,7 +52,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source();
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
-  enum class Met : std::uint8_t { no, there, nowhere };        // nowhere: cancelled
+  enum class Met : std::uint8_t { no, there, proc_null };      // nowhere: cancelled
   enum class Look : std::uint8_t { nothing, moved, through };  // through: it is met
   Look look();                                                 // at the host, for it and for those before it
   void post_there();

@@ -137,7 +137,7 @@ class Flush final : public Activity {
 template <class Form, class... Comm>
 int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
   if (!the_messenger || (host_form && !buffered.outstanding(key)))
-    return young(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
+    return call_if_present(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
   return guarded(host.world, "MPI_Buffer_iflush", [&]() -> int {
     MPI_Request of_host = host.request_null;
     if (host_form)

@@ -168,7 +168,7 @@ class Nowhere final : public Activity {
   int outcome() override { return MPI_SUCCESS; }
   void status(MPI_Status* status) const override {
     if (sends_) set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false);
-    else set_nowhere_status(status);
+    else set_proc_null_status(status);
   }
   void abandon() override {}
   bool involves(int) const override { return false; }
@@ -234,29 +234,30 @@ int mark(MPI_Request handle, const char* function, int low, int high) {
 int Psend_init(const void* b, int partitions, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Info info,
                MPI_Request* r) {
   return make_partitioned(true, "MPI_Psend_init", const_cast<void*>(b), partitions, n, t, dest, tag, c, r, [&] {
-    return young(host.Psend_init, "MPI_Psend_init", c, b, partitions, n, t, dest, tag, c, info, r);
+    return call_if_present(host.Psend_init, "MPI_Psend_init", c, b, partitions, n, t, dest, tag, c, info, r);
   });
 }
 
 int Precv_init(void* b, int partitions, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Info info,
                MPI_Request* r) {
   return make_partitioned(false, "MPI_Precv_init", b, partitions, n, t, source, tag, c, r, [&] {
-    return young(host.Precv_init, "MPI_Precv_init", c, b, partitions, n, t, source, tag, c, info, r);
+    return call_if_present(host.Precv_init, "MPI_Precv_init", c, b, partitions, n, t, source, tag, c, info, r);
   });
 }
 
 int Pready(int partition, MPI_Request request) {
   if (is_own(request)) return mark(request, "MPI_Pready", partition, partition);
-  return young(host.Pready, "MPI_Pready", host.world, partition, request);
+  return call_if_present(host.Pready, "MPI_Pready", host.world, partition, request);
 }
 
 int Pready_range(int low, int high, MPI_Request request) {
   if (is_own(request)) return mark(request, "MPI_Pready_range", low, high);
-  return young(host.Pready_range, "MPI_Pready_range", host.world, low, high, request);
+  return call_if_present(host.Pready_range, "MPI_Pready_range", host.world, low, high, request);
 }
 
 int Pready_list(int length, const int* partitions, MPI_Request request) {
-  if (!is_own(request)) return young(host.Pready_list, "MPI_Pready_list", host.world, length, partitions, request);
+  if (!is_own(request))
+    return call_if_present(host.Pready_list, "MPI_Pready_list", host.world, length, partitions, request);
   for (int i = 0; i < length; ++i)
     if (const int code = mark(request, "MPI_Pready_list", partitions[i], partitions[i]); code != MPI_SUCCESS)
       return code;
@@ -266,7 +267,7 @@ int Pready_list(int length, const int* partitions, MPI_Request request) {
 // A request that is not under way has all that was sent.
 int Parrived(MPI_Request request, int partition, int* flag) {
   poll_ours();
-  if (!is_own(request)) return young(host.Parrived, "MPI_Parrived", host.world, request, partition, flag);
+  if (!is_own(request)) return call_if_present(host.Parrived, "MPI_Parrived", host.world, request, partition, flag);
   UserRequest& user = *own(request);
   if (!user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
   bool there = false;

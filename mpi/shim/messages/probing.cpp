@@ -134,7 +134,7 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   Communicator* const c = channel(comm);
   if (!c || !good_source(*c, source, tag)) return blocking_host([&] { return host.Probe(source, tag, comm, status); });
   if (source == MPI_PROC_NULL) {
-    set_nowhere_status(status);
+    set_proc_null_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, "MPI_Probe", [&]() -> int {
@@ -159,7 +159,7 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   }
   if (source == MPI_PROC_NULL) {
     *flag = 1;
-    set_nowhere_status(status);
+    set_proc_null_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, "MPI_Iprobe", [&]() -> int {
@@ -185,7 +185,7 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
     return blocking_host([&] { return host.Mprobe(source, tag, comm, message, status); });
   if (source == MPI_PROC_NULL) {
     *message = host.message_no_proc;
-    set_nowhere_status(status);
+    set_proc_null_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, "MPI_Mprobe", [&]() -> int {
@@ -214,7 +214,7 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   if (source == MPI_PROC_NULL) {
     *flag = 1;
     *message = host.message_no_proc;
-    set_nowhere_status(status);
+    set_proc_null_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, "MPI_Improbe", [&]() -> int {

@@ -65,7 +65,7 @@ int receive(const char* function, void* buffer, N count, MPI_Datatype type, int 
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (source == MPI_PROC_NULL) {
-    set_nowhere_status(status);
+    set_proc_null_status(status);
     return MPI_SUCCESS;
   }
   return guarded(comm, function, [&]() -> int {
@@ -117,10 +117,10 @@ int make_receive(bool persistent, const char* function, void* buffer, N count, M
       message->packed->keep_type();
       typed.data = message->packed->data();
     }
-    message->nowhere = source == MPI_PROC_NULL;
+    message->proc_null = source == MPI_PROC_NULL;
     message->receive_stage = devices::stage(typed.data, false);
     message->layout = std::move(typed.layout);
-    if (message->nowhere) message->request.is_send = false;
+    if (message->proc_null) message->request.is_send = false;
     else prepare_receive(message->request, *c, source, tag, typed.data);
     message->keep();
     std::unique_ptr<Activity> receive = std::move(message);

@@ -97,11 +97,11 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
       typed.data = message->packed->data();
     }
     message->mode = mode;
-    message->nowhere = dest == MPI_PROC_NULL;
+    message->proc_null = dest == MPI_PROC_NULL;
     message->fetches = persistent;
     message->layout = std::move(typed.layout);
     message->send_stage = std::move(stage);
-    if (message->nowhere) message->request.is_send = true;
+    if (message->proc_null) message->request.is_send = true;
     else prepare_send(message->request, *c, dest, tag, mode, typed.data);
     message->keep();
     return report(comm, make_request(comm, std::move(message), persistent, request));

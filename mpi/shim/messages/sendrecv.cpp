@@ -151,7 +151,7 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       throw;
     }
     if (!receives) {
-      set_nowhere_status(status);
+      set_proc_null_status(status);
       return MPI_SUCCESS;
     }
     if (receive_stage) store(*receive_stage, receiving);
@@ -191,10 +191,11 @@ int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag,
 
 int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
               int rtag, MPI_Comm c, MPI_Request* request) {
-  return sendrecv(
-      "MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false, [&] {
-        return young(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, request);
-      });
+  return sendrecv("MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false,
+                  [&] {
+                    return call_if_present(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source,
+                                           rtag, c, request);
+                  });
 }
 int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
                 MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
@@ -206,10 +207,11 @@ int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag
 }
 int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                       MPI_Request* request) {
-  return sendrecv(
-      "MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request, true, [&] {
-        return young(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag, source, rtag, c, request);
-      });
+  return sendrecv("MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  true, [&] {
+                    return call_if_present(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag,
+                                           source, rtag, c, request);
+                  });
 }
 int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
                         MPI_Request* request) {
