@@ -206,7 +206,7 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
   // Oversubscribed teams do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
-    allocate(creation::block_bytes(leader, choosing::annex_bytes), page);
+    allocate(creation::block_bytes(leader, choosing::shared_configuration_bytes), page);
     if (!leader || shape.size < 2 || !(first || shape.oversubscribed())) return;
     const std::size_t words = value_of(arena.allocate_apart(creation::Calibrating::bytes(), page, Component::control));
     span.put_back(span.take(1), 1);

@@ -85,7 +85,7 @@ Agreed agree(CollectiveContext& context, std::span<const Trials::Moment> mine, b
 
 void tell_teams(team::Process& process, const Tuned* tuned) {
   tuned_file = tuned;
-  process.annex = {annex_bytes, begin_words};
+  process.shared_configuration = {shared_configuration_bytes, begin_words};
   process.describe = collectives::describe_call;
   process.doing_length = collectives::packed_length;
 }
@@ -94,8 +94,8 @@ Chooser::Chooser() { text_.reserve(sizeof ChooserControlBlock::algorithm); }
 
 void Chooser::serve(const team::Team& team, bool tries) {
   team_ = &team;
-  if (team.process().annex.bytes < sizeof(ChooserControlBlock)) return;
-  words_ = reinterpret_cast<ChooserControlBlock*>(team.annex());
+  if (team.process().shared_configuration.bytes < sizeof(ChooserControlBlock)) return;
+  words_ = reinterpret_cast<ChooserControlBlock*>(team.shared_configuration());
   tries_ = tries && words_->choosing == Choosing::trial;
   text_ = words_->algorithm;
 }

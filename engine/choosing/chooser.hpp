@@ -28,7 +28,7 @@ struct ChooserControlBlock {
 };
 
 // Of the first member of every team.
-inline constexpr std::size_t annex_bytes = sizeof(ChooserControlBlock);
+inline constexpr std::size_t shared_configuration_bytes = sizeof(ChooserControlBlock);
 // Has the teams of `node` keep such words. `tuned`: for NEARFIELD_CHOOSE=file, for as long as there are teams.
 class Tuned;
 void tell_teams(team::Process& process, const Tuned* tuned = nullptr);

@@ -173,8 +173,8 @@ void decline_team(int size, Bootstrap& bootstrap) {
   bootstrap.allgather(&absent, hellos.data(), sizeof absent);
 }
 
-std::size_t block_bytes(bool leader, std::size_t annex_bytes) {
-  return shifts * line + offset_of_leader + (leader ? sizeof(LeaderBlock) + annex_bytes : 0);
+std::size_t block_bytes(bool leader, std::size_t shared_configuration_bytes) {
+  return shifts * line + offset_of_leader + (leader ? sizeof(LeaderBlock) + shared_configuration_bytes : 0);
 }
 
 // Local: our part of step 1.
@@ -182,7 +182,8 @@ std::unique_ptr<Team> Founding::prepare() try {
   std::unique_ptr<Team> team(new Team(process_, rank_, size_));
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
-  auto allocation = process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.annex.bytes), 4096);
+  auto allocation =
+      process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.shared_configuration.bytes), 4096);
   if (!allocation) {
     error_ = allocation.error().text;
     return team;
@@ -195,8 +196,9 @@ std::unique_ptr<Team> Founding::prepare() try {
     auto* const leader = new (process_.segment().base() + offset + offset_of_leader) LeaderBlock{};
     leader->plan.check = process_.settings().check;
     leader->plan.young = std::uint32_t(std::min<std::uint64_t>(process_.settings().young_calls, ~0u));
-    if (process_.annex.begin)
-      process_.annex.begin(process_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader, size_);
+    if (process_.shared_configuration.begin)
+      process_.shared_configuration.begin(process_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader,
+                                          size_);
   }
   // Nothing may be missing once the members have agreed.
   auto contexts = std::make_unique<context::AllContexts>(*team);
@@ -233,7 +235,7 @@ void Founding::fill_in(std::span<const Hello> hellos) {
   }
   auto* const leader = reinterpret_cast<LeaderBlock*>(team.base_[0] + hellos[0].block + offset_of_leader);
   team.plan_ = &leader->plan;
-  team.annex_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
+  team.shared_configuration_ = reinterpret_cast<std::byte*>(leader) + sizeof *leader;
   team.context().place_gate(&leader->gate);
   const int shared = sharing(hellos, rank_);
   const bool one_group = std::ranges::all_of(hellos, [&](const Hello& h) { return h.group == hellos[0].group; });

@@ -13,6 +13,6 @@ Result<std::unique_ptr<team::Team>> create_team(team::Process& process, int rank
 // What a member without a node does while the others create: everybody then gets an Error.
 void decline_team(int size, team::Bootstrap& bootstrap);
 // Of a member's block; `leader`: the first member, with so many bytes of Process::annex.
-std::size_t block_bytes(bool leader, std::size_t annex_bytes);
+std::size_t block_bytes(bool leader, std::size_t shared_configuration_bytes);
 
 }  // namespace nearfield::creation

@@ -66,10 +66,10 @@ class Process {
   waiting::Progress progress;
   // What the first member of a team keeps for others beside the plan: so many bytes, which begin() fills before the
   // team is agreed on.
-  struct Annex {
+  struct SharedConfiguration {
     std::size_t bytes = 0;
     void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
-  } annex;
+  } shared_configuration;
 
   // What a word of ContextControlBlock::doing tells, for reports; by whoever enters calls.
   std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };

@@ -90,7 +90,7 @@ class Team {
   MemberControlBlock& words(int member) const { return *member_[member]; }
   std::uint32_t mappers() const { return mappers_; }  // of reaching memory that all members have: a bit of each
   // What the first member keeps for others beside the plan (Process::annex).
-  std::byte* annex() const { return annex_; }
+  std::byte* shared_configuration() const { return shared_configuration_; }
 
   // What serves the calls that return when they are done, and those that may overlap others.
   context::CollectiveContext& context() const { return *context_; }
@@ -128,7 +128,7 @@ class Team {
   Shape shape_;
   const int rank_, size_;
   const Plan* plan_ = nullptr;
-  std::byte* annex_ = nullptr;
+  std::byte* shared_configuration_ = nullptr;
   std::uint32_t mappers_ = 0;
   std::vector<MemberControlBlock*> member_;
   std::vector<std::byte*> base_;         // segment of each member
