@@ -4,7 +4,7 @@
 // docs/architecture.md); no other rank has to do the same.
 //
 // One function for each class of parameters (mpi/functions.def), as in movement.hpp and reductions.hpp. `When`:
-// when.hpp.
+// form.hpp.
 #pragma once
 #include <optional>
 

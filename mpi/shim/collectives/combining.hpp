@@ -21,7 +21,7 @@
 
 #include "engine/collectives/pieces/rounds.hpp"
 #include "mpi/shim/collectives/folding.hpp"
-#include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/form.hpp"
 
 namespace nearfield::mpi::combining {
 
@@ -93,9 +93,10 @@ int combine(Communicator& c, MPI_Comm comm, collectives::Collective collective, 
             const char* function, FunctionRef<int()> host_call);
 
 // The same as a request: all is combined by whoever completes it, on its own stack.
-class Kept final : public mpi::Kept {
+class StagingBuffers final : public mpi::StagingBuffers {
  public:
-  Kept(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given)
+  StagingBuffers(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root,
+                 const Operands& given)
       : work(c, comm, collective, root, given) {}
   int fetch() override { return work.load(); }
   int store() override {
@@ -108,7 +109,7 @@ template <class When>
 int begin(Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given,
           const char* function, const When& when) {
   return with_memory(c, comm, function, [&]() -> int {
-    auto kept = std::make_unique<Kept>(c, comm, collective, root, given);
+    auto kept = std::make_unique<StagingBuffers>(c, comm, collective, root, given);
     Combining& work = kept->work;
     if (!work.right()) return when.at_host(collective, Reason::argument);
     collectives::Call whole{collective, work.bytes()};

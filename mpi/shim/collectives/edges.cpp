@@ -48,14 +48,14 @@ Lengths among(MPI_Comm comm, unsigned of_sends) {
 
 #define COUNT int
 #define PLACE int
-#define E(name, overlapping, operation, class)                                                                        \
-  DEFINE(name, operation, class, PARAMETERS_##class, Now{[&] { return host.name(ARGUMENTS_##class); }})               \
-  DEFINE(overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                              \
-         Later{[=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, q})                      \
-  DEFINE(                                                                                                             \
-      name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                                    \
-      Planned{[&] { return call_if_present(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, \
-              q})
+#define E(name, overlapping, operation, class)                                                               \
+  DEFINE(name, operation, class, PARAMETERS_##class, Blocking{[&] { return host.name(ARGUMENTS_##class); }}) \
+  DEFINE(overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                     \
+         Nonblocking{[=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, q})       \
+  DEFINE(                                                                                                    \
+      name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                           \
+      Persistent{                                                                                            \
+          [&] { return call_if_present(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, q})
 #include "mpi/functions.def"
 #undef COUNT
 #undef PLACE
@@ -65,21 +65,22 @@ Lengths among(MPI_Comm comm, unsigned of_sends) {
 #define COUNT MPI_Count
 #define PLACE MPI_Aint
 #define E(name, overlapping, operation, class)                                                                         \
-  DEFINE(name##_c, operation, class, PARAMETERS_##class, Now{[&] {                                                     \
+  DEFINE(name##_c, operation, class, PARAMETERS_##class, Blocking{[&] {                                                \
            if (host.name##_c) return host.name##_c(ARGUMENTS_##class);                                                 \
            return narrowed(                                                                                            \
                host.name, LENGTHS_##class, [&] { return raise(c, "MPI_" #name "_c", too_large); }, ARGUMENTS_##class); \
          }})                                                                                                           \
   DEFINE(overlapping##_c, operation, class, AND_REQUEST(PARAMETERS_##class),                                           \
-         Later{[=](MPI_Request* made) {                                                                                \
-                 return call_if_present(host.overlapping##_c, "MPI_" #overlapping "_c", c, ARGUMENTS_##class, made);   \
-               },                                                                                                      \
-               q})                                                                                                     \
-  DEFINE(name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                                \
-         Planned{[&] {                                                                                                 \
-                   return call_if_present(host.name##_init_c, "MPI_" #name "_init_c", c, ARGUMENTS_##class, info, q);  \
-                 },                                                                                                    \
-                 q})
+         Nonblocking{[=](MPI_Request* made) {                                                                          \
+                       return call_if_present(host.overlapping##_c, "MPI_" #overlapping "_c", c, ARGUMENTS_##class,    \
+                                              made);                                                                   \
+                     },                                                                                                \
+                     q})                                                                                               \
+  DEFINE(                                                                                                              \
+      name##_init_c, operation, class, AND_INFO(PARAMETERS_##class),                                                   \
+      Persistent{                                                                                                      \
+          [&] { return call_if_present(host.name##_init_c, "MPI_" #name "_init_c", c, ARGUMENTS_##class, info, q); },  \
+          q})
 #include "mpi/functions.def"
 
 }  // namespace nearfield::mpi

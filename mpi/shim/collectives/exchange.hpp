@@ -23,8 +23,8 @@
 #include "engine/base/out_of_memory.hpp"
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/alone.hpp"
+#include "mpi/shim/collectives/form.hpp"
 #include "mpi/shim/collectives/short_edges.hpp"
-#include "mpi/shim/collectives/when.hpp"
 #include "mpi/shim/handles/packing.hpp"
 
 namespace nearfield::mpi {

@@ -41,7 +41,7 @@ int Barrier(MPI_Comm comm) {
   auto host_call = [&] { return host.Barrier(comm); };
   if (is_apart(comm)) [[unlikely]] {
     if (find_alone(comm)) return alone::finish(Collective::barrier, 0, alone::begin());
-    if (find_across(comm)) return across::barrier("MPI_Barrier", Now{host_call}, comm);
+    if (find_across(comm)) return across::barrier("MPI_Barrier", Blocking{host_call}, comm);
   }
   const Admission admitted = admit(comm);
   if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
@@ -68,23 +68,24 @@ int Barrier(MPI_Comm comm) {
   }
 // Forms that are called least share their code, which differs in the host's function alone.
 #define AT_ONCE               \
-  Now when {                  \
+  Blocking when {             \
     AnyHostCall { host_call } \
   }
 #define LATER \
-  Later when { AnyOverlappingCall{host_call}, q }
+  Nonblocking when { AnyOverlappingCall{host_call}, q }
 #define PLANNED \
-  Planned when { AnyHostCall{host_call}, q }
+  Persistent when { AnyHostCall{host_call}, q }
 
 #define COUNT int
-#define C(name, overlapping, operation, class)                                                                       \
-  DEFINE(                                                                                                            \
-      name, operation, class, PARAMETERS_##class, [&] { return host.name(ARGUMENTS_##class); }, Now when{host_call}) \
-  DEFINE(                                                                                                            \
-      overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                                                \
-      [=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, LATER)                           \
-  DEFINE(                                                                                                            \
-      name##_init, operation, class, AND_INFO(PARAMETERS_##class),                                                   \
+#define C(name, overlapping, operation, class)                                                  \
+  DEFINE(                                                                                       \
+      name, operation, class, PARAMETERS_##class, [&] { return host.name(ARGUMENTS_##class); }, \
+      Blocking when{host_call})                                                                 \
+  DEFINE(                                                                                       \
+      overlapping, operation, class, AND_REQUEST(PARAMETERS_##class),                           \
+      [=](MPI_Request* made) { return host.overlapping(ARGUMENTS_##class, made); }, LATER)      \
+  DEFINE(                                                                                       \
+      name##_init, operation, class, AND_INFO(PARAMETERS_##class),                              \
       [&] { return call_if_present(host.name##_init, "MPI_" #name "_init", c, ARGUMENTS_##class, info, q); }, PLANNED)
 #include "mpi/functions.def"
 #undef COUNT

@@ -2,7 +2,7 @@
 // calls out. They serve the int and the large-count forms alike. Layouts are a rank's own business; what the engine
 // gets is the length of the packed data, which MPI makes equal on all ranks (law 1 of docs/architecture.md).
 #pragma once
-#include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/form.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/packing.hpp"
 
@@ -20,10 +20,10 @@ struct Elements {
 };
 
 // Both, for as long as an operation is under way.
-class KeptElements final : public Kept {
+class StagingElements final : public StagingBuffers {
  public:
   // Takes the data that they stand for. Throws std::bad_alloc.
-  KeptElements(const Elements& send, const Elements& recv) : send_(send), recv_(recv) {
+  StagingElements(const Elements& send, const Elements& recv) : send_(send), recv_(recv) {
     if (send.data) send_.data = &first_.emplace(std::move(*send.data));
     if (recv.data) recv_.data = recv.data == send.data ? send_.data : &second_.emplace(std::move(*recv.data));
     for (auto* const data : {&first_, &second_})
@@ -52,7 +52,7 @@ int carry_packed(Communicator& c, MPI_Comm comm, Call call, const char* function
   if (send.data) call.send = send.data->room() + send.displacement;
   if (recv.data) call.recv = recv.data->room() + recv.displacement;
   if constexpr (When::overlaps) {
-    return begin(c, comm, call, function, dense ? nullptr : std::make_unique<KeptElements>(send, recv), when);
+    return begin(c, comm, call, function, dense ? nullptr : std::make_unique<StagingElements>(send, recv), when);
   } else {
     if (call.gaps) return carry(c, comm, call, function, when.host_call);
     if (send.data && send.data->pack(send.first, send.count) != MPI_SUCCESS)

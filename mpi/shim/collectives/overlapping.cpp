@@ -11,7 +11,7 @@
 
 #include "mpi/shim/collectives/across.hpp"
 #include "mpi/shim/collectives/alone.hpp"
-#include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/form.hpp"
 #include "mpi/shim/functions.hpp"
 
 namespace nearfield::mpi {
@@ -30,7 +30,8 @@ int break_off(team::Team& team, const char* function) try {
 // What is under way, or may be started again.
 class Issued : public Activity {
  public:
-  Issued(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending, std::unique_ptr<Kept> kept)
+  Issued(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
+         std::unique_ptr<StagingBuffers> kept)
       : team_(team), function_(function), kept_(std::move(kept)), pending_(std::move(pending)) {
     team.users.fetch_add(1, std::memory_order_relaxed);
   }
@@ -85,7 +86,7 @@ class Issued : public Activity {
     return MPI_ERR_NO_MEM;
   }
   const char* const function_;
-  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<StagingBuffers> kept_;
   std::unique_ptr<choosing::Issued> pending_;
   bool issued_ = false, settled_ = false;
   int code_ = MPI_SUCCESS;
@@ -109,7 +110,7 @@ class Once final : public Issued {
 class Deferred final : public Activity, Founding::Deferred {
  public:
   Deferred(Communicator& c, const char* function, std::unique_ptr<choosing::Overlapping> pending,
-           std::unique_ptr<Kept> kept, CallOfHost host_call)
+           std::unique_ptr<StagingBuffers> kept, CallOfHost host_call)
       : founding_(c.founding),
         state_(c),
         function_(function),
@@ -158,7 +159,7 @@ class Deferred final : public Activity, Founding::Deferred {
   Communicator& state_;  // not once it has gone
   const char* const function_;
   std::unique_ptr<choosing::Overlapping> pending_;
-  std::unique_ptr<Kept> kept_;
+  std::unique_ptr<StagingBuffers> kept_;
   const CallOfHost host_call_;
   std::unique_ptr<Once> once_;
   MPI_Request at_host_ = host.request_null;
@@ -169,7 +170,7 @@ class Deferred final : public Activity, Founding::Deferred {
 class AgainAndAgain final : public Issued {
  public:
   AgainAndAgain(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
-                std::unique_ptr<Kept> kept, unsigned context)
+                std::unique_ptr<StagingBuffers> kept, unsigned context)
       : Issued(team, function, std::move(pending), std::move(kept)), context_(context) {}
   ~AgainAndAgain() override {
     if (under_way()) return;
@@ -195,8 +196,8 @@ void count(const Call& call) {
 
 }  // namespace
 
-int overlap(Communicator& c, MPI_Comm comm, const Call& call, const char* function, std::unique_ptr<Kept> kept,
-            MPI_Request* request, const Call& counted) {
+int overlap(Communicator& c, MPI_Comm comm, const Call& call, const char* function,
+            std::unique_ptr<StagingBuffers> kept, MPI_Request* request, const Call& counted) {
   return guarded(comm, function, [&]() -> int {
     refuse_broken(c, function);
     count(counted);
@@ -209,7 +210,7 @@ int overlap(Communicator& c, MPI_Comm comm, const Call& call, const char* functi
   });
 }
 
-int defer(Communicator& c, MPI_Comm comm, const Call& call, const char* function, std::unique_ptr<Kept> kept,
+int defer(Communicator& c, MPI_Comm comm, const Call& call, const char* function, std::unique_ptr<StagingBuffers> kept,
           MPI_Request* request, const Call& counted, CallOfHost host_call) {
   return guarded(comm, function, [&]() -> int {
     return with_memory(c, comm, function, [&]() -> int {
@@ -223,7 +224,7 @@ int defer(Communicator& c, MPI_Comm comm, const Call& call, const char* function
 }
 
 std::optional<int> plan(Communicator& c, MPI_Comm comm, const Call& call, const char* function,
-                        std::unique_ptr<Kept> kept, MPI_Request* request, const Call& counted) {
+                        std::unique_ptr<StagingBuffers> kept, MPI_Request* request, const Call& counted) {
   bool possible = true;
   const int code = guarded(comm, function, [&]() -> int {
     refuse_broken(c, function);
@@ -235,7 +236,7 @@ std::optional<int> plan(Communicator& c, MPI_Comm comm, const Call& call, const 
       possible = context.has_value();
       if (!possible) return MPI_SUCCESS;
       count(counted);
-      auto pending = std::make_unique<choosing::Planned>(call, rows);
+      auto pending = std::make_unique<choosing::PersistentTask>(call, rows);
       pending->keep_parts(c.size);
       auto made = std::make_unique<AgainAndAgain>(*c.team, function, std::move(pending), std::move(kept), *context);
       return report(comm, make_request(comm, std::move(made), true, request));
@@ -260,11 +261,12 @@ int barrier(const char* function, const When& when, MPI_Comm comm) {
 }  // namespace
 
 int Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  return barrier("MPI_Ibarrier", Later{[=](MPI_Request* made) { return host.Ibarrier(comm, made); }, request}, comm);
+  return barrier("MPI_Ibarrier", Nonblocking{[=](MPI_Request* made) { return host.Ibarrier(comm, made); }, request},
+                 comm);
 }
 int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   auto host_call = [&] { return call_if_present(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request); };
-  return barrier("MPI_Barrier_init", Planned{host_call, request}, comm);
+  return barrier("MPI_Barrier_init", Persistent{host_call, request}, comm);
 }
 
 }  // namespace nearfield::mpi

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mpi/shim/collectives/combining.hpp"
-#include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/form.hpp"
 #include "mpi/shim/collectives/young.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/devices.hpp"
@@ -47,7 +47,7 @@ inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) 
 
 // Operands and result that may lie on a device. In place they are one buffer, which is longer than the result where
 // that is a block of it.
-class Staged final : public Kept {
+class Staged final : public StagingBuffers {
  public:
   // Puts stages into the places of the call's buffers. Throws team::Broken, std::bad_alloc.
   Staged(Call& call, std::size_t send_bytes, std::size_t recv_bytes) : recv_bytes_(recv_bytes) {

@@ -1,7 +1,7 @@
 // Reductions on a young communicator: the host serves its first calls, but where the order of operands shows in the
 // result it only hands them round, and they are combined in the order of ranks, as teams do.
 #pragma once
-#include "mpi/shim/collectives/when.hpp"
+#include "mpi/shim/collectives/form.hpp"
 
 namespace nearfield::mpi {
 

@@ -16,7 +16,7 @@ namespace nearfield::mpi {
 using collectives::Collective;
 
 template <class HostCall>
-struct Now {
+struct Blocking {
   HostCall host_call;
   static constexpr bool overlaps = false, plans = false;
   Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) const { return mpi::admit(comm, reduction); }
@@ -28,7 +28,7 @@ struct Now {
 inline bool goes_on_in_host() { return the_stand_in; }
 
 template <class HostCall>
-struct Later {
+struct Nonblocking {
   HostCall host_call;
   MPI_Request* request;
   static constexpr bool overlaps = true, plans = false;
@@ -54,7 +54,7 @@ struct Later {
 
 // The calls that plan may wait for all members (MPI 4.1, 6.13).
 template <class HostCall>
-struct Planned {
+struct Persistent {
   HostCall host_call;
   MPI_Request* request;
   static constexpr bool overlaps = true, plans = true;
@@ -96,15 +96,15 @@ CallOfHost kept_call(const HostCall& call) {
 }
 
 template <class HostCall>
-Now(HostCall) -> Now<HostCall>;
+Blocking(HostCall) -> Blocking<HostCall>;
 template <class HostCall>
-Later(HostCall, MPI_Request*) -> Later<HostCall>;
+Nonblocking(HostCall, MPI_Request*) -> Nonblocking<HostCall>;
 template <class HostCall>
-Planned(HostCall, MPI_Request*) -> Planned<HostCall>;
+Persistent(HostCall, MPI_Request*) -> Persistent<HostCall>;
 
 // What an operation that is under way needs beside its call: buffers that stand for those of the program.
-struct Kept {
-  virtual ~Kept() = default;
+struct StagingBuffers {
+  virtual ~StagingBuffers() = default;
   virtual int fetch() = 0;  // before it begins. An error class
   virtual int store() = 0;  // once it is complete. An error class
 };
@@ -113,20 +113,21 @@ struct Kept {
 // breaks off the communicator, since the others are in it.
 // It is counted as `counted`.
 int overlap(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
-            std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted);
+            std::unique_ptr<StagingBuffers> kept, MPI_Request* request, const collectives::Call& counted);
 // The same of one that is begun by each start. None: the members cannot have it, all alike; nothing has been made.
 std::optional<int> plan(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
-                        std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted);
+                        std::unique_ptr<StagingBuffers> kept, MPI_Request* request, const collectives::Call& counted);
 
 // Makes a request for a call of a communicator that is yet to have its team: it is issued to that, or to the host by
 // `host_call` where there will be none.
 int defer(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
-          std::unique_ptr<Kept> kept, MPI_Request* request, const collectives::Call& counted, CallOfHost host_call);
+          std::unique_ptr<StagingBuffers> kept, MPI_Request* request, const collectives::Call& counted,
+          CallOfHost host_call);
 
 // Begins `call`, or plans it.
 template <class When>
 int begin(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
-          std::unique_ptr<Kept> kept, const When& when, const collectives::Call* counted = nullptr) {
+          std::unique_ptr<StagingBuffers> kept, const When& when, const collectives::Call* counted = nullptr) {
   if constexpr (When::plans) {
     const auto code = plan(c, comm, call, function, std::move(kept), when.request, counted ? *counted : call);
     return code ? *code : when.at_host(call.collective, Reason::memory);
