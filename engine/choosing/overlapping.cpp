@@ -57,13 +57,13 @@ void run_by_pieces(context::CollectiveContext& context, const Call& call) {
   }
 }
 
-void Issued::keep_parts(int members) {
+void CollectiveTask::keep_parts(int members) {
   if (!call_.parts) return;
   parts_.assign(call_.parts, call_.parts + members + 1);
   call_.parts = parts_.data();
 }
 
-void Issued::run(context::CollectiveContext& context) {
+void CollectiveTask::run(context::CollectiveContext& context) {
   if (context.team().plan().check) collectives::compare_calls(context, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
   context.enter_collective(collectives::pack(call_));
@@ -89,7 +89,7 @@ bool Overlapping::perform(context::CollectiveContext& context) {
   return choosers_[context.number() - 1]->perform(context, call_) != nullptr;
 }
 
-bool Planned::perform(context::CollectiveContext& context) {
+bool PersistentTask::perform(context::CollectiveContext& context) {
   const auto [row, staged] = rows_;
   if (!row) return false;
   if (row->reach != collectives::staged && staged && skip_ > 0) {

@@ -9,10 +9,10 @@ namespace nearfield::choosing {
 // another moment of its own calls.
 void run_by_pieces(context::CollectiveContext& context, const collectives::Call& call);
 
-class Issued : public context::Pending {
+class CollectiveTask : public context::Task {
  public:
-  explicit Issued(const collectives::Call& call) : call_(call) {}
-  virtual ~Issued() = default;
+  explicit CollectiveTask(const collectives::Call& call) : call_(call) {}
+  virtual ~CollectiveTask() = default;
   const collectives::Call& call() const { return call_; }
   // The call's parts may go before it ends. Throws std::bad_alloc.
   void keep_parts(int members);
@@ -29,14 +29,14 @@ class Issued : public context::Pending {
   std::vector<std::size_t> parts_;
 };
 
-// Issued once, as the next one of its communicator.
-class Overlapping final : public Issued {
+// CollectiveTask once, as the next one of its communicator.
+class Overlapping final : public CollectiveTask {
  public:
   // What has been chosen for calls of each further context; a context without has it made. By whoever made the team.
   using Choosers = std::unique_ptr<Chooser>[context::further];
 
   // pre: `choosers` stay until the operation is complete.
-  Overlapping(const collectives::Call& call, Choosers& choosers) : Issued(call), choosers_(choosers) {}
+  Overlapping(const collectives::Call& call, Choosers& choosers) : CollectiveTask(call), choosers_(choosers) {}
   // Throws std::bad_alloc: what the call needs beside the words of its context is there from then on.
   void prepare(const team::Team& team);
 
@@ -45,10 +45,10 @@ class Overlapping final : public Issued {
   Choosers& choosers_;
 };
 
-// Issued again and again, to a context of its own, and run by what was chosen for it when it was planned.
-class Planned final : public Issued {
+// CollectiveTask again and again, to a context of its own, and run by what was chosen for it when it was planned.
+class PersistentTask final : public CollectiveTask {
  public:
-  Planned(const collectives::Call& call, const Chooser::Rows& rows) : Issued(call), rows_(rows) {}
+  PersistentTask(const collectives::Call& call, const Chooser::Rows& rows) : CollectiveTask(call), rows_(rows) {}
 
  private:
   bool perform(context::CollectiveContext& context) override;

@@ -42,8 +42,8 @@ ContextPool::~ContextPool() {
     if (one.words) team_.process().arena().free(one.words);
 }
 
-std::unique_ptr<ContextPool::Further> ContextPool::make_lane(unsigned number) {
-  auto lane = std::make_unique<Further>(team_, number);
+std::unique_ptr<ContextPool::TaskQueue> ContextPool::make_lane(unsigned number) {
+  auto lane = std::make_unique<TaskQueue>(team_, number);
   lane->contexts = this;
   lane->context.prepare();
   lane->context.join_tree();
@@ -60,7 +60,7 @@ void ContextPool::make() {
   team_.words(team_.rank()).contexts.store(words_, std::memory_order_release);  // SYNC: further-words
 }
 
-void ContextPool::issue(Pending& pending) {
+void ContextPool::issue(Task& pending) {
   Process& process = team_.process();
   {
     const std::lock_guard lock(process.runner.mutex());
@@ -71,7 +71,7 @@ void ContextPool::issue(Pending& pending) {
   if (process.runner.busy()) process.progress.wake_assistant();
 }
 
-void ContextPool::issue_to(unsigned reserved, Pending& pending) {
+void ContextPool::issue_to(unsigned reserved, Task& pending) {
   Process& process = team_.process();
   {
     const std::lock_guard lock(process.runner.mutex());
@@ -80,7 +80,7 @@ void ContextPool::issue_to(unsigned reserved, Pending& pending) {
   if (process.runner.busy()) process.progress.wake_assistant();
 }
 
-void ContextPool::issue_locked(Further& lane, Pending& pending) {
+void ContextPool::issue_locked(TaskQueue& lane, Task& pending) {
   pending.next_ = nullptr;
   pending.error_ = nullptr;
   pending.completed_.store(false, std::memory_order_relaxed);
@@ -179,7 +179,7 @@ void ContextPool::finish() {
 }
 
 // On the lane's stack: where everybody's words of this context lie.
-void ContextPool::join(Further& lane) {
+void ContextPool::join(TaskQueue& lane) {
   lane.context.suspend_by(lane.fiber);
   const Team& team = team_;
   lane.context.place_control_block(
@@ -196,9 +196,9 @@ void ContextPool::join(Further& lane) {
   lane.joined = true;
 }
 
-void ContextPool::Further::run() {
+void ContextPool::TaskQueue::run() {
   while (first) {
-    Pending& pending = *first;
+    Task& pending = *first;
     try {
       context.suspend_by(fiber);
       if (!joined) contexts->join(*this);

@@ -34,15 +34,15 @@ namespace nearfield::context {
 inline constexpr unsigned further = 2;  // contexts beside the first
 
 // One call. It has to stay until it is complete, and may then be issued again.
-class Pending {
+class Task {
  public:
   bool complete() const { return completed_.load(std::memory_order_acquire); }  // SYNC: completed
   // Once it is complete: why it failed, nullptr where it did not.
   const std::exception_ptr& error() const { return error_; }
 
  protected:
-  Pending() = default;
-  ~Pending() = default;
+  Task() = default;
+  ~Task() = default;
   // The body: all members' of one number run the same.
   virtual void run(CollectiveContext& context) = 0;
 
@@ -50,7 +50,7 @@ class Pending {
   friend class ContextPool;
   std::atomic<bool> completed_{false};
   std::exception_ptr error_;
-  Pending* next_ = nullptr;
+  Task* next_ = nullptr;
 };
 
 class ContextPool {
@@ -61,12 +61,12 @@ class ContextPool {
 
   // Local: begins the next operation, or has it wait for the one before it in its context. Throws std::bad_alloc; then
   // it was not issued, and the members are no longer in step (Team::break_off).
-  void issue(Pending& pending);
+  void issue(Task& pending);
   // Collective, as a call of the first context: a context for one planned operation, by its number. None, on all
   // members alike: one of them has no memory for it. Throws what waits throw.
   std::optional<unsigned> reserve();
   // Local: begins the next operation of that context. Throws std::bad_alloc as issue().
-  void issue_to(unsigned reserved, Pending& pending);
+  void issue_to(unsigned reserved, Task& pending);
   // Local. pre: nothing that we have issued to it is under way.
   void let_go(unsigned reserved);
   bool any_reserved();
@@ -75,22 +75,22 @@ class ContextPool {
   void finish();
 
  private:
-  struct Further final : fibers::Lane {
-    Further(Team& team, unsigned number) : context(team, number) {}
+  struct TaskQueue final : fibers::Lane {
+    TaskQueue(Team& team, unsigned number) : context(team, number) {}
     void run() override;
     void tell_awaited() override { context.tell_awaited(); }
     CollectiveContext context;
     ContextPool* contexts = nullptr;
     bool joined = false;
-    Pending *first = nullptr, *last = nullptr;
+    Task *first = nullptr, *last = nullptr;
   };
   void make();
-  std::unique_ptr<Further> make_lane(unsigned number);
-  void issue_locked(Further& lane, Pending& pending);
-  void join(Further& lane);
+  std::unique_ptr<TaskQueue> make_lane(unsigned number);
+  void issue_locked(TaskQueue& lane, Task& pending);
+  void join(TaskQueue& lane);
   // The contexts that are reserved or were, and where our words of each lie.
   struct Reserved {
-    std::unique_ptr<Further> lane;
+    std::unique_ptr<TaskQueue> lane;
     std::size_t words = 0;
     bool in_use = false;
   };
@@ -100,7 +100,7 @@ class ContextPool {
   Team& team_;
   std::uint64_t issued_ = 0;
   std::size_t words_ = 0;  // offset in our segment, 0: none yet
-  std::unique_ptr<Further> lane_[further];
+  std::unique_ptr<TaskQueue> lane_[further];
   std::vector<Reserved> reserved_;  // under the runner's lock
 };
 

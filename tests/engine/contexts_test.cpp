@@ -193,7 +193,7 @@ TEST(ContextPool, WithoutRoomAllEndWithAnError) {
 
 // Also who finds out within a body that others are in.
 TEST(ContextPool, ABodyWithoutMemoryEndsThoseOfTheOthers) {
-  struct Meeting final : context::Pending {
+  struct Meeting final : context::Task {
     void run(context::CollectiveContext& context) override {
       if (context.rank() == 1) throw OutOfMemory();
       const std::uint64_t seq = context.next_slot();
@@ -300,7 +300,7 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
             }));
 }
 
-// Planned operations are started by each member in an order of its own, beside others, and again and again.
+// PersistentTask operations are started by each member in an order of its own, beside others, and again and again.
 bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds) {
   auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
@@ -309,7 +309,7 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
   struct Again {
     unsigned context;
     std::vector<std::uint64_t> send, recv;
-    std::unique_ptr<Planned> operation;
+    std::unique_ptr<PersistentTask> operation;
     bool under_way = false;
   };
   Chooser chooser;
@@ -340,7 +340,7 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
         if (!context) return false;
         made.context = *context;
         most = std::max<std::size_t>(most, *context + 1);
-        made.operation = std::make_unique<Planned>(call, chooser.rows_for(call));
+        made.operation = std::make_unique<PersistentTask>(call, chooser.rows_for(call));
         all.push_back(std::move(made));
       }
       std::vector<std::size_t> order(all.size());

@@ -30,7 +30,7 @@ int break_off(team::Team& team, const char* function) try {
 // What is under way, or may be started again.
 class Issued : public Activity {
  public:
-  Issued(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
+  Issued(team::Team& team, const char* function, std::unique_ptr<choosing::CollectiveTask> pending,
          std::unique_ptr<StagingBuffers> kept)
       : team_(team), function_(function), kept_(std::move(kept)), pending_(std::move(pending)) {
     team.users.fetch_add(1, std::memory_order_relaxed);
@@ -65,7 +65,7 @@ class Issued : public Activity {
   bool involves(int) const override { return false; }  // its body looks for dead members itself
 
  protected:
-  virtual void issue(choosing::Issued& pending) = 0;
+  virtual void issue(choosing::CollectiveTask& pending) = 0;
   bool under_way() const { return issued_ && !pending_->complete(); }
   team::Team& team_;
 
@@ -87,7 +87,7 @@ class Issued : public Activity {
   }
   const char* const function_;
   std::unique_ptr<StagingBuffers> kept_;
-  std::unique_ptr<choosing::Issued> pending_;
+  std::unique_ptr<choosing::CollectiveTask> pending_;
   bool issued_ = false, settled_ = false;
   int code_ = MPI_SUCCESS;
 };
@@ -100,7 +100,7 @@ class Once final : public Issued {
   }
 
  private:
-  void issue(choosing::Issued& pending) override {
+  void issue(choosing::CollectiveTask& pending) override {
     static_cast<choosing::Overlapping&>(pending).prepare(team_);
     team_.contexts().issue(pending);
   }
@@ -169,7 +169,7 @@ class Deferred final : public Activity, Founding::Deferred {
 
 class AgainAndAgain final : public Issued {
  public:
-  AgainAndAgain(team::Team& team, const char* function, std::unique_ptr<choosing::Issued> pending,
+  AgainAndAgain(team::Team& team, const char* function, std::unique_ptr<choosing::CollectiveTask> pending,
                 std::unique_ptr<StagingBuffers> kept, unsigned context)
       : Issued(team, function, std::move(pending), std::move(kept)), context_(context) {}
   ~AgainAndAgain() override {
@@ -179,7 +179,7 @@ class AgainAndAgain final : public Issued {
   }
 
  private:
-  void issue(choosing::Issued& pending) override { team_.contexts().issue_to(context_, pending); }
+  void issue(choosing::CollectiveTask& pending) override { team_.contexts().issue_to(context_, pending); }
   const unsigned context_;
 };
 

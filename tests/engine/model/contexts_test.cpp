@@ -36,7 +36,7 @@ TEST(ContextPool, SlotsAreUsedAgainWhenTheyHaveBeenRead) {
                 {"i0 i1 i2 i3 i4 i5 i6 i7 i8 i9 i10 i11 i12 i13 i14 i15 w15", "i0 w0"}});
 }
 
-TEST(Planned, AreStartedAgainWhileOthersStillRead) {
+TEST(PersistentTask, AreStartedAgainWhileOthersStillRead) {
   expect_reuse({from_first,
                 {"s0 w0 s0 w0", "s0 w0 s0 w0 s0 w0"},
                 {"p0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0 s0 w0", "p0 s0 w0"}});
@@ -52,7 +52,7 @@ void expect_publication(const Play& play) {
 
 TEST(ContextPool, WhatOthersReadIsPublished) { expect_publication({from_first, {"i0 i1 w1 w0"}}); }
 
-TEST(Planned, WhatOthersReadIsPublished) { expect_publication({from_first, {"s0 w0 s0 w0"}, {"p0 s0 w0"}}); }
+TEST(PersistentTask, WhatOthersReadIsPublished) { expect_publication({from_first, {"s0 w0 s0 w0"}, {"p0 s0 w0"}}); }
 
 }  // namespace
 }  // namespace nearfield::testing

@@ -30,7 +30,7 @@ class Player {
   }
 
  private:
-  struct Operation final : context::Pending {
+  struct Operation final : context::Task {
     void run(CollectiveContext& context) override {
       context.enter(1);
       (*operate)(context, me, ++times* most_operations + number);

@@ -40,7 +40,7 @@ TEST(Suspended, WhoSleepsIsRungByWhoDoesWhatItsBodiesAwait) {
   EXPECT_GT(explore_play(two, play, in_order(1, {.no_wakes = true})).naps, 0);
 }
 
-// Planned ones, started in another order at each member, which sleeps until each is complete.
+// PersistentTask ones, started in another order at each member, which sleeps until each is complete.
 TEST(Suspended, PlannedOnesAreRungForInAnyOrder) {
   Members two({.count = 2, .sleeps = true, .messages = true});
   const Play play{by_slots, {"s0 s1 m0 m1", "s1 s0 m1 m0"}, {"p0 p1"}};

@@ -319,7 +319,7 @@ TEST(Together, EveryPartIsDoneOnceAndAfterAllHaveArrived) {
 }
 
 // ---------------------------------------------------------------- operations that may overlap others
-struct Meets final : context::Pending {
+struct Meets final : context::Task {
   explicit Meets(int me) : me(me) {}
   void run(CollectiveContext& context) override { meet(context, me, 1); }
   const int me;
