@@ -83,7 +83,7 @@ void print_rows(const team::Shape& shape, const collectives::Call& call) {
 }
 
 // ---------------------------------------------------------------- several nodes
-void print_prediction(const hierarchy::Shape& shape, const collectives::Call& call) {
+void print_prediction(const hierarchy::HierarchyShape& shape, const collectives::Call& call) {
   Json costs = Json::object();
   const char* best = "host";  // carries what nothing here can
   double least = hierarchy::impossible;
@@ -111,7 +111,7 @@ void print_prediction(const hierarchy::Shape& shape, const collectives::Call& ca
 }
 
 // Nothing for a row that is not estimated by phases.
-hierarchy::Phases phases_of(const hierarchy::Shape& shape, const hierarchy::Algorithm& row,
+hierarchy::Phases phases_of(const hierarchy::HierarchyShape& shape, const hierarchy::HierarchyAlgorithm& row,
                             const collectives::Call& call) {
   if (row.cost == hierarchy::leader_cost) return hierarchy::leader_phases(shape, call);
   if (row.cost == hierarchy::lanes_cost) return hierarchy::lanes_phases(shape, call);
@@ -119,7 +119,7 @@ hierarchy::Phases phases_of(const hierarchy::Shape& shape, const hierarchy::Algo
   return {};
 }
 
-void print_rows(const hierarchy::Shape& shape, const collectives::Call& call) {
+void print_rows(const hierarchy::HierarchyShape& shape, const collectives::Call& call) {
   for (const auto& row : hierarchy::rows_of(call.collective)) {
     if (!row.run) continue;
     const bool applies = row.applies(shape, call);
@@ -140,7 +140,7 @@ void with_shape(const std::string& ranks, const Machine& machine, What what) {
   const std::size_t by = ranks.find('x');
   if (by == std::string::npos) return what(team::shape_for(std::max(2, std::atoi(ranks.c_str())), machine));
   const int nodes = std::max(1, std::atoi(ranks.c_str())), each = std::max(1, std::atoi(ranks.c_str() + by + 1));
-  what(hierarchy::Shape{team::shape_for(each, machine), nodes, nodes * each, each});
+  what(hierarchy::HierarchyShape{team::shape_for(each, machine), nodes, nodes * each, each});
 }
 
 int predict(const std::string& op, const std::string& ranks, const std::string& sizes, const Machine& machine) {

@@ -182,9 +182,9 @@ Json pieces(const team::Shape& shape, const Asked& asked, std::size_t partners) 
         asked.number("collectives", 1) && p > 1 ? teams : 0);
   piece("header", Component::control, "rank", team::header_bytes, 1);
   piece("words and slots", Component::control, "communicator", creation::block_bytes(false, 0), teams);
-  piece("cells", Component::control, "rank", sizeof(messages::Mailbox::cell), 1);
-  piece("rest of the mailbox", Component::control, "rank", sizeof(messages::Mailbox) - sizeof(messages::Mailbox::cell),
-        1);
+  piece("cells", Component::control, "rank", sizeof(messages::MessageMailbox::cell), 1);
+  piece("rest of the mailbox", Component::control, "rank",
+        sizeof(messages::MessageMailbox) - sizeof(messages::MessageMailbox::cell), 1);
   piece("transfers", Component::control, "rank", messages::transfers_at_once * sizeof(messages::Transfer), 1);
   piece("words and slots of a window", Component::control, "window",
         creation::block_bytes(false, 0) + windows::words_bytes(shape.size), asked.has("windows"));
@@ -216,7 +216,7 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   const std::size_t teams = 1 + asked.number("communicators", 0);
   allocate(team::header_bytes, team::header_bytes);
   make_team(true);
-  allocate(sizeof(messages::Mailbox), page);
+  allocate(sizeof(messages::MessageMailbox), page);
   allocate(messages::transfers_at_once * sizeof(messages::Transfer), messages::line);
   for (std::size_t i = 0; i < partners; ++i)
     allocate(messages::bytes_of_fastbox(messages::fastbox_bytes(shape.size)), messages::line, Component::fastboxes);
@@ -256,7 +256,7 @@ struct Planner {
   const MemoryNode *home = nullptr, *fast = nullptr;
 
   const MemoryNode* node(int number) const { return &*std::ranges::find(nodes.all, number, &MemoryNode::number); }
-  memory::Order order(const char* words, const memory::Vantage& from) const {
+  memory::NodeOrder order(const char* words, const memory::Vantage& from) const {
     return memory::order(*memory::parse_wish(words), nodes.all, from);
   }
   std::size_t of(Component c) const { return bytes[std::size_t(c)]; }
@@ -281,7 +281,7 @@ struct Planner {
     for (const auto& from : ranks) {
       if (home && fast != home) break;
       home = node(order("local", from).asked[0]);
-      const memory::Order best = order("bandwidth", from);
+      const memory::NodeOrder best = order("bandwidth", from);
       fast = best.doubt.empty() ? node(best.asked[0]) : home;
       if (memory::bandwidth(*fast, from.cpus).value <= memory::bandwidth(*home, from.cpus).value) fast = home;
     }

@@ -27,7 +27,7 @@
 namespace {
 
 using namespace nearfield;
-using collectives::Exchange;
+using collectives::ExchangeRow;
 using simulation::Caches;
 using simulation::LineId;
 
@@ -65,7 +65,7 @@ class Copying {
 };
 
 // All ranks' copies, each rank's in its order; whoever is earliest by its clock makes the next line.
-void call(Caches& caches, const team::Shape& shape, const Exchange& exchange, const Layout& layout) {
+void call(Caches& caches, const team::Shape& shape, const ExchangeRow& exchange, const Layout& layout) {
   const int p = shape.size, group = shape.group_size();
   const auto stores =
       collectives::blend(shape, exchange.course.hybrid, 2.0 * double(layout.block) * p * p, layout.block);
@@ -113,7 +113,7 @@ void simulate(const Machine& machine, int p, std::size_t block, bool live, std::
     std::fprintf(stderr, "%d ranks, %zu bytes: more lines than are worth simulating\n", p, block);
     return;
   }
-  for (const Exchange& exchange : collectives::exchanges) {
+  for (const ExchangeRow& exchange : collectives::exchanges) {
     collectives::Call mine{collectives::Collective::alltoall, block};
     if (!exchange.applies(shape, mine)) continue;
     Caches caches(machine, p, layout.send(p) / 64 + 1);

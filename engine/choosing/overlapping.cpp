@@ -26,7 +26,7 @@ void run_by_pieces(context::CollectiveContext& context, const Call& call) {
   const std::size_t got = stays ? 0 : operation.gets.blocks(me, p, call.root);
   // Of a member's part of a vector: each piece of the whole goes to all, who keep what is theirs of it.
   const bool parted = operation.gets.amount == collectives::Amount::part;
-  const collectives::Range mine = parted ? collectives::part_of(call, p, me) : collectives::Range{};
+  const collectives::Slice mine = parted ? collectives::part_of(call, p, me) : collectives::Slice{};
   Call piece = call;
   if (parted) piece.collective = Collective::allreduce;
   piece.parts = nullptr;

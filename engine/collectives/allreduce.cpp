@@ -61,7 +61,7 @@ void direct_pull(CollectiveContext& context, const Call& call) {
   const auto store = store_for(context, 2 * call.bytes * std::size_t(p));
   for (int i = 1; i < p; ++i) {
     const int r = (me + i) % p;
-    const Range theirs = line_share(call.count, element, p, r);
+    const Slice theirs = line_share(call.count, element, p, r);
     put(static_cast<std::byte*>(call.recv) + theirs.begin * element, context.recv_of(r) + theirs.begin * element,
         theirs.size() * element, store);
   }

@@ -80,10 +80,10 @@ void move(CollectiveContext& context, const Call& call, int from, int to, copyin
   }
 }
 
-template <Course course>
+template <ExchangeVariant variant>
 void direct(CollectiveContext& context, const Call& call) {
-  exchange_direct<course>(context, working_set(context.shape(), call), call.bytes,
-                          [&](int from, int to, copying::Stores stores) { move(context, call, from, to, stores); });
+  exchange_direct<variant>(context, working_set(context.shape(), call), call.bytes,
+                           [&](int from, int to, copying::Stores stores) { move(context, call, from, to, stores); });
 }
 
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
@@ -100,14 +100,14 @@ double rounds_cost(const Shape& s, const Call& call) {
   if (s.oversubscribed()) return rounds_of(s, n * s.size) + copying(s, 2 * n * s.size, all);
   return rounds_of(s, others) + filling(s, others, all) + emptying(s, others, all) + keeping(s, n, all);
 }
-template <Course course>
+template <ExchangeVariant variant>
 double order_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, course, in_bytes(call) * s.size, working_set(s, call));
+  return exposing(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
 }
 
-template <Course course>
+template <ExchangeVariant variant>
 bool worth(const Shape& s, const Call& call) {
-  return worth_trying(s, course.hybrid, working_set(s, call));
+  return worth_trying(s, variant.hybrid, working_set(s, call));
 }
 
 constexpr Algorithm others[] = {
@@ -124,9 +124,9 @@ constexpr Algorithm row() {
   if constexpr (i < std::size(others)) {
     return others[i];
   } else {
-    constexpr Exchange e = exchanges[i - std::size(others)];
-    return {e.name,  Collective::alltoall, e.applies, order_cost<e.course>, direct<e.course>,
-            e.about, all_buffers,          nullptr,   worth<e.course>};
+    constexpr ExchangeRow e = exchanges[i - std::size(others)];
+    return {e.name,  Collective::alltoall, e.applies, order_cost<e.variant>, direct<e.variant>,
+            e.about, all_buffers,          nullptr,   worth<e.variant>};
   }
 }
 template <std::size_t... i>

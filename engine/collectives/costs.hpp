@@ -150,7 +150,7 @@ inline double alone(const Shape& s) {
 // to 4 times at 8 ranks). How much it is, operations.def tells: all that is given or got, whichever is more.
 inline double together(const Shape& s, const Call& call) {
   const Operation& op = operation(call.collective);
-  const auto all_of = [&](const Side& side) {
+  const auto all_of = [&](const Contribution& side) {
     return in_bytes(call) * double(side.each(s.size)) * (side.who == Who::root ? 1 : s.size);
   };
   const double given = all_of(op.gives), got = all_of(op.gets), most = std::max(given, got);

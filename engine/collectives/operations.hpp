@@ -31,7 +31,7 @@ enum class Who : std::uint8_t { nobody, root, others, all_but_first, all };
 // How much each of them: a block, whose length a call tells, one for every member, or the member's part of a block.
 enum class Amount : std::uint8_t { block, blocks, part };
 
-struct Side {
+struct Contribution {
   Who who;
   Amount amount;
 
@@ -58,7 +58,7 @@ enum class InPlace : std::uint8_t { never, same_address, own_block_of_recv, own_
 
 struct Operation {
   std::string_view name;
-  Side gives, gets;
+  Contribution gives, gets;
   Combines combines;
   InPlace in_place;
 

@@ -1,5 +1,5 @@
 // Reduce_scatter and Reduce_scatter_block: every member gets its part of a vector, all operands combined from left to
-// right in rank order by every algorithm. Parts may have any lengths; those of Reduce_scatter_block are its blocks.
+// right in rank order by every algorithm. Division may have any lengths; those of Reduce_scatter_block are its blocks.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
@@ -10,18 +10,18 @@ namespace nearfield::collectives {
 namespace {
 
 // How a vector is divided.
-struct Parts {
+struct Division {
   const Call& call;
   const int size;
   const std::size_t element = call.bytes / call.count;
   const bool blocks = operation(call.collective).gives.amount == Amount::blocks;
 
-  Parts(const Call& call, const CollectiveContext& context) : call(call), size(context.size()) {}
+  Division(const Call& call, const CollectiveContext& context) : call(call), size(context.size()) {}
   std::size_t count() const { return blocks ? call.count * std::size_t(size) : call.count; }  // elements of the vector
   // Of member r, bytes.
-  Range of(int r) const {
+  Slice of(int r) const {
     if (blocks) return {std::size_t(r) * call.bytes, (std::size_t(r) + 1) * call.bytes};
-    const Range elements = part_of(call, size, r);
+    const Slice elements = part_of(call, size, r);
     return {elements.begin * element, elements.end * element};
   }
   std::size_t at(int r) const { return r < size ? of(r).begin : count() * element; }
@@ -39,9 +39,9 @@ void combine_bytes(const Call& call, void* out, std::span<const void* const> inp
 }
 
 void slots(CollectiveContext& context, const Call& call) {
-  const Parts parts(call, context);
+  const Division parts(call, context);
   const auto* in = static_cast<const std::byte*>(call.send);
-  const Range own = parts.of(context.rank());
+  const Slice own = parts.of(context.rank());
   const bool overlaps = in == call.recv && own.begin > 0 && own.begin < own.size();  // our operand and our result
   all_by_slots(
       context, in, parts.count() * parts.element,
@@ -54,10 +54,10 @@ void slots(CollectiveContext& context, const Call& call) {
 
 // Who gets nothing waits for nobody.
 void line(CollectiveContext& context, const Call& call) {
-  const Parts parts(call, context);
+  const Division parts(call, context);
   const std::size_t bytes = parts.count() * parts.element;
   const auto* in = static_cast<const std::byte*>(call.send);
-  const Range own = parts.of(context.rank());
+  const Slice own = parts.of(context.rank());
   const std::uint64_t seq = context.next_line();
   Lengths lengths(context, bytes);
   std::byte* const mine = context.reserve_line(seq);
@@ -79,7 +79,7 @@ void line(CollectiveContext& context, const Call& call) {
 // The first member reduces the whole vector into the slot from which it travels down again.
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
-  const Parts parts(call, context);
+  const Division parts(call, context);
   const std::uint64_t up = context.next_slot(), down = context.next_slot();
   Lengths lengths(context, parts.count() * parts.element);
   void* const all = context.rank() == root ? context.reserve_slot(down) : nullptr;
@@ -93,18 +93,18 @@ void tree(CollectiveContext& context, const Call& call) {
 // a rank's result overwrites the start of the vector: pieces that everybody has staged by then, since no byte of a part
 // is nearer to the part's start than to the vector's. Its own operand may lie across the place of its result.
 void rounds(CollectiveContext& context, const Call& call) {
-  const Parts parts(call, context);
+  const Division parts(call, context);
   const int p = context.size(), me = context.rank();
   const std::size_t longest = parts.longest();
   const std::size_t piece = round_bytes(context, longest, p - 1) / parts.element * parts.element;
   const std::size_t place = place_bytes(context, piece, p - 1);
   const auto* in = static_cast<const std::byte*>(call.send);
   auto* out = static_cast<std::byte*>(call.recv);
-  auto piece_of = [&](int r, std::size_t k) -> Range {
-    const Range part = parts.of(r);
+  auto piece_of = [&](int r, std::size_t k) -> Slice {
+    const Slice part = parts.of(r);
     return {std::min(part.begin + k * piece, part.end), std::min(part.begin + (k + 1) * piece, part.end)};
   };
-  const Range own = parts.of(me);
+  const Slice own = parts.of(me);
   const bool overlaps = in == out && own.begin > 0 && own.begin < std::min(piece, own.size());
   const memory::Temporary aside(overlaps ? piece : 0);
   if (overlaps && !aside.data()) throw OutOfMemory();
@@ -113,13 +113,13 @@ void rounds(CollectiveContext& context, const Call& call) {
       [&](std::size_t) { return (p - 1) * place; },
       [&](std::size_t k, std::byte* buffer) {
         for (int i = 1; i < p; ++i) {
-          const Range theirs = piece_of((me + i) % p, k);
+          const Slice theirs = piece_of((me + i) % p, k);
           stage_in(context, buffer + (i - 1) * place, in + theirs.begin, theirs.size());
         }
       },
       [](std::size_t) {},
       [&](std::size_t k, std::uint64_t tick) {
-        const Range mine = piece_of(me, k);
+        const Slice mine = piece_of(me, k);
         const auto inputs = operands(context, in + mine.begin,
                                      [&](int r) { return context.buffer(r, tick) + ((me + p - r) % p - 1) * place; });
         std::byte* const to = out + (mine.begin - own.begin);
@@ -131,7 +131,7 @@ void rounds(CollectiveContext& context, const Call& call) {
 // Every rank reduces its own part out of all send buffers. In place, its result belongs where others still read, and
 // waits in a temporary until all have read.
 void direct(CollectiveContext& context, const Call& call) {
-  const Range own = Parts(call, context).of(context.rank());
+  const Slice own = Division(call, context).of(context.rank());
   auto inputs = context.inputs();
   for (int r = 0; r < context.size(); ++r) inputs[r] = context.send_of(r) + own.begin;
   if (call.send != call.recv) {

@@ -11,7 +11,7 @@ using Buffer = context::CollectiveContext::Buffer;
 
 // What peers may have to load of ours, and to store. `own`: also what only the root itself needs of its own, where it
 // shares with all others what is not combined.
-Buffer exposed(const context::CollectiveContext& context, const Call& call, const Side& side, const void* at,
+Buffer exposed(const context::CollectiveContext& context, const Call& call, const Contribution& side, const void* at,
                bool own) {
   const Operation& op = operation(call.collective);
   const bool private_copy = op.rooted() && !op.reduces() && side.who == Who::all && context.rank() == call.root && !own;
@@ -35,7 +35,7 @@ bool in_place_at_root(const context::CollectiveContext& context, const Call& cal
 std::size_t parts_of(const context::CollectiveContext& context, const Call& call) {
   constexpr std::size_t least = 64 << 10;  // bytes of one part
   const auto p = std::size_t(context.size());
-  const Side& gets = operation(call.collective).gets;
+  const Contribution& gets = operation(call.collective).gets;
   const std::size_t blocks = gets.who == Who::all ? gets.each(context.size()) : 1;
   const auto cpus = std::size_t(double(p) / context.shape().ranks_per_cpu + 0.5);
   return std::clamp<std::size_t>(std::bit_ceil(call.bytes) * p * blocks / least, 1,
@@ -99,7 +99,7 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
   if (algorithm.share) {
     const std::size_t parts = parts_of(context, call);
     const auto work = [&](std::size_t part) {
-      const Range ranks = share(std::size_t(context.size()), parts, part);
+      const Slice ranks = share(std::size_t(context.size()), parts, part);
       const Call common = shortest(context, call);
       if (common.bytes) algorithm.share(context, common, int(ranks.begin), int(ranks.end));
     };

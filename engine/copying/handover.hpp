@@ -22,6 +22,6 @@ struct HandoverCells {
   static constexpr unsigned watch_every(std::size_t) { return 32; }
   static constexpr float clearly(std::size_t, std::size_t, std::size_t) { return 0.93f; }
 };
-using Handover = Trials<HandoverCells>;
+using Handover = StoreTrials<HandoverCells>;
 
 }  // namespace nearfield::copying

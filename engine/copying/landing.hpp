@@ -29,7 +29,7 @@ struct LandingCells {
   static constexpr unsigned watch_every(std::size_t group) { return group < 5 ? 32 : 2; }
   static constexpr std::size_t longer_than_first_cache = 3;  // more than 16 KiB
 };
-using Putting = Trials<LandingCells<0>>;
-using Getting = Trials<LandingCells<1>>;
+using Putting = StoreTrials<LandingCells<0>>;
+using Getting = StoreTrials<LandingCells<1>>;
 
 }  // namespace nearfield::copying

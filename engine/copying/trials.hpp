@@ -20,7 +20,7 @@ namespace nearfield::copying {
 // a class of lengths; `count` of those, the first of lengths below 2^(first + step), each next one 2^step times as
 // long.
 template <class Cells>
-class Trials {
+class StoreTrials {
  public:
   struct Choice {
     std::uint8_t kind = 0;  // below Cells::kinds

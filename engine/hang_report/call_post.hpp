@@ -19,11 +19,11 @@ namespace nearfield::hang_report {
 
 inline constexpr unsigned posts = 4;  // threads of a process that are seen
 
-enum class Kind : std::uint8_t { none, send, receive, probe, collective };
+enum class AwaitedKind : std::uint8_t { none, send, receive, probe, collective };
 
 // One thing that a call waits for.
 struct Item {
-  Kind kind = Kind::none;
+  AwaitedKind kind = AwaitedKind::none;
   bool alike = true;                     // `bytes` are the same on all ranks
   std::uint16_t function = 0;            // that has begun it
   std::int32_t member = none;            // of the node's processes: whom it goes to or comes from

@@ -80,20 +80,21 @@ class Reporter {
     std::string text;
     if (item.bytes != Item::unknown) text += " of " + number(std::int64_t(item.bytes)) + " bytes";
     if (const std::string whom = partner(item); !whom.empty())
-      text += (item.kind == Kind::send ? " to " : " from ") + whom;
+      text += (item.kind == AwaitedKind::send ? " to " : " from ") + whom;
     if (item.tag != Item::none) text += item.tag == Item::any ? ", any tag" : ", tag " + number(item.tag);
     if (item.root != Item::none) text += ", root " + root(item);
     if (item.context || item.size || *item.communicator) text += (text.empty() ? " on " : ", on ") + communicator(item);
     return text;
   }
-  std::string call(const Found& f) const {
+  std::string call(const ThreadSeen& f) const {
     std::string text = function(function_of(f.call));
     if (!f.told) return text;
     const CallState& w = f.what;
     if (w.items && w.item[0].function == function_of(f.call)) {
       text += arguments(w.item[0]);
       for (unsigned i = 1; i < w.items; ++i)
-        text += std::string(w.item[i].kind == Kind::send ? " and a send" : " and a receive") + arguments(w.item[i]);
+        text +=
+            std::string(w.item[i].kind == AwaitedKind::send ? " and a send" : " and a receive") + arguments(w.item[i]);
       return text;
     }
     for (unsigned i = 0; i < w.items; ++i)
@@ -101,26 +102,26 @@ class Reporter {
     if (w.pending > w.items && w.items) text += "; and " + number(w.pending - w.items) + " more";
     return text;
   }
-  double since(const Found& f) const {
+  double since(const ThreadSeen& f) const {
     const double known = f.told && f.what.since ? double(now_ - f.what.since) * 1e-9 : 0;
     return std::max(known, f.unchanged);
   }
   // What a process is in, without times. A thread that waits says more than one that does not.
-  static const Found* foremost(const Attendance& a) {
-    const Found* best = nullptr;
-    auto weight = [](const Found& f) { return inside(f.call) ? (f.told ? (f.what.in_host ? 2 : 3) : 1) : 0; };
-    for (const Found& f : a.threads)
+  static const ThreadSeen* foremost(const Attendance& a) {
+    const ThreadSeen* best = nullptr;
+    auto weight = [](const ThreadSeen& f) { return inside(f.call) ? (f.told ? (f.what.in_host ? 2 : 3) : 1) : 0; };
+    for (const ThreadSeen& f : a.threads)
       if (!best || weight(f) > weight(*best)) best = &f;
     return best;
   }
-  static bool waits(const Found* f) { return f && inside(f->call) && f->told && !f->what.in_host; }
-  static bool awaits(const Found& f, int whom) {
+  static bool waits(const ThreadSeen* f) { return f && inside(f->call) && f->told && !f->what.in_host; }
+  static bool awaits(const ThreadSeen& f, int whom) {
     const std::size_t told = std::min<std::size_t>(f.what.awaited, most_awaited);
     return std::find(f.what.awaited_member, f.what.awaited_member + told, whom) != f.what.awaited_member + told;
   }
   // Of its threads beside one that waits: they may do what others wait for.
   static std::string others(const Attendance& a) {
-    const auto active = std::ranges::count_if(a.threads, [](const Found& f) { return !waits(&f); });
+    const auto active = std::ranges::count_if(a.threads, [](const ThreadSeen& f) { return !waits(&f); });
     std::string text;
     if (active == 1) text = ", while another thread of it does not wait";
     if (active > 1) text = ", while " + number(active) + " other threads of it do not wait";
@@ -129,7 +130,7 @@ class Reporter {
   }
   std::string state(const Attendance& a) const {
     if (a.state == Attendance::State::dead) return "has died";
-    const Found* const f = foremost(a);
+    const ThreadSeen* const f = foremost(a);
     if (a.state == Attendance::State::left) return "has called MPI_Finalize";
     if (!f) return "has not called MPI yet";
     if (!f->told && f->unchanged < moving) return "goes on calling MPI, lastly " + function(function_of(f->call));
@@ -151,7 +152,7 @@ class Reporter {
     };
     std::vector<std::pair<std::string, Group>> groups;
     for (const Attendance& a : all_) {
-      const Found* const f = foremost(a);
+      const ThreadSeen* const f = foremost(a);
       std::string key = state(a), where;
       if (f && f->told && *f->what.object) where += ", called at " + site_text(f->what);
       if (f && f->told && *f->what.script) where += std::string(", ") + f->what.script;
@@ -190,23 +191,24 @@ class Reporter {
     if (said_.insert(text).second) lines_.push_back("  => " + std::move(text));
   }
 
-  static const Item* collective_on(const Found& f, std::uint64_t context) {
+  static const Item* collective_on(const ThreadSeen& f, std::uint64_t context) {
     for (unsigned i = 0; i < f.what.items; ++i)
-      if (f.what.item[i].kind == Kind::collective && f.what.item[i].context == context) return &f.what.item[i];
+      if (f.what.item[i].kind == AwaitedKind::collective && f.what.item[i].context == context) return &f.what.item[i];
     return nullptr;
   }
   // Of a send and receive in one, most sends are done before their receive is.
-  static const Item* about(const Found& f, int whom) {
+  static const Item* about(const ThreadSeen& f, int whom) {
     const Item* found = nullptr;
     for (unsigned i = 0; i < f.what.items; ++i) {
       const Item& item = f.what.item[i];
       if (item.member != whom && item.member != Item::any) continue;
-      if (!found || (found->kind == Kind::send && item.kind != Kind::send && own(f, *found))) found = &item;
+      if (!found || (found->kind == AwaitedKind::send && item.kind != AwaitedKind::send && own(f, *found)))
+        found = &item;
     }
     return found || !f.what.items ? found : &f.what.item[0];
   }
   // Whether a call waits for what it has begun itself, not for requests.
-  static bool own(const Found& f, const Item& item) { return item.function == function_of(f.call); }
+  static bool own(const ThreadSeen& f, const Item& item) { return item.function == function_of(f.call); }
   bool fit(const Item& a, const Item& b) const {
     return function(a.function) == function(b.function) && a.root == b.root && (a.bytes == b.bytes || !sized(a, b));
   }
@@ -235,7 +237,7 @@ class Reporter {
   }
 
   // A message that has come to `f` from member `m`, and that nothing receives.
-  static std::string lost(const Found& f, int m, const Item& wanted) {
+  static std::string lost(const ThreadSeen& f, int m, const Item& wanted) {
     if (!f.told || !f.what.lost || f.what.lost_member != m) return "";
     return "; a message with tag " + number(f.what.lost_tag) + " has come from it" +
            (wanted.context && wanted.context != f.what.lost_context ? " on another communicator" : "") +
@@ -247,17 +249,17 @@ class Reporter {
     std::map<std::pair<std::string, std::string>, std::pair<std::set<int>, std::set<int>>> reasons;
     for (std::size_t m = 0; m < all_.size(); ++m) {
       const Attendance& a = all_[m];
-      const Found* const f = foremost(a);
+      const ThreadSeen* const f = foremost(a);
       if (a.state != Attendance::State::here || !waits(f)) continue;
       for (unsigned i = 0; i < std::min<std::size_t>(f->what.awaited, most_awaited); ++i) {
         const int w = f->what.awaited_member[i];
         const Attendance* const b = member(w);
         if (!b || b == &a) continue;
-        const Found* const g = foremost(*b);
+        const ThreadSeen* const g = foremost(*b);
         const bool it_waits = b->state == Attendance::State::here && waits(g);
         const Item* const item = about(*f, w);
         std::string what = "in " + function(function_of(f->call)), more;
-        if (item && item->kind == Kind::collective) {
+        if (item && item->kind == AwaitedKind::collective) {
           if (it_waits && item->context)
             if (const Item* const other = collective_on(*g, item->context)) {
               // Who waits for us has come as far as we have; others may be in a call before or behind ours.
@@ -267,10 +269,10 @@ class Reporter {
               if (fit(*item, *other) && !circular(int(m), w)) continue;
             }
           what = "in " + function(item->function) + " on " + communicator(*item);
-        } else if (item && item->kind == Kind::send) {
+        } else if (item && item->kind == AwaitedKind::send) {
           what = "in " + function(function_of(f->call)) + " until its message" + arguments(*item) + " is received";
           if (g) more = lost(*g, int(m), *item).empty() ? "" : ", and receives nothing of it";
-        } else if (item && item->kind != Kind::none) {
+        } else if (item && item->kind != AwaitedKind::none) {
           what = "in " + function(function_of(f->call)) + " for a message" + arguments(*item);
           more = lost(*f, w, *item);
         }
@@ -291,7 +293,7 @@ class Reporter {
     const Attendance* const a = member(m);
     if (!a || a->state != Attendance::State::here || a->threads.empty() || a->unseen > 0) return -1;
     const int whom = a->threads[0].what.awaited_member[0];
-    for (const Found& f : a->threads)
+    for (const ThreadSeen& f : a->threads)
       if (!waits(&f) || f.what.awaited != 1 || f.what.awaited_member[0] != whom) return -1;
     return whom;
   }
@@ -301,9 +303,10 @@ class Reporter {
   void compare_all(const std::vector<int>& path) {
     const Item& first = foremost(*member(path[0]))->what.item[0];
     for (const int p : path) {
-      const Found& f = *foremost(*member(p));
+      const ThreadSeen& f = *foremost(*member(p));
       const Item& item = f.what.item[0];
-      if (!f.what.items || item.kind != Kind::collective || !own(f, item) || item.context != first.context) return;
+      if (!f.what.items || item.kind != AwaitedKind::collective || !own(f, item) || item.context != first.context)
+        return;
     }
     for (std::size_t i = 0; i < path.size() && first.context; ++i) {
       const Attendance &a = *member(path[i]), &b = *member(path[(i + 1) % path.size()]);

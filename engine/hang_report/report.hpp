@@ -8,7 +8,7 @@
 namespace nearfield::hang_report {
 
 // A thread of a process as it was found.
-struct Found {
+struct ThreadSeen {
   std::uint64_t call = 0;  // CallPost::call
   double unchanged = 0;    // seconds since when it has been that, at least
   bool told = false;       // what is waited for is known:
@@ -21,8 +21,8 @@ struct Attendance {
   int rank = 0;  // in MPI_COMM_WORLD
   long process = 0;
   State state = State::here;
-  std::vector<Found> threads;  // that have called MPI
-  int unseen = 0;              // more of them, which have no post
+  std::vector<ThreadSeen> threads;  // that have called MPI
+  int unseen = 0;                   // more of them, which have no post
 };
 
 // `now`: CLOCK_MONOTONIC, ns. `name`: of a function.

@@ -91,7 +91,7 @@ std::vector<Attendance> HangReporter::attendance(std::uint64_t now) {
     if (peer && peer->gone()) a.state = peer->left() ? Attendance::State::left : Attendance::State::dead;
     else if (header->left.load(std::memory_order_acquire)) a.state = Attendance::State::left;  // SYNC: left
     for (unsigned p = 0; p < posts; ++p) {
-      Found f;
+      ThreadSeen f;
       f.call = board.post[p].call.load(std::memory_order_relaxed);
       if (!f.call) continue;
       const std::lock_guard lock(mutex_);

@@ -116,7 +116,7 @@ std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
   std::set<std::string> done;
   const std::uint64_t end = waiting::nanoseconds() + 2'000'000'000;
   for (const Attendance& a : all)
-    for (const Found& f : a.threads) {
+    for (const ThreadSeen& f : a.threads) {
       // A path that has been cut is none.
       if (!f.told || *f.what.object != '/' || waiting::nanoseconds() > end) continue;
       if (!done.insert(place(f.what)).second) continue;

@@ -25,7 +25,7 @@ void Across::begin(const std::byte* mine, std::size_t count, std::byte* result) 
   at_.resize(n);
   for (std::size_t i = 0; i < n; ++i) at_[i] = i * own;
   if (!once || gets()) operands_ = Hierarchy::Room(*hierarchy_, n * own);
-  const Parts operands{operands_.data(), bytes_, at_};
+  const MemberParts operands{operands_.data(), bytes_, at_};
   if (once) {
     const Move move = root_ == all ? Move::allgather : Move::gather;
     return hierarchy_->start(slot_, lane_,
@@ -37,7 +37,7 @@ void Across::begin(const std::byte* mine, std::size_t count, std::byte* result) 
     given_at_[i] = share(int(i)) * element_;
     given_[i] = share(int(i) + 1) * element_ - given_at_[i];
   }
-  const Parts shares{const_cast<std::byte*>(mine), given_, given_at_};
+  const MemberParts shares{const_cast<std::byte*>(mine), given_, given_at_};
   hierarchy_->start(slot_, lane_, {.move = Move::alltoall, .from = shares, .into = operands});
 }
 
@@ -54,7 +54,7 @@ void Across::middle() {
   const std::size_t own = bytes_[0] / element_;
   own_ = Hierarchy::Room(*hierarchy_, bytes_[0]);
   fold(own, own_.data());
-  const Parts shares{result_, given_, given_at_};
+  const MemberParts shares{result_, given_, given_at_};
   const Move move = root_ == all ? Move::allgather : Move::gather;
   hierarchy_->start(slot_ + 1, lane_,
                     {.move = move, .root = root_, .one = own_.data(), .bytes = bytes_[0], .into = shares});

@@ -47,7 +47,7 @@ inline void rank_order_to_lanes(const Placement& placement, std::byte* into, con
 // Lengths and places of a part for each node.
 struct PartsOfNodes {
   std::vector<std::size_t> bytes, at;
-  Parts in(std::byte* buffer) const { return {buffer, bytes, at}; }
+  MemberParts in(std::byte* buffer) const { return {buffer, bytes, at}; }
 };
 // As long as its ranks' blocks (`each` of them), in node order.
 inline PartsOfNodes by_ranks(const Placement& placement, std::size_t each) {

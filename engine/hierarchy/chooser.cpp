@@ -12,24 +12,24 @@ using tuning::Trials;
 std::string complain_about(std::string_view override_text) {
   return choosing::complain_about(override_text, [](Collective collective) {
     std::vector<std::string_view> names;
-    for (const Algorithm& row : rows_of(collective)) names.emplace_back(row.name);
+    for (const HierarchyAlgorithm& row : rows_of(collective)) names.emplace_back(row.name);
     return names;
   });
 }
 
-struct Chooser::Tried {
-  Tried(std::vector<const Algorithm*> candidates, double estimate, bool together)
+struct HierarchyChooser::Tried {
+  Tried(std::vector<const HierarchyAlgorithm*> candidates, double estimate, bool together)
       : rows(std::move(candidates)), trials(rows.size(), estimate, together, estimate < brief ? 8 : 3) {}
   static constexpr double brief = 100e3;  // ns. What a network adds varies more than what memory does
-  std::vector<const Algorithm*> rows;
+  std::vector<const HierarchyAlgorithm*> rows;
   Trials trials;
-  const Algorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
+  const HierarchyAlgorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
 };
 
-Chooser::Chooser() : cells_(std::make_unique<Cells>()) { text_.reserve(512); }
-Chooser::~Chooser() = default;
+HierarchyChooser::HierarchyChooser() : cells_(std::make_unique<Cells>()) { text_.reserve(512); }
+HierarchyChooser::~HierarchyChooser() = default;
 
-void Chooser::begin_anew() {
+void HierarchyChooser::begin_anew() {
   for (auto& of_collective : cells_->cell)
     for (auto& of_class : of_collective)
       for (Cell& cell : of_class) cell = {};
@@ -45,7 +45,7 @@ bool depends_on_order(const Call& call) {
   return collectives::operation(call.collective).reduces() && !reducing::associative(call.type);
 }
 
-void run(const Algorithm& row, Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
+void run(const HierarchyAlgorithm& row, Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
   if (row.run) row.run(hierarchy, call);
   else host();
 }
@@ -78,15 +78,15 @@ std::vector<float> agree(Hierarchy& hierarchy, const Trials& trials) {
 }  // namespace
 
 // The first call of a cell.
-void Chooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
+void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
   struct Ranked {
-    const Algorithm* row;
+    const HierarchyAlgorithm* row;
     int standing;
     double cost;
   };
   std::vector<Ranked> rows;
   const bool in_order = hierarchy.reproducible && depends_on_order(call);
-  for (const Algorithm& row : rows_of(call.collective)) {
+  for (const HierarchyAlgorithm& row : rows_of(call.collective)) {
     if (!row.applies(hierarchy.shape(), call)) continue;
     int standing = choosing::standing(text_, call.collective, row.name);
     const bool orders = std::string_view(row.name) == "in-order";
@@ -100,7 +100,7 @@ void Chooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
     return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
   });
   cell.algorithm = rows[0].row;
-  std::vector<const Algorithm*> candidates;
+  std::vector<const HierarchyAlgorithm*> candidates;
   for (const Ranked& each : rows) {
     const bool promises = each.standing == 2 || !each.row->run || each.cost <= hopeless * rows[0].cost;
     if (each.standing == rows[0].standing && each.standing > 0 && promises &&
@@ -112,7 +112,7 @@ void Chooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
   cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? tuning::pace.first : 2);
 }
 
-void Chooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const {
+void HierarchyChooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const {
   if (hierarchy.rank() != 0) return;
   std::string text;
   for (const Candidate& candidate : tried.trials.candidates()) {
@@ -125,20 +125,20 @@ void Chooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& 
            call.bytes, hierarchy.size(), hierarchy.nodes(), tried.row(tried.trials.best())->name, text.c_str() + 1);
 }
 
-const Algorithm* Chooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
+const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
   Cell& cell = cells_->cell[std::size_t(call.collective)][choosing::size_class(call.bytes)][depends_on_order(call)];
   if (!cell.algorithm) [[unlikely]]
     begin(hierarchy, call, cell);
   ++cell.calls;
   if (!cell.trials || cell.calls < cell.next_trial || cell.trials->trials.decided()) {
     // Of a class of lengths the shorter ones may be too short for it.
-    const Algorithm& row =
+    const HierarchyAlgorithm& row =
         cell.algorithm->applies(hierarchy.shape(), call) ? *cell.algorithm : rows_of(call.collective)[0];
     run(row, hierarchy, call, host);
     return row.run ? &row : nullptr;
   }
   Tried& tried = *cell.trials;
-  const Algorithm& row = *tried.row(tried.trials.current());
+  const HierarchyAlgorithm& row = *tried.row(tried.trials.current());
   const std::uint64_t entered = waiting::nanoseconds();
   run(row, hierarchy, call, host);
   if (tried.trials.note({entered, waiting::nanoseconds()})) {

@@ -17,10 +17,10 @@ namespace nearfield::hierarchy {
 // Empty when the text of an override can be honoured, else what is wrong and which names there are.
 std::string complain_about(std::string_view override_text);
 
-class Chooser {
+class HierarchyChooser {
  public:
-  Chooser();  // throws std::bad_alloc
-  ~Chooser();
+  HierarchyChooser();  // throws std::bad_alloc
+  ~HierarchyChooser();
   void serve(Choosing choosing, std::string_view text) {
     tries_ = choosing == Choosing::trial;
     text_ = text;
@@ -33,13 +33,13 @@ class Chooser {
   void begin_anew();  // as with the first call
 
   // Chooses and runs; `host` is the host's own. nullptr where it was that. Throws what waits throw.
-  const Algorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
+  const HierarchyAlgorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
 
  private:
   struct Tried;
   struct Cell {
     std::uint64_t calls = 0, next_trial = 0;
-    const Algorithm* algorithm = nullptr;
+    const HierarchyAlgorithm* algorithm = nullptr;
     std::unique_ptr<Tried> trials;
   };
   // Of each class of lengths; reductions whose result depends on the order of operands are a class of their own.

@@ -11,33 +11,35 @@ namespace {
 
 using collectives::Collective;
 
-double rounds(const Shape& s) { return double(std::bit_width(unsigned(s.nodes - 1))); }
-double others(const Shape& s) { return double(s.nodes - 1); }
+double rounds(const HierarchyShape& s) { return double(std::bit_width(unsigned(s.nodes - 1))); }
+double others(const HierarchyShape& s) { return double(s.nodes - 1); }
 
 // ns per byte that each of `lanes` sends.
-double per_byte(const Shape& s, int lanes) {
+double per_byte(const HierarchyShape& s, int lanes) {
   const Network& net = s.node.machine.network;
   return std::max(net.byte, net.node_byte * lanes);
 }
 
 // Each of `lanes` ranks of a node moves `bytes`, for so many nanoseconds each in cache, among `all` of them.
-double moving(const Shape& s, int lanes, double bytes, double in_cache, double all) {
+double moving(const HierarchyShape& s, int lanes, double bytes, double in_cache, double all) {
   team::Shape at_work = s.node;
   at_work.size = lanes;
   if (lanes == 1) at_work.ranks_per_cpu = 1;
   return collectives::moving(at_work, bytes, in_cache, all * lanes);
 }
 // Operands that it combines, `bytes` of them in all.
-double folding(const Shape& s, int lanes, double bytes) { return moving(s, lanes, bytes, s.node.machine.fold, bytes); }
+double folding(const HierarchyShape& s, int lanes, double bytes) {
+  return moving(s, lanes, bytes, s.node.machine.fold, bytes);
+}
 // Blocks that it puts in another order, a line for the shortest.
-double sorting(const Shape& s, int lanes, double blocks, double bytes) {
+double sorting(const HierarchyShape& s, int lanes, double blocks, double bytes) {
   if (s.node.size < 2) return 0;
   const double touched = blocks * std::max(bytes, 64.0);
   return moving(s, lanes, touched, s.node.machine.handing.own, 2 * touched);
 }
 
 // The cheapest way that the ranks of one node have, blocks or vectors of `bytes`.
-double on_node(const Shape& s, Collective which, double bytes) {
+double on_node(const HierarchyShape& s, Collective which, double bytes) {
   if (s.node.size < 2) return 0;
   Call call{which, std::max<std::size_t>(std::size_t(std::ceil(bytes)), 1)};
   call.count = std::max<std::size_t>(call.bytes / 8, 1);
@@ -49,7 +51,7 @@ double on_node(const Shape& s, Collective which, double bytes) {
 
 }  // namespace
 
-double net_messages(const Shape& s, int lanes, double messages, double bytes) {
+double net_messages(const HierarchyShape& s, int lanes, double messages, double bytes) {
   if (s.nodes < 2) return 0;
   const Network& net = s.node.machine.network;
   const double turns = std::max(1.0, lanes / std::max(s.node.machine.cpus, 1.0));  // of ranks that share CPUs
@@ -58,43 +60,45 @@ double net_messages(const Shape& s, int lanes, double messages, double bytes) {
 }
 
 // Dissemination.
-double net_barrier(const Shape& s) { return rounds(s) * net_messages(s, 1, 1, 0); }
+double net_barrier(const HierarchyShape& s) { return rounds(s) * net_messages(s, 1, 1, 0); }
 
 // A binomial tree whatever the length: what hosts do in calls that do not block (measured: docs/network-model.md).
-double net_bcast(const Shape& s, int lanes, double bytes) { return rounds(s) * net_messages(s, lanes, 1, bytes); }
+double net_bcast(const HierarchyShape& s, int lanes, double bytes) {
+  return rounds(s) * net_messages(s, lanes, 1, bytes);
+}
 
 // Linear, as that of blocks of several lengths is: the root's rank takes in everything.
-double net_gather(const Shape& s, int lanes, double bytes) {
+double net_gather(const HierarchyShape& s, int lanes, double bytes) {
   return net_messages(s, lanes, others(s), others(s) * bytes);
 }
 
 // Bruck's or by doubling, or around a ring.
-double net_allgather(const Shape& s, int lanes, double bytes) {
+double net_allgather(const HierarchyShape& s, int lanes, double bytes) {
   const double doubled = rounds(s) * net_messages(s, lanes, 1, 0) + others(s) * bytes * per_byte(s, lanes);
   return std::min(doubled, others(s) * net_messages(s, lanes, 1, bytes));
 }
 
 // Everybody sends everything at once.
-double net_alltoall(const Shape& s, int lanes, double bytes) {
+double net_alltoall(const HierarchyShape& s, int lanes, double bytes) {
   return net_messages(s, lanes, others(s), others(s) * bytes);
 }
 
-double net_reduce(const Shape& s, int lanes, double bytes) {
+double net_reduce(const HierarchyShape& s, int lanes, double bytes) {
   const double whole = net_gather(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
   return std::min(whole, net_reduce_scatter_block(s, lanes, bytes / s.nodes) + net_gather(s, lanes, bytes / s.nodes));
 }
 
-double net_allreduce(const Shape& s, int lanes, double bytes) {
+double net_allreduce(const HierarchyShape& s, int lanes, double bytes) {
   const double whole = net_allgather(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
   return std::min(whole,
                   net_reduce_scatter_block(s, lanes, bytes / s.nodes) + net_allgather(s, lanes, bytes / s.nodes));
 }
 
-double net_reduce_scatter_block(const Shape& s, int lanes, double bytes) {
+double net_reduce_scatter_block(const HierarchyShape& s, int lanes, double bytes) {
   return net_alltoall(s, lanes, bytes) + folding(s, lanes, s.nodes * bytes);
 }
 
-Phases leader_phases(const Shape& s, const Call& call) {
+Phases leader_phases(const HierarchyShape& s, const Call& call) {
   const double n = collectives::in_bytes(call), here = s.node.size, all = s.ranks;
   const double sorted = s.blocks ? 0 : sorting(s, 1, all, n);  // by rank and by node are one order for blocks
   using enum Collective;
@@ -117,7 +121,7 @@ Phases leader_phases(const Shape& s, const Call& call) {
   }
 }
 
-Phases lanes_phases(const Shape& s, const Call& call) {
+Phases lanes_phases(const HierarchyShape& s, const Call& call) {
   const int lanes = s.node.size;
   const double n = collectives::in_bytes(call), share = n / lanes, nodes = s.nodes, all = s.ranks;
   using enum Collective;
@@ -154,7 +158,7 @@ struct Pipeline {
   }
 };
 
-Pipeline best_pipeline(const Shape& s, const Call& call) {
+Pipeline best_pipeline(const HierarchyShape& s, const Call& call) {
   if (call.collective == Collective::barrier) return {1, {0, impossible, 0}};
   const auto phases = s.equal ? lanes_phases : leader_phases;
   const Phases whole = phases(s, call);
@@ -174,18 +178,18 @@ Pipeline best_pipeline(const Shape& s, const Call& call) {
 
 }  // namespace
 
-int chunks(const Shape& s, const Call& call) { return best_pipeline(s, call).chunks; }
+int chunks(const HierarchyShape& s, const Call& call) { return best_pipeline(s, call).chunks; }
 
-Phases chunk_phases(const Shape& s, const Call& call) { return best_pipeline(s, call).chunk; }
+Phases chunk_phases(const HierarchyShape& s, const Call& call) { return best_pipeline(s, call).chunk; }
 
-double leader_cost(const Shape& s, const Call& call) { return leader_phases(s, call).all(); }
+double leader_cost(const HierarchyShape& s, const Call& call) { return leader_phases(s, call).all(); }
 // Everybody puts its blocks where leaders send from, and takes what it gets out of where they receive.
-double some_leaders_cost(const Shape& s, const Call& call, int leaders) {
+double some_leaders_cost(const HierarchyShape& s, const Call& call, int leaders) {
   const double n = collectives::in_bytes(call), here = s.node.size;
   const double copied = sorting(s, s.node.size, s.ranks, n);
   return 2 * copied + 4 * on_node(s, Collective::barrier, 0) + net_alltoall(s, leaders, here * here * n / leaders);
 }
-double lanes_cost(const Shape& s, const Call& call) { return lanes_phases(s, call).all(); }
-double pipelined_cost(const Shape& s, const Call& call) { return best_pipeline(s, call).cost(); }
+double lanes_cost(const HierarchyShape& s, const Call& call) { return lanes_phases(s, call).all(); }
+double pipelined_cost(const HierarchyShape& s, const Call& call) { return best_pipeline(s, call).cost(); }
 
 }  // namespace nearfield::hierarchy

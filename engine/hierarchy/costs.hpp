@@ -21,37 +21,37 @@ using collectives::Call;
 inline constexpr double impossible = std::numeric_limits<double>::infinity();
 
 // So many messages of each of `lanes` ranks on every node, one right after the other, `bytes` in all from each rank.
-double net_messages(const Shape& s, int lanes, double messages, double bytes);
+double net_messages(const HierarchyShape& s, int lanes, double messages, double bytes);
 
 // In each of `lanes` at once; `bytes` are of one node's block in one lane.
-double net_barrier(const Shape& s);
-double net_bcast(const Shape& s, int lanes, double bytes);
-double net_gather(const Shape& s, int lanes, double bytes);  // scatter as well
-double net_allgather(const Shape& s, int lanes, double bytes);
-double net_alltoall(const Shape& s, int lanes, double bytes);
+double net_barrier(const HierarchyShape& s);
+double net_bcast(const HierarchyShape& s, int lanes, double bytes);
+double net_gather(const HierarchyShape& s, int lanes, double bytes);  // scatter as well
+double net_allgather(const HierarchyShape& s, int lanes, double bytes);
+double net_alltoall(const HierarchyShape& s, int lanes, double bytes);
 // The lanes combine what they get: by gathering everything, or parts of it where that is cheaper.
-double net_reduce(const Shape& s, int lanes, double bytes);
-double net_allreduce(const Shape& s, int lanes, double bytes);
-double net_reduce_scatter_block(const Shape& s, int lanes, double bytes);
+double net_reduce(const HierarchyShape& s, int lanes, double bytes);
+double net_allreduce(const HierarchyShape& s, int lanes, double bytes);
+double net_reduce_scatter_block(const HierarchyShape& s, int lanes, double bytes);
 
 struct Phases {
   double before = 0, network = 0, after = 0;
   double on_nodes() const { return before + after; }
   double all() const { return before + network + after; }
 };
-Phases leader_phases(const Shape& s, const Call& call);
-Phases lanes_phases(const Shape& s, const Call& call);
+Phases leader_phases(const HierarchyShape& s, const Call& call);
+Phases lanes_phases(const HierarchyShape& s, const Call& call);
 // Of one chunk out of chunks(s, call): by lanes, or by leaders where nodes are not equal.
-Phases chunk_phases(const Shape& s, const Call& call);
+Phases chunk_phases(const HierarchyShape& s, const Call& call);
 // The number of chunks for which a pipeline is estimated to take least. Some microseconds: for once per cell, not per
 // call.
-int chunks(const Shape& s, const Call& call);
+int chunks(const HierarchyShape& s, const Call& call);
 inline constexpr int most_chunks = 16;
 inline constexpr std::size_t least_chunk = 256;  // bytes
 
-double leader_cost(const Shape& s, const Call& call);
-double lanes_cost(const Shape& s, const Call& call);
-double some_leaders_cost(const Shape& s, const Call& call, int leaders);  // alltoall
-double pipelined_cost(const Shape& s, const Call& call);
+double leader_cost(const HierarchyShape& s, const Call& call);
+double lanes_cost(const HierarchyShape& s, const Call& call);
+double some_leaders_cost(const HierarchyShape& s, const Call& call, int leaders);  // alltoall
+double pipelined_cost(const HierarchyShape& s, const Call& call);
 
 }  // namespace nearfield::hierarchy

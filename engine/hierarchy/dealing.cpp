@@ -22,7 +22,7 @@ namespace {
 
 using Room = Hierarchy::Room;
 
-struct Range {
+struct RankRange {
   int first, last;
   std::size_t count() const { return std::size_t(last - first); }
 };
@@ -59,7 +59,7 @@ class Dealt {
 
  private:
   // The locals of a node that are in a group.
-  Range group(int node, int g) const {
+  RankRange group(int node, int g) const {
     const int p = places_.ranks_on(node);
     auto first = [&](int of) { return (of * p + leaders_ - 1) / leaders_; };
     return {first(g), first(g + 1)};
@@ -92,7 +92,7 @@ class Dealt {
   // What we have for group g of all nodes, each block so far from the one before.
   void put_blocks(std::byte* into, int g, std::size_t apart) const {
     for (int node = 0; node < s_.nodes(); ++node) {
-      const Range there = group(node, g);
+      const RankRange there = group(node, g);
       for (int j = there.first; j < there.last; ++j, into += apart)
         std::memcpy(into, send_ + std::size_t(places_.rank(node, j)) * block_, block_);
     }
@@ -151,7 +151,7 @@ class Dealt {
     const std::size_t all = std::size_t(s_.size()) * block_;
     for (int g = 0; g < leaders_; ++g) {
       const bool root = s_.local() == g;
-      const Range here = group(s_.node(), g);
+      const RankRange here = group(s_.node(), g);
       const Room parts(s_, root ? locals_ * all : 0), part(s_, all);
       for (int j = here.first; root && j < here.last; ++j) {
         std::byte* into = parts.data() + std::size_t(j) * all;

@@ -17,7 +17,7 @@ void tell_all(Hierarchy& hierarchy, void* data, std::size_t bytes);
 
 // Whether each lane gets a share: nodes have as many ranks each, and what is divided is long enough for that. Blocks go
 // along lanes whole.
-inline bool lanes_apply(const Shape& shape, const Call& call) {
+inline bool lanes_apply(const HierarchyShape& shape, const Call& call) {
   const auto p = std::size_t(shape.node.size);
   if (!shape.equal || p == 1) return false;
   switch (call.collective) {

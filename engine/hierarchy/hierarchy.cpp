@@ -56,7 +56,7 @@ void Hierarchy::on_node_by_transport(const Call& call) {
   const bool root = local() == call.root;
   std::vector<std::size_t> bytes(p, call.bytes), at(p);
   for (std::size_t i = 0; i < p; ++i) at[i] = i * call.bytes;
-  auto carry = [&](Transfer transfer) {
+  auto carry = [&](LaneTransfer transfer) {
     start(slot, Transport::within_node, transfer);
     wait(slot);
   };

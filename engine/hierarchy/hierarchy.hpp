@@ -40,8 +40,8 @@ class Hierarchy {
   bool reproducible = false;  // reductions in rank order whatever the placement; the first rank's
 
   const Placement& placement() const { return placement_; }
-  const Shape& shape() const { return shape_; }
-  void set_shape(const Shape& shape) { shape_ = shape; }  // the first rank's
+  const HierarchyShape& shape() const { return shape_; }
+  void set_shape(const HierarchyShape& shape) { shape_ = shape; }  // the first rank's
   int rank() const { return rank_; }
   int size() const { return placement_.size(); }
   int node() const { return placement_.node_of(rank_); }
@@ -71,7 +71,7 @@ class Hierarchy {
   void open_all() {
     for (int lane = 0; lane < placement_.most(); ++lane) transport_->open(lane);
   }
-  void start(unsigned slot, int lane, const Transfer& transfer) {
+  void start(unsigned slot, int lane, const LaneTransfer& transfer) {
     transport_->start(slot, lane, transfer);
     ++under_way_;
   }
@@ -111,7 +111,7 @@ class Hierarchy {
   team::Process& home_;
   const Placement placement_;
   const int rank_;
-  Shape shape_;
+  HierarchyShape shape_;
   Near near_;
   std::unique_ptr<Transport> transport_;
   unsigned under_way_ = 0;  // transfers, and stores of others to Rooms of ours

@@ -13,11 +13,11 @@
 namespace nearfield::hierarchy {
 namespace {
 
-class Reduction {
+class ReductionOverNodes {
  public:
   // `chunks`: of what goes by lanes where lanes are used, else of all. What lanes cannot share evenly, fewer elements
   // than ranks of a node, goes by a leader, as one chunk more.
-  Reduction(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
+  ReductionOverNodes(Hierarchy& hierarchy, const Call& call, bool lanes, std::size_t chunks)
       : s_(hierarchy),
         call_(call),
         element_(reducing::size_of(call.type)),
@@ -116,10 +116,12 @@ class Reduction {
 
 }  // namespace
 
-void reduce_by_leaders(Hierarchy& hierarchy, const Call& call) { Reduction(hierarchy, call, false, 1).run(); }
-void reduce_by_lanes(Hierarchy& hierarchy, const Call& call) { Reduction(hierarchy, call, true, 1).run(); }
+void reduce_by_leaders(Hierarchy& hierarchy, const Call& call) { ReductionOverNodes(hierarchy, call, false, 1).run(); }
+void reduce_by_lanes(Hierarchy& hierarchy, const Call& call) { ReductionOverNodes(hierarchy, call, true, 1).run(); }
 void reduce_in_chunks(Hierarchy& hierarchy, const Call& call) {
-  Reduction(hierarchy, call, lanes_apply(hierarchy.shape(), call), std::size_t(chunks(hierarchy.shape(), call))).run();
+  ReductionOverNodes(hierarchy, call, lanes_apply(hierarchy.shape(), call),
+                     std::size_t(chunks(hierarchy.shape(), call)))
+      .run();
 }
 
 }  // namespace nearfield::hierarchy

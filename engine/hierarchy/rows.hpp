@@ -8,17 +8,17 @@
 
 namespace nearfield::hierarchy {
 
-struct Algorithm {
+struct HierarchyAlgorithm {
   const char* name;
   Collective collective;
-  bool (*applies)(const Shape&, const Call&);
-  double (*cost)(const Shape&, const Call&);  // estimated nanoseconds
-  void (*run)(Hierarchy&, const Call&);       // nullptr: the host's own
+  bool (*applies)(const HierarchyShape&, const Call&);
+  double (*cost)(const HierarchyShape&, const Call&);  // estimated nanoseconds
+  void (*run)(Hierarchy&, const Call&);                // nullptr: the host's own
   const char* about;
-  bool (*worth)(const Shape&, const Call&) = nullptr;  // a trial; false: only where it is forced
+  bool (*worth)(const HierarchyShape&, const Call&) = nullptr;  // a trial; false: only where it is forced
 };
 
 // All rows of one collective, in the order in which ties are decided; none for those that the host carries always.
-std::span<const Algorithm> rows_of(Collective collective);
+std::span<const HierarchyAlgorithm> rows_of(Collective collective);
 
 }  // namespace nearfield::hierarchy

@@ -4,7 +4,7 @@
 
 namespace nearfield::hierarchy {
 
-struct Shape {
+struct HierarchyShape {
   team::Shape node;  // of the team of a node: node.size = ranks per node, 1: alone
   int nodes = 1, ranks = 1;
   int least = 1;       // ranks of the smallest node

@@ -6,27 +6,29 @@
 namespace nearfield::hierarchy {
 namespace {
 
-bool always(const Shape&, const Call&) { return true; }
-bool divisible(const Shape& shape, const Call& call) { return shape.node.size > 1 && call.bytes > 1; }
+bool always(const HierarchyShape&, const Call&) { return true; }
+bool divisible(const HierarchyShape& shape, const Call& call) { return shape.node.size > 1 && call.bytes > 1; }
 
 // Nobody can say what the host's own takes: it stands behind ours, and is worth a trial wherever it may be chosen.
-double host_cost(const Shape& shape, const Call& call) { return 1.2 * leader_cost(shape, call); }
+double host_cost(const HierarchyShape& shape, const Call& call) { return 1.2 * leader_cost(shape, call); }
 // As many times the bytes as a node has ranks.
-double in_order_cost(const Shape& shape, const Call& call) { return leader_cost(shape, call) * shape.node.size; }
+double in_order_cost(const HierarchyShape& shape, const Call& call) {
+  return leader_cost(shape, call) * shape.node.size;
+}
 
 // Nodes have more ranks than leaders.
 template <int leaders>
-bool more_than(const Shape& shape, const Call&) {
+bool more_than(const HierarchyShape& shape, const Call&) {
   return shape.least > leaders;
 }
 template <int leaders>
-double leaders_cost(const Shape& shape, const Call& call) {
+double leaders_cost(const HierarchyShape& shape, const Call& call) {
   return some_leaders_cost(shape, call, leaders);
 }
 
 // What all leaders of a node send and receive. Blocks of 1 MiB, 8 ranks on 2 CPUs of a Zen 5: leaders took five times
 // the host's time, lanes 1.1.
-bool stays_in_caches(const Shape& shape, const Call& call) {
+bool stays_in_caches(const HierarchyShape& shape, const Call& call) {
   const auto through_leaders = 2.0 * shape.node.size * shape.ranks * double(call.bytes);
   return collectives::spilled(shape.node, through_leaders) == 0;
 }
@@ -39,7 +41,7 @@ constexpr const char* ordered = "operands in rank order, on any number of nodes;
 constexpr const char* hosts = "the host's own";
 
 using enum Collective;
-constexpr Algorithm rows[] = {
+constexpr HierarchyAlgorithm rows[] = {
     {"leader", barrier, always, leader_cost, barrier_by_leaders, leaders},
     {"host", barrier, always, host_cost, nullptr, hosts},
     {"leader", bcast, always, leader_cost, bcast_by_leaders, leaders},
@@ -80,7 +82,7 @@ constexpr Algorithm rows[] = {
 
 }  // namespace
 
-std::span<const Algorithm> rows_of(Collective collective) {
+std::span<const HierarchyAlgorithm> rows_of(Collective collective) {
   const auto* first = std::begin(rows);
   while (first != std::end(rows) && first->collective != collective) ++first;
   const auto* last = first;

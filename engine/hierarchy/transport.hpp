@@ -10,19 +10,19 @@ namespace nearfield::hierarchy {
 enum class Move : std::uint8_t { barrier, bcast, gather, scatter, allgather, alltoall };
 
 // A buffer with a part for each member, `at` bytes from its start.
-struct Parts {
+struct MemberParts {
   std::byte* buffer = nullptr;
   std::span<const std::size_t> bytes, at;
 };
 
 // What moves among members: of a lane, nodes; of a node, its locals.
-struct Transfer {
+struct LaneTransfer {
   Move move;
   int root = 0;                    // bcast, gather, scatter
   const std::byte* one = nullptr;  // what a member gives of gather and allgather
   std::byte* to = nullptr;         // what it gets of scatter; bcast: the buffer, of all
   std::size_t bytes = 0;           // of `one` and `to`
-  Parts from{}, into{};            // scatter, alltoall; gather, allgather, alltoall
+  MemberParts from{}, into{};      // scatter, alltoall; gather, allgather, alltoall
 };
 
 class Transport {
@@ -35,7 +35,7 @@ class Transport {
   virtual void open(int lane) = 0;
   // By all members of a lane in the same order. What the transfer points to stays until it is done. Throws
   // team::Broken.
-  virtual void start(unsigned slot, int lane, const Transfer& transfer) = 0;
+  virtual void start(unsigned slot, int lane, const LaneTransfer& transfer) = 0;
   virtual bool done(unsigned slot) = 0;
   // Bytes that a buffer may have, the same on all ranks.
   virtual std::size_t longest() const = 0;

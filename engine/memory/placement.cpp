@@ -7,11 +7,11 @@
 namespace nearfield::memory {
 namespace {
 
-struct Named {
+struct NamedComponent {
   const char *name, *about;
 };
 // In the order of Component.
-constexpr Named components[component_count] = {
+constexpr NamedComponent components[component_count] = {
     {"fastboxes", "small messages of pairs that talk often"},
     {"copy-buffers", "messages and collectives whose buffers are not mapped"},
     {"windows", "MPI_Win_allocate and MPI_Win_allocate_shared"},
@@ -181,14 +181,14 @@ void append(std::vector<int>& numbers, std::span<const MemoryNode* const> nodes)
 
 // First nodes whose value is published for our CPUs, then those for others', then those that say nothing: what an
 // interconnect in between leaves of another package's bandwidth nobody has said.
-Order by_attribute(const char* what, std::span<const MemoryNode* const> near, Better better,
-                   FunctionRef<Value(const MemoryNode*)> value) {
+NodeOrder by_attribute(const char* what, std::span<const MemoryNode* const> near, Better better,
+                       FunctionRef<Value(const MemoryNode*)> value) {
   std::vector<const MemoryNode*> groups[3];
   for (const MemoryNode* node : near) {
     const Value v = value(node);
     groups[v.value == 0 ? 2 : v.own ? 0 : 1].push_back(node);
   }
-  Order order;
+  NodeOrder order;
   for (int g = 0; g < 2; ++g) {
     std::size_t equals = 0;
     const auto sorted = by_value(groups[g], better, equals, [&](const MemoryNode* n) { return value(n).value; });
@@ -246,7 +246,7 @@ Result<Wishes> parse_wishes(std::string_view sentences) {
       if (component == components[c].name) place = &wishes.of[c];
     if (!place) {
       std::string valid = "all";
-      for (const Named& one : components) valid += std::string(", ") + one.name;
+      for (const NamedComponent& one : components) valid += std::string(", ") + one.name;
       return Error{quoted(component) + " is not one of " + valid};
     }
     if (*place) return Error{quoted(component) + " is there twice"};
@@ -265,8 +265,8 @@ Result<Wishes> parse_wishes(std::string_view sentences) {
 Value bandwidth(const MemoryNode& node, const CpuSet& cpus) { return value_for(node.bandwidth, cpus, Better::more); }
 Value latency(const MemoryNode& node, const CpuSet& cpus) { return value_for(node.latency, cpus, Better::less); }
 
-Order order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from) {
-  Order order;
+NodeOrder order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from) {
+  NodeOrder order;
   if (nodes.empty()) return order;
   const auto near = by_distance(nodes, from);
   switch (wish.target) {
@@ -301,7 +301,7 @@ Order order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& 
   return order;
 }
 
-std::vector<Piece> divide(const Wish& wish, const Order& order, std::size_t bytes, std::size_t left,
+std::vector<Piece> divide(const Wish& wish, const NodeOrder& order, std::size_t bytes, std::size_t left,
                           FunctionRef<std::size_t(int node)> room) {
   constexpr std::size_t page = 4096, huge_page = 2 << 20;
   std::vector<Piece> pieces;

@@ -52,12 +52,12 @@ struct Vantage {
 };
 
 // Numbers of nodes, best first.
-struct Order {
+struct NodeOrder {
   std::vector<int> asked;   // where the wish is fulfilled
   std::vector<int> others;  // where memory falls back to
   std::string doubt;        // why `asked` is not quite what was asked for; a forced wish fails for it
 };
-Order order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from);
+NodeOrder order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from);
 
 // The value that counts for these CPUs: the best of those published for CPUs among them; else, with `own` false, the
 // best that is published for others. 0: none.
@@ -77,7 +77,7 @@ struct Piece {
 };
 // Cuts `bytes` into pieces at whole pages: the nodes of the order are filled one after another, those asked for with
 // `left` bytes at most. `room`: bytes that a node has to give.
-std::vector<Piece> divide(const Wish& wish, const Order& order, std::size_t bytes, std::size_t left,
+std::vector<Piece> divide(const Wish& wish, const NodeOrder& order, std::size_t bytes, std::size_t left,
                           FunctionRef<std::size_t(int node)> room);
 
 }  // namespace nearfield::memory

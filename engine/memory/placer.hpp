@@ -28,7 +28,7 @@ class Placer {
   };
   // How a range was asked for.
   struct Asked {
-    Order order;
+    NodeOrder order;
     std::string trouble;  // why some of it may lie elsewhere
   };
 

@@ -1,7 +1,7 @@
 // What two processes share to pass messages, and who writes which word.
 //
-// Every process owns one Mailbox in its segment: a receive queue and its bell. Messages travel as records: an envelope
-// and up to eager_bytes of payload, or the whereabouts of a larger message (a Transfer).
+// Every process owns one MessageMailbox in its segment: a receive queue and its bell. Messages travel as records: an
+// envelope and up to eager_bytes of payload, or the whereabouts of a larger message (a Transfer).
 //
 //   queue     Until a pair has talked a little, a record goes into a cell of its sender and the cell into the queue of
 //             the receiver (queue.hpp): many writers, one reader.
@@ -77,7 +77,7 @@ struct Handed {
 enum class Match : std::uint32_t { none, matched, cancelled };
 
 // One copy buffer. A message has one, or a chain of them.
-struct alignas(64) Buffer {
+struct alignas(64) CopyBuffer {
   Atomic<std::uint32_t> filled;    // sender: bytes of data that are there; pairs with drain_buffers
   std::uint32_t capacity;          // sender, before the buffer is told: bytes of data
   Atomic<std::uint64_t> next;      // sender: offset of the buffer behind this one, 0: not yet; pairs with drain_buffers
@@ -87,12 +87,12 @@ struct alignas(64) Buffer {
   Atomic<std::uint32_t> released;  // receiver: 1 when it has read all; pairs with reclaim_buffers
   alignas(64) std::byte data[];    // sender, published by filled
 };
-static_assert(sizeof(Buffer) == 64);
+static_assert(sizeof(CopyBuffer) == 64);
 
 // The last buffer, for messages that are matched when there is no other: one after the other.
 inline constexpr std::size_t spare_buffer_bytes = 8192;
 
-struct Mailbox {
+struct MessageMailbox {
   // Both in one line: who finds the queue empty touches no other (queue.hpp).
   alignas(line) Atomic<Reference> tail;        // senders, by exchange; the owner, to empty
   Atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
@@ -142,7 +142,7 @@ struct Transfer {
   std::uint64_t length;                        // bytes that move: less than `bytes` when the receive is shorter
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
-  std::uint64_t answered_before;               // in the sender's list, published by Mailbox::answered; 0: none
+  std::uint64_t answered_before;               // in the sender's list, published by MessageMailbox::answered; 0: none
   Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with take_answers
   Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
   Atomic<std::uint32_t> released;              // receiver: it will not look again; pairs with the sender's reuse

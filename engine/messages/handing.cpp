@@ -64,21 +64,21 @@ std::uint64_t Messenger::longest_whole() const { return buffers_->span() / 8; }
 
 // ---------------------------------------------------------------- the sender's side
 
-Buffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
-  auto& buffer = *reinterpret_cast<Buffer*>(process_.segment().base() + offset);
+CopyBuffer& Messenger::prepare_buffer(std::uint64_t offset, std::uint64_t whole) {
+  auto& buffer = *reinterpret_cast<CopyBuffer*>(process_.segment().base() + offset);
   buffer.filled.store(0, std::memory_order_relaxed);
   buffer.next.store(0, std::memory_order_relaxed);
   buffer.match.store(Match::none, std::memory_order_relaxed);
   buffer.released.store(0, std::memory_order_relaxed);
-  buffer.capacity = std::uint32_t(whole - sizeof(Buffer));
+  buffer.capacity = std::uint32_t(whole - sizeof(CopyBuffer));
   buffer.drain = buffer.sample = 0;
   return buffer;
 }
 
 // nullptr: not now.
-Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset) {
+CopyBuffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset) {
   constexpr std::uint64_t unit = memory::CopyBuffers::unit;
-  const std::uint64_t whole = (sizeof(Buffer) + bytes + unit - 1) / unit * unit;
+  const std::uint64_t whole = (sizeof(CopyBuffer) + bytes + unit - 1) / unit * unit;
   if (buffers_->free_bytes() < buffers_->span() / 4) reclaim_buffers();
   offset = buffers_->take(whole, spared);
   return offset ? &prepare_buffer(offset, whole) : nullptr;
@@ -86,7 +86,7 @@ Buffer* Messenger::take_buffer(std::uint64_t bytes, std::size_t spared, std::uin
 
 // For one message that is matched, when there is no other: the two halves in turn. The next one has them when the
 // receiver of the last one has read both.
-Buffer* Messenger::take_spare(Request& request, std::uint64_t& offset) {
+CopyBuffer* Messenger::take_spare(Request& request, std::uint64_t& offset) {
   constexpr std::uint64_t half = spare_buffer_bytes / 2;
   auto released = [&](unsigned turn) {  // pairs with drain_buffers
     return own_buffer(spare_buffer() + turn % 2 * half).released.load(std::memory_order_acquire) != 0;
@@ -120,7 +120,7 @@ void Messenger::reclaim_buffers() {
     const std::uint64_t offset = lent_[lent_begin_++ % lent_.size()];
     auto& buffer = own_buffer(offset);
     if (buffer.released.load(std::memory_order_acquire)) {  // pairs with drain_buffers
-      buffers_->put_back(offset, sizeof(Buffer) + buffer.capacity);
+      buffers_->put_back(offset, sizeof(CopyBuffer) + buffer.capacity);
     } else {
       lent_[lent_end_++ % lent_.size()] = offset;
       ++slow;
@@ -143,7 +143,7 @@ copying::Handover::Choice Messenger::next_kinds(Out& out, std::uint64_t bytes) {
 bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Data& data) {
   Out& out = out_[std::size_t(member)];
   std::uint64_t offset;
-  Buffer* const buffer = take_buffer(std::min(data.bytes, longest_buffer()), buffers_->span() / 8, offset);
+  CopyBuffer* const buffer = take_buffer(std::min(data.bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
   const auto choice = next_kinds(out, data.bytes);
   const copying::Kinds kinds = copying::handover_kinds[choice.kind];
@@ -152,7 +152,7 @@ bool Messenger::hand_over(int member, const Envelope& envelope, const layout::Da
   const Handed handed{offset, data.bytes, 0};
   if (buffer->capacity < data.bytes ||
       !push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
-    buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
+    buffers_->put_back(offset, sizeof(CopyBuffer) + buffer->capacity);
     return false;
   }
   const std::uint64_t start = choice.sample ? processor::ticks() : 0;
@@ -175,7 +175,8 @@ bool Messenger::begin_chain(Request& request) {
   const bool whole = !request.attended && bytes <= longest_whole();
   const bool may_wait = request.mode == Mode::synchronous || !whole;
   if (may_wait && !request.attended && chains_that_wait_ >= most_that_wait) return false;
-  Buffer* const buffer = take_buffer(whole ? bytes : std::min(bytes, longest_buffer()), buffers_->span() / 8, offset);
+  CopyBuffer* const buffer =
+      take_buffer(whole ? bytes : std::min(bytes, longest_buffer()), buffers_->span() / 8, offset);
   if (!buffer) return false;
   const bool tells = bytes > buffer->capacity || request.mode == Mode::synchronous;
   const Handed handed{offset, bytes, tells};
@@ -184,7 +185,7 @@ bool Messenger::begin_chain(Request& request) {
   if (!push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
     drop_sample(request);
     request.part = {};
-    buffers_->put_back(offset, sizeof(Buffer) + buffer->capacity);
+    buffers_->put_back(offset, sizeof(CopyBuffer) + buffer->capacity);
     return false;
   }
   request.way = State::staged;
@@ -194,7 +195,7 @@ bool Messenger::begin_chain(Request& request) {
 }
 
 // Before the receiver knows of it.
-void Messenger::begin_buffer(Request& request, Buffer& buffer) {
+void Messenger::begin_buffer(Request& request, CopyBuffer& buffer) {
   Out& out = out_[std::size_t(request.member)];
   const auto choice = next_kinds(out, buffer.capacity);
   InBuffers& part = *request.in_buffers();
@@ -222,7 +223,7 @@ bool Messenger::continue_chain(Request& request, std::uint64_t length) {
   if (!matched && chain.position >= longest_whole()) return false;
   std::uint64_t offset;
   const std::size_t spared = !chain.buffer ? buffers_->span() / 8 : matched ? 0 : buffers_->span() / 4;
-  Buffer* next = take_buffer(std::min(length - chain.position, longest_buffer()), spared, offset);
+  CopyBuffer* next = take_buffer(std::min(length - chain.position, longest_buffer()), spared, offset);
   if (!next && matched) next = take_spare(request, offset);
   if (!next) return false;
   begin_buffer(request, *next);
@@ -248,7 +249,7 @@ bool Messenger::fill_buffers(Request& request, std::uint64_t length, Guard& guar
     if (!chain.buffer || chain.in_buffer == own_buffer(chain.buffer).capacity) {
       if (!continue_chain(request, length)) break;
     }
-    Buffer& buffer = own_buffer(chain.buffer);
+    CopyBuffer& buffer = own_buffer(chain.buffer);
     const std::uint64_t bytes = std::min(
         {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
     request.busy = true;
@@ -280,7 +281,7 @@ bool Messenger::pump_chain(Request& request, Guard& guard) {
                                  : Match::none;  // pairs with accept_buffers and withdraw
   if (match == Match::cancelled) {
     for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
-      Buffer& buffer = own_buffer(at);
+      CopyBuffer& buffer = own_buffer(at);
       at = buffer.next.load(std::memory_order_relaxed);
       buffer.released.store(1, std::memory_order_relaxed);
     }
@@ -345,7 +346,7 @@ bool Messenger::drain_buffers(Request& request, Guard& guard) {
   const int member = request.member;
   bool any_read = false;
   for (int i = pieces_in_one_poll(request); i > 0; --i) {
-    Buffer& buffer = buffer_of(member, chain.buffer);
+    CopyBuffer& buffer = buffer_of(member, chain.buffer);
     const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // pairs with fill_buffers
     if (filled == chain.in_buffer && filled < buffer.capacity) break;
     if (filled > chain.in_buffer) {

@@ -17,12 +17,12 @@ namespace {
 
 // How it looks while something is under way: so many looks after the last one that moved anything, each after some
 // pauses, then naps that become twice as long each time (ns). On a CPU that a rank computes on, both are of its time.
-struct Looks {
+struct LookIntervals {
   unsigned awake, pauses;
   bool yields;  // its CPU may be needed by other helpers; a rank would keep it for milliseconds
   std::uint64_t first_nap, longest_nap;
 };
-constexpr Looks often{100, 40, true, 20'000, 500'000}, seldom{16, 20, false, 200'000, 2'000'000};
+constexpr LookIntervals often{100, 40, true, 20'000, 500'000}, seldom{16, 20, false, 200'000, 2'000'000};
 
 constexpr unsigned looks_for_more = 4;              // after the last operation has ended
 constexpr std::uint64_t unnoticed = 200'000;        // ns; naps that are not ended by who begins something
@@ -141,7 +141,7 @@ void Helper::run() {
   find_cpu();
   unsigned vain = 0;  // looks in a row that found nothing to do
   while (!stopped_.load(std::memory_order_relaxed)) {
-    const Looks& how = on_free_cpu_ || away_.load(std::memory_order_relaxed) > 0 ? often : seldom;
+    const LookIntervals& how = on_free_cpu_ || away_.load(std::memory_order_relaxed) > 0 ? often : seldom;
     if (!dispensable() && step()) {
       // Who waits for what has moved may sleep by now.
       if (messenger_ && progress_.attended()) messenger_->ring_ourselves();

@@ -51,10 +51,10 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
   m->copied_always_ = limits.copied_always;
   m->tries_ways_ = settings.choosing == Choosing::trial && automatic && !oversubscribed;
   // Not yet touched pages are zero: cells cost memory as they are first used.
-  auto offset = m->process_.arena().allocate(sizeof(Mailbox), 4096);
+  auto offset = m->process_.arena().allocate(sizeof(MessageMailbox), 4096);
   // Some transfers from the beginning: whoever has one can always go on, if only through the spare buffer.
   if (offset && m->process_.settings().messages && m->add_transfers()) {
-    m->mine_ = reinterpret_cast<Mailbox*>(m->process_.segment().base() + *offset);
+    m->mine_ = reinterpret_cast<MessageMailbox*>(m->process_.segment().base() + *offset);
     m->mine_->tail.store(0, std::memory_order_relaxed);
     m->mine_->head.store(0, std::memory_order_relaxed);
     m->mine_->answered.store(0, std::memory_order_relaxed);
@@ -79,7 +79,7 @@ Result<std::unique_ptr<Messenger>> Messenger::create(team::Team& base, team::Boo
   for (int r = 0; r < m->members_; ++r) {
     m->base_.push_back(base.segment_of(r));
     m->peer_.push_back(base.peer(r));
-    m->box_.push_back(reinterpret_cast<Mailbox*>(m->base_[r] + offsets[r]));
+    m->box_.push_back(reinterpret_cast<MessageMailbox*>(m->base_[r] + offsets[r]));
   }
   m->process_.progress.add(*m);
   return m;

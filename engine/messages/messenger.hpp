@@ -258,15 +258,15 @@ class Messenger final : public waiting::Source {
   std::uint64_t longest_buffer() const;
   // Bytes of a message that nobody has matched which may lie in copy buffers.
   std::uint64_t longest_whole() const;
-  Buffer& prepare_buffer(std::uint64_t offset, std::uint64_t whole);
-  Buffer* take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset);
-  Buffer* take_spare(Request& request, std::uint64_t& offset);
+  CopyBuffer& prepare_buffer(std::uint64_t offset, std::uint64_t whole);
+  CopyBuffer* take_buffer(std::uint64_t bytes, std::size_t spared, std::uint64_t& offset);
+  CopyBuffer* take_spare(Request& request, std::uint64_t& offset);
   void lend_buffer(std::uint64_t offset);
   void reclaim_buffers();
   copying::Handover::Choice next_kinds(Out& out, std::uint64_t bytes);
   bool hand_over(int member, const Envelope& envelope, const layout::Data& data);
   bool begin_chain(Request& request);
-  void begin_buffer(Request& request, Buffer& buffer);
+  void begin_buffer(Request& request, CopyBuffer& buffer);
   void drop_sample(Request& request);
   bool continue_chain(Request& request, std::uint64_t length);
   bool fill_buffers(Request& request, std::uint64_t length, Guard& guard);
@@ -275,9 +275,9 @@ class Messenger final : public waiting::Source {
   void accept_buffers(Request& request, const Arrived& message);
   bool drain_buffers(Request& request, Guard& guard);
   std::uint64_t spare_buffer() const { return std::uint64_t(mine_->spare_buffer - process_.segment().base()); }
-  Buffer& own_buffer(std::uint64_t offset) const { return buffer_of(me_, offset); }
-  Buffer& buffer_of(int member, std::uint64_t offset) const {
-    return *reinterpret_cast<Buffer*>(base_[std::size_t(member)] + offset);
+  CopyBuffer& own_buffer(std::uint64_t offset) const { return buffer_of(me_, offset); }
+  CopyBuffer& buffer_of(int member, std::uint64_t offset) const {
+    return *reinterpret_cast<CopyBuffer*>(base_[std::size_t(member)] + offset);
   }
 
   // answers.cpp
@@ -325,9 +325,9 @@ class Messenger final : public waiting::Source {
   bool tries_ways_ = false;                   // large messages, where there is a choice
   std::mutex lock_;
   std::vector<std::byte*> base_;
-  std::vector<Mailbox*> box_;
+  std::vector<MessageMailbox*> box_;
   std::vector<Peer*> peer_;
-  Mailbox* mine_ = nullptr;
+  MessageMailbox* mine_ = nullptr;
   Reference shadow_ = 0;
   Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
   unsigned next_cell_ = 0;

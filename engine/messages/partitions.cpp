@@ -14,7 +14,7 @@ constexpr int tag_of_telling = std::numeric_limits<int>::max();  // partitions h
 
 }  // namespace
 
-Partitioned::Partitioned(const Pair& pair) : pair_(pair) {
+Partitioned::Partitioned(const PartitionedPair& pair) : pair_(pair) {
   link_.owner = this;
   pair_.messenger.enter(link_);
 }
@@ -44,7 +44,7 @@ bool Partitioned::all_complete(const Request* requests, std::uint64_t count, std
 
 // ---------------------------------------------------------------- the sender's side
 
-PartitionedSend::PartitionedSend(const Pair& pair, const Partitions& partitions)
+PartitionedSend::PartitionedSend(const PartitionedPair& pair, const Partitions& partitions)
     : Partitioned(pair), marked_(std::make_unique<std::atomic<std::uint32_t>[]>(partitions.count)) {
   told_ = {partitions, BoardView::serves(partitions) ? pair.messenger.new_board(partitions) : 0};
   telling_.complete_at_once();

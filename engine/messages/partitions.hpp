@@ -24,13 +24,13 @@
 namespace nearfield::messages {
 
 // What the sender tells.
-struct Told {
+struct PartitionsOfSender {
   Partitions partitions;
   std::uint64_t board;  // offset in its segment, 0: none
 };
 
 // With whom, by envelopes with `source` and `context`; closed (closing.cpp) with the context `family`.
-struct Pair {
+struct PartitionedPair {
   Messenger& messenger;
   int member;
   int source;
@@ -47,7 +47,7 @@ class Partitioned {
   bool involves(int member) const { return member == pair_.member; }
 
  protected:
-  explicit Partitioned(const Pair& pair);
+  explicit Partitioned(const PartitionedPair& pair);
   ~Partitioned();
   void prepare(Request& request, bool sends, int tag, const layout::Data& data) const;
   bool closed() const { return closed_.load(std::memory_order_acquire); }               // pairs with close_with
@@ -56,9 +56,9 @@ class Partitioned {
   // Whether `count` requests are complete, of which those before `seen` were.
   static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);
 
-  const Pair pair_;
+  const PartitionedPair pair_;
   const Partitions& partitions() const { return told_.partitions; }  // the sender's
-  Told told_{};
+  PartitionsOfSender told_{};
   Request telling_;
   BoardView board_;
   std::uint64_t starts_ = 0;
@@ -72,7 +72,7 @@ class Partitioned {
 class PartitionedSend : Partitioned, Stalled {
  public:
   // Throws std::bad_alloc.
-  PartitionedSend(const Pair& pair, const Partitions& partitions);
+  PartitionedSend(const PartitionedPair& pair, const Partitions& partitions);
   ~PartitionedSend();
   using Partitioned::involves;
 
@@ -106,7 +106,7 @@ class PartitionedSend : Partitioned, Stalled {
 class PartitionedReceive : Partitioned, Follower {
  public:
   // Of `data` in equal parts. What is sent should be as long.
-  PartitionedReceive(const Pair& pair, const layout::Data& data) : Partitioned(pair), data_(data) {}
+  PartitionedReceive(const PartitionedPair& pair, const layout::Data& data) : Partitioned(pair), data_(data) {}
   ~PartitionedReceive();
   using Partitioned::involves;
 

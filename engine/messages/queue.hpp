@@ -15,7 +15,7 @@ namespace nearfield::messages {
 
 // `cell_at(reference)` gives the Cell of a reference in this process's address space.
 template <class CellAt>
-void enqueue(Mailbox& box, Reference reference, CellAt cell_at) {
+void enqueue(MessageMailbox& box, Reference reference, CellAt cell_at) {
   cell_at(reference).next.store(0, std::memory_order_relaxed);
   // acq_rel: the cell's content goes to whoever enqueues behind it, and on to the reader.
   const Reference last = box.tail.exchange(reference, std::memory_order_acq_rel);
@@ -25,7 +25,7 @@ void enqueue(Mailbox& box, Reference reference, CellAt cell_at) {
 
 // The first reference, 0 when there is none.
 template <class CellAt>
-Reference dequeue(Mailbox& box, Reference& shadow, CellAt cell_at) {
+Reference dequeue(MessageMailbox& box, Reference& shadow, CellAt cell_at) {
   if (!shadow) {
     if (box.head.load(std::memory_order_relaxed) == 0) return 0;
     shadow = box.head.load(std::memory_order_acquire);

@@ -123,7 +123,7 @@ UnexpectedMessage* Messenger::keep_unexpected(int member, Kind kind, const Envel
 
 // A message that is all there leaves the buffer that its sender could use again; whether it did.
 bool Messenger::copy_out(UnexpectedMessage& unexpected) {
-  Buffer& buffer = buffer_of(unexpected.member, unexpected.transfer);
+  CopyBuffer& buffer = buffer_of(unexpected.member, unexpected.transfer);
   if (unexpected.tell || buffer.filled.load(std::memory_order_acquire) != unexpected.bytes) return false;
   if (!unexpected.fits()) {
     unexpected.longer.reset(new (std::nothrow) std::byte[unexpected.bytes]);

@@ -95,7 +95,7 @@ bool Messenger::push(int member, Kind kind, const Envelope& envelope, std::span<
 }
 
 void Messenger::wake(int member) {
-  Mailbox& box = *box_[member];
+  MessageMailbox& box = *box_[member];
   if (box.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   box.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly

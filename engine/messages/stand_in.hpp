@@ -8,7 +8,7 @@
 //     (something of ours under way: rings)    the messenger's lock, until
 //   is back: takes the lock once              nothing moves; sleeps again
 //
-// The word that is rung is `summons` in our Mailbox. The thread is started when the rank is lent for the
+// The word that is rung is `summons` in our MessageMailbox. The thread is started when the rank is lent for the
 // first time; programs that never lend it do not have it. It costs a rank nothing while nobody rings: the messenger
 // takes its lock only while the rank is lent. Where there is a helper (helper.hpp) that one does its work.
 #pragma once

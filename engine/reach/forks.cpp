@@ -18,11 +18,11 @@ namespace {
 
 constexpr std::size_t page = 4096;
 
-struct Range {
+struct Offsets {
   std::size_t begin, end;  // offsets
 };
 struct Copy {
-  Range range;
+  Offsets range;
   void* contents;
 };
 
@@ -32,7 +32,7 @@ std::atomic<Peers*> its_peers{nullptr};
 // Of the fork under way. Its thread holds the arena's lock; nullptr: nothing is done about this one.
 struct Fork {
   memory::Arena* arena = nullptr;
-  std::vector<Range> used;  // by peers; in order
+  std::vector<Offsets> used;  // by peers; in order
   std::vector<Copy> copies;
 };
 Fork& fork_under_way = *new Fork;  // never destroyed: handlers run in threads that outlive main
@@ -44,7 +44,7 @@ void note(const memory::Segment& segment, const void* address, std::size_t bytes
 }
 
 // Pages that nobody has touched stay so.
-bool copy_pages(int fd, const Range& range, std::byte* to) {
+bool copy_pages(int fd, const Offsets& range, std::byte* to) {
   for (auto at = off_t(range.begin); at < off_t(range.end);) {
     at = lseek(fd, at, SEEK_DATA);
     if (at < 0 || at >= off_t(range.end)) return true;
@@ -58,7 +58,7 @@ bool copy_pages(int fd, const Range& range, std::byte* to) {
   return true;
 }
 
-void copy_for_child(const memory::Segment& segment, const Range& range) {
+void copy_for_child(const memory::Segment& segment, const Offsets& range) {
   const std::size_t bytes = range.end - range.begin;
   fork_under_way.copies.reserve(fork_under_way.copies.size() + 1);
   void* const contents =
@@ -69,7 +69,7 @@ void copy_for_child(const memory::Segment& segment, const Range& range) {
   else munmap(contents, bytes);
 }
 
-void take_apart(memory::Segment& segment, const Range& range) {
+void take_apart(memory::Segment& segment, const Offsets& range) {
   if (range.begin >= range.end) return;
   segment.apart().add(range.begin, range.end);
   if (mmap(segment.base() + range.begin, range.end - range.begin, PROT_READ | PROT_WRITE,
@@ -80,19 +80,19 @@ void take_apart(memory::Segment& segment, const Range& range) {
 }
 
 // What of it is shared yet.
-void separate(memory::Segment& segment, Range block) {
+void separate(memory::Segment& segment, Offsets block) {
   const auto& apart = segment.apart().ranges();
-  std::vector<Range> shared;
+  std::vector<Offsets> shared;
   std::size_t done = block.begin;
   for (auto it = apart.lower_bound(block.begin); it != apart.end() && it->first < block.end; ++it) {
     shared.push_back({done, it->first});
     done = it->second;
   }
   shared.push_back({done, block.end});
-  for (const Range& piece : shared) {
+  for (const Offsets& piece : shared) {
     done = piece.begin;
-    for (const Range& used : fork_under_way.used) {
-      const Range here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
+    for (const Offsets& used : fork_under_way.used) {
+      const Offsets here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
       take_apart(segment, {done, here.begin});
       if (here.begin < here.end) copy_for_child(segment, here);
       done = here.end;
@@ -114,7 +114,7 @@ void prepare() {
     now.used.clear();
     now.copies.clear();
     peers->noticeboard.visit([&](const void* address, std::size_t bytes) { note(segment, address, bytes); });
-    std::ranges::sort(now.used, {}, &Range::begin);
+    std::ranges::sort(now.used, {}, &Offsets::begin);
     arena->visit_untouched(memory::Component::alloc_mem,
                            [&](std::size_t offset, std::size_t bytes) { separate(segment, {offset, offset + bytes}); });
   } catch (const std::bad_alloc&) {

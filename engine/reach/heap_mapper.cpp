@@ -12,18 +12,18 @@
 namespace nearfield::reach {
 namespace {
 
-struct Own : MapperState {
+struct HeapOfProcess : MapperState {
   const SharedHeap* heap = nullptr;  // nullptr: there is none here; peers may have one
 };
 const SharedHeap* own_heap(const Peers& self, std::size_t mapper) {
-  return static_cast<const Own&>(*self.kept[mapper]).heap;
+  return static_cast<const HeapOfProcess&>(*self.kept[mapper]).heap;
 }
 
 // The one process-wide pointer that a fork handler needs.
 std::atomic<Peers*> forking{nullptr};
 
 Result<std::uint64_t> open(Peers& self) {
-  auto own = std::make_unique<Own>();
+  auto own = std::make_unique<HeapOfProcess>();
   own->heap = SharedHeap::find();
   if (own->heap) {
     forking.store(&self, std::memory_order_release);  // SYNC: forking

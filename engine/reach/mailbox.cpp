@@ -18,11 +18,11 @@ constexpr int strangers_at_once = 64;  // dropped in one call
 struct Letter {
   std::uint64_t magic;
   std::uint64_t secret[2];  // the receiver's
-  char from[sizeof Address::name];
+  char from[sizeof MailboxAddress::name];
   std::uint64_t what;
 };
 
-socklen_t fill(sockaddr_un& socket_address, const Address& address) {
+socklen_t fill(sockaddr_un& socket_address, const MailboxAddress& address) {
   socket_address = {};
   socket_address.sun_family = AF_UNIX;
   std::memcpy(socket_address.sun_path + 1, address.name, sizeof address.name);
@@ -58,7 +58,7 @@ Result<Mailbox> Mailbox::open() {
   return mailbox;
 }
 
-Result<Mailbox::Sent> Mailbox::send(const Address& to, int fd, std::uint64_t what) {
+Result<Mailbox::Sent> Mailbox::send(const MailboxAddress& to, int fd, std::uint64_t what) {
   sockaddr_un name;
   Letter letter{magic, {to.secret[0], to.secret[1]}, {}, what};
   std::memcpy(letter.from, address_.name, sizeof letter.from);

@@ -19,7 +19,7 @@
 
 namespace nearfield::reach {
 
-struct Address {
+struct MailboxAddress {
   char name[40];            // of the abstract socket, without the leading NUL
   std::uint64_t secret[2];  // that letters to it must bear; never part of a letter from it
   std::string identity() const { return std::string(name, sizeof name); }
@@ -32,14 +32,14 @@ class Mailbox {
       : socket_(std::exchange(other.socket_, -1)), address_(other.address_), refused_(other.refused_) {}
   ~Mailbox();
 
-  const Address& address() const { return address_; }
+  const MailboxAddress& address() const { return address_; }
 
   enum class Sent { yes, again };  // again: the peer's queue is full at the moment
   // `what` the descriptor is, told to the receiver (Peers::collect).
-  Result<Sent> send(const Address& to, int fd, std::uint64_t what);
+  Result<Sent> send(const MailboxAddress& to, int fd, std::uint64_t what);
 
   struct Arrived {
-    std::string from;  // Address::identity of the sender
+    std::string from;  // MailboxAddress::identity of the sender
     std::uint64_t what;
     int fd;     // the receiver's to close
     pid_t pid;  // as the kernel says, in our pid namespace; 0 where it is not visible
@@ -52,7 +52,7 @@ class Mailbox {
  private:
   Mailbox() = default;
   int socket_ = -1;
-  Address address_{};
+  MailboxAddress address_{};
   std::uint64_t refused_ = 0;
 };
 

@@ -102,7 +102,7 @@ void Peers::admit(const std::string& identity, memory::PeerSegment segment, pid_
   peers_.emplace(identity, std::move(peer));
 }
 
-Result<bool> Peers::send_segment(const Address& to) {
+Result<bool> Peers::send_segment(const MailboxAddress& to) {
   auto sent = mailbox_.send(to, segment_.fd(), letter(0, 0));
   if (!sent) return sent.error();
   if (*sent == Mailbox::Sent::again) return false;

@@ -30,7 +30,7 @@ struct SegmentHeader {
 
 // What a process tells those who are to reach it.
 struct Card {
-  Address address;
+  MailboxAddress address;
   std::int64_t pid, fd;              // in its own namespace and table: of its segment
   std::uint64_t header;              // address of the segment's header in its address space
   std::uint64_t probe;               // what lies there
@@ -68,9 +68,9 @@ class Peers {
   // Takes in what peers have passed to us; whether anything came. A known peer's segment is never replaced.
   Result<bool> collect();
   // Passes our segment; whether the peer has it now.
-  Result<bool> send_segment(const Address& to);
-  bool has_segment(const Address& who) const { return sent_.count(who.identity()) != 0; }
-  void note_sent(const Address& who) { sent_[who.identity()] = true; }
+  Result<bool> send_segment(const MailboxAddress& to);
+  bool has_segment(const MailboxAddress& who) const { return sent_.count(who.identity()) != 0; }
+  void note_sent(const MailboxAddress& who) { sent_[who.identity()] = true; }
   // The segment of who has shown that card, without a letter.
   Result<void> fetch(const Card& card);
   // pre: its segment is there. Later calls with the same peer do nothing.

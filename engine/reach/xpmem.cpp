@@ -40,7 +40,7 @@ namespace {
 // As xpmem.h declares it.
 using SegmentId = std::int64_t;
 using GrantId = std::int64_t;
-struct Address {
+struct XpmemAddress {
   GrantId grant;
   off_t offset;
 };
@@ -56,21 +56,21 @@ struct Library {
   int (*remove)(SegmentId) = nullptr;
   GrantId (*get)(SegmentId, int, int, void*) = nullptr;
   int (*release)(GrantId) = nullptr;
-  void* (*attach)(Address, std::size_t, void*) = nullptr;
+  void* (*attach)(XpmemAddress, std::size_t, void*) = nullptr;
   int (*detach)(void*) = nullptr;
 };
 
-struct Own : MapperState {
+struct XpmemOfProcess : MapperState {
   Library library;
   SegmentId segment = -1;
   pid_t pid = 0;
 };
 
-Own& own(Peers& self) { return static_cast<Own&>(*self.kept[index_of(xpmem_mapper)]); }
+XpmemOfProcess& own(Peers& self) { return static_cast<XpmemOfProcess&>(*self.kept[index_of(xpmem_mapper)]); }
 
 // Released with the last piece.
 struct Grant {
-  Grant(const Own& own, GrantId id) : library(own.library), pid(own.pid), id(id) {}
+  Grant(const XpmemOfProcess& own, GrantId id) : library(own.library), pid(own.pid), id(id) {}
   Grant(const Grant&) = delete;
   ~Grant() {
     if (getpid() == pid) library.release(id);
@@ -80,11 +80,11 @@ struct Grant {
   const GrantId id;
 };
 
-struct Piece {
-  Piece(std::shared_ptr<Grant> grant, std::byte* at, const Region& region)
+struct AttachedPiece {
+  AttachedPiece(std::shared_ptr<Grant> grant, std::byte* at, const Region& region)
       : grant(std::move(grant)), at(at), begin(region.begin), end(region.end) {}
-  Piece(const Piece&) = delete;
-  ~Piece() {
+  AttachedPiece(const AttachedPiece&) = delete;
+  ~AttachedPiece() {
     if (getpid() == grant->pid) grant->library.detach(at);
   }
   const std::shared_ptr<Grant> grant;
@@ -95,7 +95,7 @@ struct Piece {
 struct OfPeer : MapperState {
   SegmentId segment = -1;
   std::shared_ptr<Grant> grant;
-  std::list<std::shared_ptr<Piece>> pieces;  // the one needed last first
+  std::list<std::shared_ptr<AttachedPiece>> pieces;  // the one needed last first
 };
 
 Result<std::uint64_t> open(Peers& self) {
@@ -105,7 +105,7 @@ Result<std::uint64_t> open(Peers& self) {
     const char* const why = dlerror();
     return Error{std::string("loading libxpmem: ") + (why ? why : "not found")};
   }
-  auto opened = std::make_unique<Own>();
+  auto opened = std::make_unique<XpmemOfProcess>();
   const char* lacking = nullptr;
   auto look_up = [&](auto& function, const char* name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
@@ -133,7 +133,7 @@ Result<std::uint64_t> open(Peers& self) {
 }
 
 void close(Peers& self) {
-  Own& mine = own(self);
+  XpmemOfProcess& mine = own(self);
   if (getpid() == mine.pid) mine.library.remove(mine.segment);
 }
 
@@ -170,7 +170,7 @@ Attached attach(Peers& self, Peer& peer, const Region& region) {
     return Attached{.why = why};
   };
   if (piece == pieces.end()) {
-    const Own& mine = own(self);
+    const XpmemOfProcess& mine = own(self);
     if (!theirs.grant) {
       const GrantId grant = mine.library.get(theirs.segment, read_write, permit_mode, owner_only);
       if (grant == -1 || grant == 0) return give_up("xpmem_get");
@@ -180,7 +180,7 @@ Attached attach(Peers& self, Peer& peer, const Region& region) {
       if ((--oldest)->use_count() == 1) oldest = pieces.erase(oldest);
     void* const at = mine.library.attach({theirs.grant->id, off_t(region.begin)}, region.end - region.begin, nullptr);
     if (at == failed || !at) return give_up("xpmem_attach");
-    pieces.push_front(std::make_shared<Piece>(theirs.grant, static_cast<std::byte*>(at), region));
+    pieces.push_front(std::make_shared<AttachedPiece>(theirs.grant, static_cast<std::byte*>(at), region));
   } else {
     pieces.splice(pieces.begin(), pieces, piece);
   }

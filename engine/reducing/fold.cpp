@@ -40,7 +40,7 @@ struct Logical {
   T value;
 };
 template <class V, class I>
-struct Pair {
+struct ValueIndex {
   V value;
   I index;
 };
@@ -55,7 +55,7 @@ inline constexpr bool is_complex<std::complex<T>> = true;
 template <class T>
 inline constexpr bool is_pair = false;
 template <class V, class I>
-inline constexpr bool is_pair<Pair<V, I>> = true;
+inline constexpr bool is_pair<ValueIndex<V, I>> = true;
 template <class T>
 inline constexpr bool is_logical = std::is_same_v<T, Boolean>;
 template <class T>
@@ -137,24 +137,24 @@ constexpr FoldFn kernel_or_none() {
 }
 
 constexpr std::size_t op_count = std::size_t(Op::count), type_count = std::size_t(Type::count);
-struct Row {
+struct KernelRow {
   const char* name = "";
   std::size_t bytes = 0;
   std::array<FoldFn, op_count> kernels{};
 };
 
 template <class T, std::size_t... ops>
-constexpr Row row(const char* name, std::index_sequence<ops...>) {
+constexpr KernelRow row(const char* name, std::index_sequence<ops...>) {
   return {name, sizeof(T), {kernel_or_none<Op(ops), T>()...}};
 }
 template <class T>
-constexpr Row row(const char* name) {
+constexpr KernelRow row(const char* name) {
   return row<T>(name, std::make_index_sequence<op_count>{});
 }
 
 // In the order of Type.
-constexpr std::array<Row, type_count> table = {
-    Row{"none", 0, {}},
+constexpr std::array<KernelRow, type_count> table = {
+    KernelRow{"none", 0, {}},
     row<std::int8_t>("int8"),
     row<std::int16_t>("int16"),
     row<std::int32_t>("int32"),
@@ -178,16 +178,16 @@ constexpr std::array<Row, type_count> table = {
     row<Logical<std::int32_t>>("logical4"),
     row<Logical<std::int64_t>>("logical8"),
     row<Byte>("byte"),
-    Row{"character", 1, {}},
-    row<Pair<float, std::int32_t>>("{float, int}"),
-    row<Pair<double, std::int32_t>>("{double, int}"),
-    row<Pair<std::int64_t, std::int32_t>>("{long, int}"),
-    row<Pair<std::int32_t, std::int32_t>>("{int, int}"),
-    row<Pair<std::int16_t, std::int32_t>>("{short, int}"),
-    row<Pair<long double, std::int32_t>>("{long double, int}"),
-    row<Pair<float, float>>("{float, float}"),
-    row<Pair<double, double>>("{double, double}"),
-    row<Pair<std::int64_t, std::int64_t>>("{int64, int64}"),
+    KernelRow{"character", 1, {}},
+    row<ValueIndex<float, std::int32_t>>("{float, int}"),
+    row<ValueIndex<double, std::int32_t>>("{double, int}"),
+    row<ValueIndex<std::int64_t, std::int32_t>>("{long, int}"),
+    row<ValueIndex<std::int32_t, std::int32_t>>("{int, int}"),
+    row<ValueIndex<std::int16_t, std::int32_t>>("{short, int}"),
+    row<ValueIndex<long double, std::int32_t>>("{long double, int}"),
+    row<ValueIndex<float, float>>("{float, float}"),
+    row<ValueIndex<double, double>>("{double, double}"),
+    row<ValueIndex<std::int64_t, std::int64_t>>("{int64, int64}"),
 };
 
 }  // namespace

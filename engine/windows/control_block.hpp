@@ -6,7 +6,7 @@
 // died.
 //
 // Atomicity of accumulates (atomics.cpp) is that of single words, by instructions, until somebody needs more in this
-// window: then it is by stripe locks, for good (Mode).
+// window: then it is by stripe locks, for good (AtomicityMode).
 //
 //   an origin, singles                      who needs locks
 //   busy = 1                                mode: singles -> switching (compare-and-swap)
@@ -30,7 +30,7 @@ namespace nearfield::windows {
 using team::line;
 
 // How the atomicity of accumulates is kept, in the first member's words; `switching` and above: by that member.
-enum Mode : std::uint32_t { singles = 0, locked = 1, switching = 2 };
+enum AtomicityMode : std::uint32_t { singles = 0, locked = 1, switching = 2 };
 
 // Bytes of the target's window that one stripe lock guards, and locks per member: stripes come round again.
 inline constexpr std::size_t stripe_bytes = 16384;

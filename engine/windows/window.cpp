@@ -13,7 +13,7 @@ namespace nearfield::windows {
 namespace {
 
 // What a member tells the others at creation.
-struct Told {
+struct MemberDescription {
   std::uint64_t words, memory;  // offsets in its segment; `memory`: of Window::Lies::in_segment
   std::uint64_t bytes, unit;
   std::uint32_t able, barriers;
@@ -67,7 +67,7 @@ std::unique_ptr<Window> Window::create(std::unique_ptr<team::Team> team, Lies li
 bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why) {
   team::Process& process = team_->process();
   const Memory& mine = memory_[std::size_t(rank_)];
-  Told told{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
+  MemberDescription told{0, 0, mine.bytes, mine.unit, 0, register_for_barriers()};
   if (auto offset = process.arena().allocate_zeroed(words_bytes(size_), team::line)) {
     words_offset_ = told.words = *offset;
     told.able = 1;
@@ -79,7 +79,7 @@ bool Window::arrange(Lies lies, std::span<const Memory> known, std::string& why)
   context_.meet_slots(seq);
   bool able = true;
   for (int m = 0; m < size_; ++m) {
-    Told theirs;
+    MemberDescription theirs;
     std::memcpy(&theirs, m == rank_ ? reinterpret_cast<const std::byte*>(&told) : context_.slot(m, seq), sizeof theirs);
     able &= theirs.able != 0;
     always_locked_ |= !theirs.barriers;

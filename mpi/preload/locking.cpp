@@ -28,11 +28,11 @@ using nearfield::heap::Table;
 int lock_all(int flags) { return int(syscall(SYS_mlockall, flags)); }
 
 // Of the C library, which is all that this library needs.
-class Lock {
+class LoaderLock {
  public:
-  explicit Lock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-  ~Lock() { pthread_mutex_unlock(&mutex_); }
-  Lock(const Lock&) = delete;
+  explicit LoaderLock(pthread_mutex_t& mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
+  ~LoaderLock() { pthread_mutex_unlock(&mutex_); }
+  LoaderLock(const LoaderLock&) = delete;
 
  private:
   pthread_mutex_t& mutex_;
@@ -44,7 +44,7 @@ extern "C" __attribute__((visibility("default"))) int mlockall(int flags) noexce
   static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   static Table<Piece> pieces;
   if (!(flags & MCL_CURRENT) || flags & MCL_ONFAULT) return lock_all(flags);
-  const Lock lock(mutex);
+  const LoaderLock lock(mutex);
   pieces.clear();
   bool sparse = false;
   if (nearfield::heap::pieces_of(nullptr, reinterpret_cast<std::byte*>(~std::uintptr_t{0}), pieces))

@@ -38,14 +38,14 @@
 namespace nearfield::preload {
 namespace {
 
-struct Slot {
+struct FunctionSlot {
   const char* pmpi_name;  // the name of MPI_X begins one character later
   void **mpi, **pmpi;
   void (*entry)();  // our PMPI_X
   const char* mpi_name() const { return pmpi_name + 1; }
 };
 // That of number n (mpi/numbers.hpp) is at n - 1.
-constexpr Slot slots[] = {
+constexpr FunctionSlot slots[] = {
 #define SLOT(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
 #include "mpi/each_slot.def"
 };
@@ -229,7 +229,7 @@ struct Redirections {
 void redirect(const Object& host, Redirections& redirections) {
   ElfW(Sym) * entries[2 * std::size(slots)];
   std::size_t count = 0;
-  for (const Slot& slot : slots) {
+  for (const FunctionSlot& slot : slots) {
     void* const to = reinterpret_cast<void*>(slot.entry);
     for (const char* name : {slot.mpi_name(), slot.pmpi_name}) {
       ElfW(Sym)* const entry = host.find(name);
@@ -292,7 +292,7 @@ void bind(const Scope& of_caller) {
     early::leave_word(word);
   }
   Function* const function = abi ? attach_shim(abi, handle) : nullptr;
-  for (const Slot& slot : slots) {
+  for (const FunctionSlot& slot : slots) {
     void* const own_mpi = mpi.address_of(slot.mpi_name());
     void* served = function ? function(unsigned(&slot - slots) + 1) : nullptr;
     if (!served) served = loaders_dlsym()(handle, slot.pmpi_name);
@@ -366,7 +366,7 @@ bool we_serve(const char* name) {
   if (*name == 'P') ++name;
   if (name[0] != 'M' || name[1] != 'P' || name[2] != 'I' || name[3] != '_') return false;
   return std::any_of(std::begin(slots), std::end(slots),
-                     [&](const Slot& slot) { return !std::strcmp(slot.mpi_name(), name); });
+                     [&](const FunctionSlot& slot) { return !std::strcmp(slot.mpi_name(), name); });
 }
 
 }  // namespace

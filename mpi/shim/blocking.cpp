@@ -40,7 +40,7 @@ struct LargeForm<member, plain, number, int (*)(Arguments...), int (*)(Narrow...
     const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
     const std::tuple<Arguments...> all(arguments...);
     constexpr bool of_file = std::is_same_v<std::tuple_element_t<0, decltype(all)>, const MPI_File>;
-    Lengths lengths;
+    ArrayLengths lengths;
     // The communicator comes last.
     if constexpr (!of_file) lengths.receives = partners_in(std::get<sizeof...(Arguments) - 1>(all));
     const HostCall blocks(Record::record);

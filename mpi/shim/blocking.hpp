@@ -29,7 +29,7 @@ class HostCall {
  private:
   HostCalls& calls_;
   const std::uint64_t start_;
-  const StandIn stand_in_;
+  const StandInScope stand_in_;
 };
 
 // What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.

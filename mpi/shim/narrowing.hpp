@@ -9,7 +9,7 @@
 namespace nearfield::mpi {
 
 // How many elements the arrays of a call have: those of the sending side come first where there are two sides.
-struct Lengths {
+struct ArrayLengths {
   std::size_t sends = 0, receives = 0;
   unsigned of_sends = 0;  // arrays
   unsigned seen = 0;
@@ -26,19 +26,19 @@ inline std::size_t partners_in(MPI_Comm comm) {
 // One argument of a large-count form, as its int form takes it.
 template <class Plain, class Large>
 struct Argument {
-  Argument(Large given, Lengths&, bool&) : value(given) {}
+  Argument(Large given, ArrayLengths&, bool&) : value(given) {}
   Plain get() const { return value; }
   Plain value;
 };
 template <>
 struct Argument<int, MPI_Count> {
-  Argument(MPI_Count given, Lengths&, bool& fits) : value(narrow(given, fits)) {}
+  Argument(MPI_Count given, ArrayLengths&, bool& fits) : value(narrow(given, fits)) {}
   int get() const { return value; }
   int value;
 };
 template <class Large>
 struct Argument<const int*, const Large*> {
-  Argument(const Large* given, Lengths& lengths, bool& fits) {
+  Argument(const Large* given, ArrayLengths& lengths, bool& fits) {
     const std::size_t length = lengths.next();
     if (!given) return;
     values.reserve(length + 1);  // a host may not like an array without an address
@@ -49,7 +49,7 @@ struct Argument<const int*, const Large*> {
 };
 template <>
 struct Argument<const int*, const int*> {
-  Argument(const int* given, Lengths&, bool&) : value(given) {}
+  Argument(const int* given, ArrayLengths&, bool&) : value(given) {}
   const int* get() const { return value; }
   const int* value;
 };
@@ -59,7 +59,7 @@ inline constexpr const char* too_large =
 
 // Calls the int form; `otherwise()` where something does not fit.
 template <class... Narrow, class Otherwise, class... Arguments>
-int narrowed(int (*plain)(Narrow...), Lengths lengths, Otherwise otherwise, Arguments... arguments) {
+int narrowed(int (*plain)(Narrow...), ArrayLengths lengths, Otherwise otherwise, Arguments... arguments) {
   bool fits = true;
   const std::tuple<Argument<Narrow, Arguments>...> all{Argument<Narrow, Arguments>(arguments, lengths, fits)...};
   if (!fits) return otherwise();
@@ -72,7 +72,7 @@ int large_with_counts(Large large_form, Plain plain_form, const char* function, 
   if constexpr ((std::is_same_v<Arguments, const MPI_Count*> || ...)) {
     if (large_form) return large_form(arguments...);
     int own = 0;
-    Lengths lengths;
+    ArrayLengths lengths;
     if (host.Comm_size(comm, &own) == MPI_SUCCESS) lengths.receives = std::size_t(own);
     return narrowed(plain_form, lengths, [&] { return raise(comm, function, too_large); }, arguments...);
   } else {

@@ -143,7 +143,7 @@ void end_of_program() {
   statistics::report(n->settings());
   finish_messages();
   finalize_node();
-  lent_at_the_end = StandIn::lend();  // the host waits for the others, who may still need what we have sent
+  lent_at_the_end = StandInScope::lend();  // the host waits for the others, who may still need what we have sent
   in_host_at_the_end.emplace(false);
 }
 
@@ -188,7 +188,7 @@ int Finalize() {
   if (code != MPI_SUCCESS) return code;
   end_of_program();  // where the host has not called it
   in_host_at_the_end.reset();
-  if (lent_at_the_end) StandIn::take_back();
+  if (lent_at_the_end) StandInScope::take_back();
   if (the_stand_in) the_stand_in->dismiss();
   keep_message_counts();
   if (the_helper) the_helper->stop();  // until here it has served others, as a stand-in does

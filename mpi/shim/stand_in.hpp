@@ -23,18 +23,19 @@ extern std::atomic<int> any_source_requests;
 void post_any_source();
 bool look_for_any_source();  // whether the host has been asked for anything, and so has gone on
 
-class StandIn {
+class StandInScope {
  public:
   // `meets_others`: false where no other rank is awaited, so that nobody needs us before the call is over.
-  explicit StandIn(bool moves_data = true, bool meets_others = true) : before_(inside->lent), in_host_(moves_data) {
+  explicit StandInScope(bool moves_data = true, bool meets_others = true)
+      : before_(inside->lent), in_host_(moves_data) {
     if (!meets_others) return;
     if (lend()) ++inside->lent;
     calls::note_host();
   }
-  ~StandIn() {
+  ~StandInScope() {
     for (; inside->lent > before_; --inside->lent) take_back();
   }
-  StandIn(const StandIn&) = delete;
+  StandInScope(const StandInScope&) = delete;
 
   // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
   static bool lend() {

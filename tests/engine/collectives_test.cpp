@@ -112,7 +112,7 @@ bool call_and_check(CollectiveContext& context, const Algorithm& algorithm, int 
   ends[std::size_t(p)] = count;
   std::ranges::sort(ends);
   if (op.gets.amount == Amount::part && round % 3) call.parts = ends.data();
-  const Range part = op.gets.amount == Amount::part ? part_of(call, p, me) : Range{0, 0};
+  const Slice part = op.gets.amount == Amount::part ? part_of(call, p, me) : Slice{0, 0};
   std::uint32_t* result = recv.data();
   if (in_place && op.gives.has(me, root) && op.gets.has(me, root)) {
     const std::size_t at = op.in_place_at(me, count);

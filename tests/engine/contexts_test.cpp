@@ -277,7 +277,7 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
                 }
                 good &= run(call);
                 const bool part = operation.gets.amount == collectives::Amount::part;
-                const auto own = part ? collectives::part_of(call, size, rank) : collectives::Range{0, count};
+                const auto own = part ? collectives::part_of(call, size, rank) : collectives::Slice{0, count};
                 const std::size_t mine = operation.gives.amount == collectives::Amount::blocks ? std::size_t(rank) : 0;
                 for (std::size_t k = 0; k < got && good; ++k)
                   for (std::size_t i = own.begin; i < own.end && good; ++i) {

@@ -19,8 +19,8 @@ const char* name(unsigned function) {
   return names[function];
 }
 
-Found waiting(unsigned function, Item item, std::initializer_list<int> whom) {
-  Found f{.call = next_call(0, function), .told = true};
+ThreadSeen waiting(unsigned function, Item item, std::initializer_list<int> whom) {
+  ThreadSeen f{.call = next_call(0, function), .told = true};
   item.function = std::uint16_t(function);
   f.what.since = now - 3'000'000'000;
   f.what.items = 1;
@@ -30,10 +30,10 @@ Found waiting(unsigned function, Item item, std::initializer_list<int> whom) {
   return f;
 }
 Item collective(std::uint64_t context, int root = Item::none, std::uint64_t bytes = Item::unknown) {
-  Item item{.kind = Kind::collective, .root = root, .size = 4, .context = context, .bytes = bytes};
+  Item item{.kind = AwaitedKind::collective, .root = root, .size = 4, .context = context, .bytes = bytes};
   return item;
 }
-Attendance process(int rank, Found found) { return {.rank = rank, .process = 100 + rank, .threads = {found}}; }
+Attendance process(int rank, ThreadSeen found) { return {.rank = rank, .process = 100 + rank, .threads = {found}}; }
 
 std::string text(const std::vector<Attendance>& all) {
   std::string lines;
@@ -106,12 +106,12 @@ TEST(Report, FindsMismatchesInACircle) {
   const std::string lines = text(all);
   has(lines, "mismatch on communicator 0007 of 4 ranks: rank 0 calls MPI_Bcast with root 1, rank 1 with root 2");
   has(lines, "deadlock: ranks 0-2 wait for each other");
-  all[2].threads[0].what.item[0] = {.kind = Kind::receive, .function = bcast, .member = 0};
+  all[2].threads[0].what.item[0] = {.kind = AwaitedKind::receive, .function = bcast, .member = 0};
   EXPECT_EQ(text(all).find("mismatch"), text(all).npos) << text(all);
 }
 
 TEST(Report, ComparesNoCallWithOneThatOverlapsIt) {
-  Found wait = waiting(test, collective(7), {1});
+  ThreadSeen wait = waiting(test, collective(7), {1});
   wait.what.item[0].function = barrier;
   const std::string lines = text({process(0, wait), process(1, waiting(bcast, collective(7, 0), {0}))});
   EXPECT_EQ(lines.find("mismatch"), lines.npos) << lines;
@@ -135,8 +135,8 @@ TEST(Report, FindsNoDeadlockWhereAThreadMayEndIt) {
 }
 
 TEST(Report, NamesTheReceiveOfASendAndReceive) {
-  Found f = waiting(recv, {.kind = Kind::send, .member = 1, .tag = 1, .context = 7, .bytes = 4}, {1});
-  f.what.item[1] = {.kind = Kind::receive, .function = recv, .member = 1, .tag = 2, .context = 7, .bytes = 4};
+  ThreadSeen f = waiting(recv, {.kind = AwaitedKind::send, .member = 1, .tag = 1, .context = 7, .bytes = 4}, {1});
+  f.what.item[1] = {.kind = AwaitedKind::receive, .function = recv, .member = 1, .tag = 2, .context = 7, .bytes = 4};
   f.what.items = 2;
   const Attendance away = process(1, {.call = next_call(0, recv) - 1, .unchanged = 2});
   has(text({process(0, f), away}), "rank 0 waits in MPI_Recv for a message of 4 bytes from rank 1, tag 2");
@@ -148,7 +148,7 @@ TEST(Report, NamesTheReceiveOfASendAndReceive) {
 
 // Members are numbered on their node; who reads the report knows ranks.
 TEST(Report, NamesPartnersByTheirRanks) {
-  const Item item{.kind = Kind::receive, .member = 1, .tag = 2, .context = 7, .bytes = 4};
+  const Item item{.kind = AwaitedKind::receive, .member = 1, .tag = 2, .context = 7, .bytes = 4};
   const Attendance away = process(5, {.call = next_call(0, recv) - 1, .unchanged = 2});
   has(text({process(4, waiting(recv, item, {1})), away}),
       "rank 4 waits in MPI_Recv for a message of 4 bytes from rank 5");
@@ -161,8 +161,8 @@ TEST(Report, TellsProgramsThatLookAgainAndAgain) {
 }
 
 TEST(Report, SaysWhatHasComeInstead) {
-  Item message{.kind = Kind::receive, .member = 1, .tag = 5, .context = 7, .bytes = 4};
-  Found f = waiting(recv, message, {1});
+  Item message{.kind = AwaitedKind::receive, .member = 1, .tag = 5, .context = 7, .bytes = 4};
+  ThreadSeen f = waiting(recv, message, {1});
   f.what.lost = 1, f.what.lost_member = 1, f.what.lost_tag = 6, f.what.lost_context = 7;
   has(text({process(0, f), process(1, {.call = next_call(0, recv) - 1, .unchanged = 2})}),
       "a message with tag 6 has come from it, which nothing receives");

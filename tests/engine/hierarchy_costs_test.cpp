@@ -21,7 +21,7 @@ constexpr Collective spread_ones[] = {Collective::barrier,   Collective::bcast, 
 
 struct Estimate {
   const char* name;
-  double (*cost)(const Shape&, const Call&);
+  double (*cost)(const HierarchyShape&, const Call&);
 };
 constexpr Estimate estimates[] = {{"leader", leader_cost}, {"lanes", lanes_cost}, {"pipelined", pipelined_cost}};
 
@@ -40,7 +40,7 @@ Machine machine_with(const Network& network) {
   return machine;
 }
 
-Shape shape_of(int nodes, int each, const Machine& machine = machine_with({})) {
+HierarchyShape shape_of(int nodes, int each, const Machine& machine = machine_with({})) {
   return {team::shape_for(each, machine), nodes, nodes * each};
 }
 
@@ -48,7 +48,7 @@ Shape shape_of(int nodes, int each, const Machine& machine = machine_with({})) {
 constexpr Network needs_four{.latency = 1500, .message = 300, .byte = 0.32, .node_message = 10, .node_byte = 0.08};
 
 TEST(NetworkPhases, CostWhatTheHostsAlgorithmsSendAtLeast) {
-  const Shape s = shape_of(8, 4, machine_with(needs_four));
+  const HierarchyShape s = shape_of(8, 4, machine_with(needs_four));
   const double n = 1 << 20, byte = 0.32;
   EXPECT_DOUBLE_EQ(net_barrier(s), 3 * 1500);
   EXPECT_DOUBLE_EQ(net_messages(s, 1, 1, 0), 1500);
@@ -62,13 +62,13 @@ TEST(NetworkPhases, CostWhatTheHostsAlgorithmsSendAtLeast) {
 }
 
 TEST(NetworkPhases, AreNothingOnOneNode) {
-  const Shape s = shape_of(1, 4);
+  const HierarchyShape s = shape_of(1, 4);
   EXPECT_EQ(net_barrier(s), 0);
   for (const auto phase : {net_bcast, net_gather, net_allgather, net_alltoall}) EXPECT_EQ(phase(s, 4, 1000), 0);
 }
 
 TEST(NetworkPhases, ShareWhatTheNodeBears) {
-  const Shape s = shape_of(2, 8, machine_with(needs_four));
+  const HierarchyShape s = shape_of(2, 8, machine_with(needs_four));
   const double n = 1 << 20;
   auto bytes_only = [&](int lanes) { return net_messages(s, lanes, 1, n) - net_messages(s, lanes, 1, 0); };
   EXPECT_DOUBLE_EQ(bytes_only(4), bytes_only(1));  // the network bears four of them
@@ -101,24 +101,24 @@ TEST(Estimates, GrowWithBytesAndNodes) {
 }
 
 TEST(Estimates, PreferLanesForLargeDataWhereOneCannotFillTheNetwork) {
-  const Shape s = shape_of(16, 8, machine_with(needs_four));
+  const HierarchyShape s = shape_of(16, 8, machine_with(needs_four));
   for (const Collective which : {Collective::bcast, Collective::allreduce, Collective::alltoall, Collective::allgather})
     EXPECT_LT(lanes_cost(s, call_of(which, 4 << 20)), 0.6 * leader_cost(s, call_of(which, 4 << 20)))
         << collectives::name(which);
 }
 
 TEST(Estimates, PreferLeadersForTheLeastOfDataWhereMessagesAreDear) {
-  const Shape s = shape_of(16, 8, machine_with({.node_message = 300}));
+  const HierarchyShape s = shape_of(16, 8, machine_with({.node_message = 300}));
   for (const Collective which : {Collective::bcast, Collective::allreduce, Collective::alltoall})
     EXPECT_LT(leader_cost(s, call_of(which, 8)), lanes_cost(s, call_of(which, 8))) << collectives::name(which);
 }
 
 TEST(Estimates, KnowWhatAlgorithmsCannotDo) {
-  const Shape s = shape_of(4, 8);
+  const HierarchyShape s = shape_of(4, 8);
   EXPECT_GE(lanes_cost(s, call_of(Collective::barrier, 0)), impossible);
   EXPECT_GE(pipelined_cost(s, call_of(Collective::barrier, 0)), impossible);
   for (const auto& row : estimates) EXPECT_GE(row.cost(s, call_of(Collective::scan, 8)), impossible);
-  Shape unequal = s;
+  HierarchyShape unequal = s;
   unequal.equal = false;
   const auto call = call_of(Collective::bcast, 16 << 20);
   EXPECT_GE(lanes_cost(unequal, call), impossible);
@@ -134,7 +134,7 @@ TEST(Estimates, KnowHoursFromNever) {
 }
 
 TEST(Estimates, OfRanksThatAreAloneAreThoseOfTheNetwork) {
-  const Shape s = shape_of(8, 1);
+  const HierarchyShape s = shape_of(8, 1);
   const auto call = call_of(Collective::alltoall, 4096);
   EXPECT_DOUBLE_EQ(leader_cost(s, call), net_alltoall(s, 1, 4096));
   EXPECT_DOUBLE_EQ(lanes_cost(s, call), leader_cost(s, call));
@@ -144,12 +144,12 @@ TEST(Estimates, OfRanksThatAreAloneAreThoseOfTheNetwork) {
 // nothing to hide, and short messages are not cut.
 TEST(Pipeline, TakesAsManyChunksAsPay) {
   const auto call = call_of(Collective::allreduce, 4 << 20);
-  const Shape slow = shape_of(16, 8, machine_with({.byte = 8, .node_byte = 8}));
+  const HierarchyShape slow = shape_of(16, 8, machine_with({.byte = 8, .node_byte = 8}));
   Network alike;
   const Phases fast = lanes_phases(shape_of(16, 8), call);
   alike.byte = alike.node_byte = 0.0825 * fast.on_nodes() / fast.network;
-  const Shape even = shape_of(16, 8, machine_with(alike));
-  for (const Shape& s : {slow, even, shape_of(16, 8)}) {
+  const HierarchyShape even = shape_of(16, 8, machine_with(alike));
+  for (const HierarchyShape& s : {slow, even, shape_of(16, 8)}) {
     EXPECT_EQ(chunks(s, call_of(Collective::allreduce, 8)), 1);
     EXPECT_GE(chunks(s, call), 1);
     EXPECT_LE(chunks(s, call), most_chunks);

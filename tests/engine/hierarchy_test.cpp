@@ -48,7 +48,7 @@ class Wired final : public Transport {
   void open(int) override {}
   std::size_t longest() const override { return room; }
 
-  void start(unsigned slot, int lane, const Transfer& t) override {
+  void start(unsigned slot, int lane, const LaneTransfer& t) override {
     Under& u = under_[slot];
     const int node = placement_.node_of(rank_);
     u.lane = lane == within_node ? wires_.node[node] : wires_.lane[lane];
@@ -81,7 +81,7 @@ class Wired final : public Transport {
     Under& u = under_[slot];
     if (!u.busy) return true;
     if (u.looks-- > 0) return false;
-    const Transfer& t = u.t;
+    const LaneTransfer& t = u.t;
     auto given = [&](int member) -> Given::Entry& { return u.lane[member].entry[u.number % Given::deep]; };
     for (int i = 0; i < u.members; ++i)
       if (given(i).number.load() != u.number) return false;
@@ -103,7 +103,7 @@ class Wired final : public Transport {
     Given* lane;
     int me, members, looks;
     std::uint64_t number;
-    Transfer t;
+    LaneTransfer t;
     std::vector<std::size_t> bytes, at;
     bool busy = false;
   } under_[slots];
@@ -126,7 +126,8 @@ std::uint32_t expected(const Operation& op, int me, int size, int round, int roo
 }
 
 // One call; false (with a line on standard error) where an element is wrong.
-bool call_and_check(Hierarchy& s, const Algorithm& row, int round, std::size_t count, int root, bool in_place) {
+bool call_and_check(Hierarchy& s, const HierarchyAlgorithm& row, int round, std::size_t count, int root,
+                    bool in_place) {
   constexpr std::uint32_t untouched = 0xdeadbeef;
   const Operation& op = collectives::operation(row.collective);
   const int p = s.size(), me = s.rank();
@@ -190,7 +191,7 @@ int run_over_nodes(std::vector<int> home, const std::function<bool(Hierarchy&)>&
           near.chooser->serve(*near.team);
         }
         Hierarchy hierarchy(node, placement, rank, std::move(near), std::make_unique<Wired>(*wires, placement, rank));
-        Shape shape = hierarchy.shape();
+        HierarchyShape shape = hierarchy.shape();
         tell_all(hierarchy, &shape, sizeof shape);
         hierarchy.set_shape(shape);
         return body(hierarchy);
@@ -230,9 +231,9 @@ TEST_P(Nodes, RandomCallsOfEveryRow) {
               std::minstd_rand same(5);
               constexpr std::size_t counts[] = {1, 2, 3, 5, 13, 100, 1000, 1024, 1025, 2500, 5000, 20000};
               for (int round = 0; round < rounds; ++round) {
-                std::span<const Algorithm> rows;
+                std::span<const HierarchyAlgorithm> rows;
                 while (rows.empty()) rows = rows_of(Collective(same() % collectives::collective_count));
-                const Algorithm& row = rows[same() % rows.size()];
+                const HierarchyAlgorithm& row = rows[same() % rows.size()];
                 const std::size_t count = counts[same() % (same() % 4 ? 9 : 12)];
                 const int root = int(same() % unsigned(hierarchy.size()));
                 if (!call_and_check(hierarchy, row, round, count, root, same() % 3 == 0)) return false;
@@ -248,7 +249,7 @@ TEST(Shortage, OfOneLeaderLeavesAllRowsOfAlltoallRight) {
                 if (hierarchy.rank() == 0)
                   testing::run_out_of_memory(hierarchy.home()), testing::use_up(hierarchy.home());
                 int number = 0;
-                for (const Algorithm& row : rows_of(Collective::alltoall))
+                for (const HierarchyAlgorithm& row : rows_of(Collective::alltoall))
                   for (const std::size_t count : {1, 100, 3000})
                     if (!call_and_check(hierarchy, row, number++, count, 0, count == 100)) return false;
                 return true;
@@ -267,7 +268,7 @@ TEST_P(Nodes, SumsHaveTheSameBitsByEveryRow) {
                 call.type = reducing::Type::f32;
                 call.fold = reducing::fold(call.op, call.type);
                 call.send = send.data();
-                for (const Algorithm& row : rows_of(Collective::allreduce)) {
+                for (const HierarchyAlgorithm& row : rows_of(Collective::allreduce)) {
                   if (!row.run || !row.applies(hierarchy.shape(), call)) continue;
                   std::vector<float> recv(count);
                   call.recv = recv.data();
@@ -294,7 +295,7 @@ TEST_P(Nodes, SumsHaveTheSameBitsByEveryRow) {
 // The host's row here is one that takes longer.
 TEST(Choosing, TriesAllRowsAndAgrees) {
   EXPECT_EQ(0, run_over_nodes({0, 0, 1, 1}, [&](Hierarchy& hierarchy) {
-              Chooser chooser;
+              HierarchyChooser chooser;
               chooser.serve(Choosing::trial, "");
               std::vector<std::uint32_t> send(100, 1), recv(100);
               Call call{Collective::allreduce, 400};
@@ -304,7 +305,7 @@ TEST(Choosing, TriesAllRowsAndAgrees) {
               call.send = send.data();
               call.recv = recv.data();
               int by_host = 0;
-              const Algorithm* row = nullptr;
+              const HierarchyAlgorithm* row = nullptr;
               for (int i = 0; i < 600; ++i) {
                 std::fill(recv.begin(), recv.end(), 0u);
                 row = chooser.perform(hierarchy, call, [&] {

@@ -69,7 +69,7 @@ TEST(Meeting, AFloodOfStrangersDelaysNobody) {
 
 // Puts an unbound socket in the place of the node's: its own queue fills up and is never drained.
 bool clog(Process& process) {
-  const reach::Address& mine = process.reach().mailbox().address();
+  const reach::MailboxAddress& mine = process.reach().mailbox().address();
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_un name{};
     socklen_t length = sizeof name;

@@ -100,10 +100,10 @@ TEST(Grammar, SaysWhatIsWrong) {
   }
 }
 
-TEST(Order, BandwidthIsThatOfOurOwnCpusFirst) {
+TEST(NodeOrder, BandwidthIsThatOfOurOwnCpusFirst) {
   const auto nodes = two_packages_with_hbm();
-  Order first = order(wish("bandwidth"), nodes, {cpus(0, 1), 0}),
-        second = order(wish("bandwidth"), nodes, {cpus(5, 5), 5});
+  NodeOrder first = order(wish("bandwidth"), nodes, {cpus(0, 1), 0}),
+            second = order(wish("bandwidth"), nodes, {cpus(5, 5), 5});
   EXPECT_EQ(first.asked, (Numbers{2}));
   EXPECT_EQ(first.others, (Numbers{0, 3, 1}));
   EXPECT_EQ(second.asked, (Numbers{3}));
@@ -114,15 +114,15 @@ TEST(Order, BandwidthIsThatOfOurOwnCpusFirst) {
 }
 
 // What another package's interconnect leaves of it nobody publishes.
-TEST(Order, AnotherPackagesFastMemoryComesBehindOurOwn) {
+TEST(NodeOrder, AnotherPackagesFastMemoryComesBehindOurOwn) {
   auto nodes = two_packages_with_hbm();
   nodes.pop_back();
-  const Order there = order(wish("bandwidth"), nodes, {cpus(4, 7), 4});
+  const NodeOrder there = order(wish("bandwidth"), nodes, {cpus(4, 7), 4});
   EXPECT_EQ(there.asked, (Numbers{1}));
   EXPECT_EQ(there.others, (Numbers{2, 0}));
 }
 
-TEST(Order, LatencyLocalAndCapacity) {
+TEST(NodeOrder, LatencyLocalAndCapacity) {
   const auto nodes = two_packages_with_hbm();
   const Vantage second{cpus(4, 7), 4};
   EXPECT_EQ(order(wish("latency"), nodes, second).asked, (Numbers{1}));
@@ -134,19 +134,20 @@ TEST(Order, LatencyLocalAndCapacity) {
   EXPECT_EQ(order(wish("capacity"), nodes, second).others, (Numbers{3, 2}));
 }
 
-TEST(Order, NumbersAreTakenAsTheyStand) {
+TEST(NodeOrder, NumbersAreTakenAsTheyStand) {
   const auto nodes = two_packages_with_hbm();
-  const Order known = order(wish("3,0"), nodes, {cpus(0, 3), 0}), unknown = order(wish("9,2"), nodes, {cpus(0, 3), 0});
+  const NodeOrder known = order(wish("3,0"), nodes, {cpus(0, 3), 0}),
+                  unknown = order(wish("9,2"), nodes, {cpus(0, 3), 0});
   EXPECT_EQ(known.asked, (Numbers{3, 0}));
   EXPECT_EQ(known.others, (Numbers{2, 1}));
   EXPECT_EQ(unknown.asked, (Numbers{2}));
   EXPECT_EQ(unknown.doubt, "this process has no NUMA node 9, it may use 0, 1, 2, 3");
 }
 
-TEST(Order, WhereNobodySaysAnythingTheNearestIsTakenAndSaidToBe) {
+TEST(NodeOrder, WhereNobodySaysAnythingTheNearestIsTakenAndSaidToBe) {
   auto nodes = two_packages_with_hbm();
   for (auto& node : nodes) node.bandwidth.clear();
-  const Order both = order(wish("bandwidth"), nodes, {cpus(4, 7), 4});
+  const NodeOrder both = order(wish("bandwidth"), nodes, {cpus(4, 7), 4});
   EXPECT_EQ(both.asked, (Numbers{1}));
   EXPECT_NE(both.doubt.find("no NUMA node says its bandwidth"), std::string::npos);
   nodes.resize(1);
@@ -160,7 +161,7 @@ struct Flat {
   bool asked;
   bool operator==(const Flat&) const = default;
 };
-std::vector<Flat> divided(std::string_view words, const Order& order, std::size_t bytes,
+std::vector<Flat> divided(std::string_view words, const NodeOrder& order, std::size_t bytes,
                           std::vector<std::size_t> rooms) {
   std::vector<Flat> all;
   const Wish asked = wish(words);
@@ -170,7 +171,7 @@ std::vector<Flat> divided(std::string_view words, const Order& order, std::size_
 }
 
 TEST(Divide, FillsOneNodeAfterAnother) {
-  const Order order{{2}, {0, 1}, {}};
+  const NodeOrder order{{2}, {0, 1}, {}};
   EXPECT_EQ(divided("bandwidth", order, 8 * MiB, {GiB, GiB, GiB}), (std::vector<Flat>{{8 * MiB, {2}, true}}));
   EXPECT_EQ(divided("bandwidth", order, 8 * MiB, {4 * MiB, GiB, 3 * MiB}),
             (std::vector<Flat>{{2 * MiB, {2}, true}, {4 * MiB, {0}, false}, {2 * MiB, {1}, false}}));
@@ -189,7 +190,7 @@ TEST(Divide, KeepsLimits) {
 }
 
 TEST(Divide, InterleavesWhileAllOfThemHaveRoom) {
-  const Order order{{2, 3}, {0}, {}};
+  const NodeOrder order{{2, 3}, {0}, {}};
   EXPECT_EQ(divided("2,3,interleave", order, 8 * MiB, {GiB, GiB, GiB, GiB}),
             (std::vector<Flat>{{8 * MiB, {2, 3}, true}}));
   EXPECT_EQ(divided("2,3,interleave", order, 8 * MiB, {GiB, GiB, GiB, 2 * MiB}),

@@ -207,7 +207,7 @@ TEST(Noticeboard, ShowsWhatIsNoted) {
 TEST(Mailbox, PassesASegmentToAnotherProcess) {
   auto mine = Mailbox::open();
   ASSERT_TRUE(mine) << mine.error().text;
-  const Address parent = mine->address();
+  const MailboxAddress parent = mine->address();
   const pid_t child = testing::fork_child([&] {
     auto own = Mailbox::open();
     auto segment = memory::Segment::create(16 << 20);
@@ -232,7 +232,7 @@ TEST(Mailbox, DropsAnotherUsersSegment) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   auto mine = Mailbox::open();
   ASSERT_TRUE(mine);
-  const Address parent = mine->address();
+  const MailboxAddress parent = mine->address();
   const pid_t child = testing::fork_child([&] {
     if (setuid(65534)) return 1;
     auto own = Mailbox::open();
@@ -254,7 +254,7 @@ TEST(Mailbox, DropsWhatLacksTheSecret) {
   ASSERT_TRUE(mine && other && segment);
   const int lowest = dup(0);  // nothing stays open of what is dropped
   close(lowest);
-  Address guessed = mine->address();
+  MailboxAddress guessed = mine->address();
   guessed.secret[1] ^= 1;
   ASSERT_TRUE(other->send(guessed, segment->fd(), 0));
   std::memset(guessed.secret, 0, sizeof guessed.secret);

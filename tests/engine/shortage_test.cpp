@@ -81,10 +81,10 @@ TEST(Shortage, WhoBreaksOffIsNotWaitedFor) {
 }
 
 // Messages of rank 0 to rank 1, several at once.
-class Exchange {
+class ExchangeRow {
  public:
   static constexpr std::size_t bytes = 300'000, several = 5;
-  Exchange(Messenger& messenger, int rank) : messenger_(messenger), rank_(rank), data_(several * bytes) {}
+  ExchangeRow(Messenger& messenger, int rank) : messenger_(messenger), rank_(rank), data_(several * bytes) {}
 
   void start(std::size_t count, int round) {
     count_ = count, round_ = round;
@@ -146,12 +146,12 @@ TEST(Shortage, MatchedMessagesStillArrive) {
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
-      Exchange exchange(**messenger, rank);
+      ExchangeRow exchange(**messenger, rank);
       exchange.start(1, 0);
       if (!exchange.wait()) return false;
       if (rank == 0) run_out_of_memory(process), use_up(process), leave(process, left);
       for (int round = 1; round < 20; ++round) {
-        exchange.start(Exchange::several, round);
+        exchange.start(ExchangeRow::several, round);
         if (!exchange.wait()) return false;
       }
       messenger->release();
@@ -171,12 +171,12 @@ TEST(Shortage, AMessageThatHasBegunStillArrives) {
       if (!created) return false;
       auto messenger = Messenger::create(**created, bootstrap, false);
       if (!messenger) return false;
-      Exchange exchange(**messenger, rank);
+      ExchangeRow exchange(**messenger, rank);
       for (int round = 0; round < 5; ++round) {
-        if (rank == 0) exchange.start(Exchange::several, round);
+        if (rank == 0) exchange.start(ExchangeRow::several, round);
         if (rank == 0 && round == 0) leave(process, left);
         bootstrap.meet();
-        if (rank == 1) exchange.start(Exchange::several, round);
+        if (rank == 1) exchange.start(ExchangeRow::several, round);
         if (!exchange.wait()) return false;
       }
       messenger->release();

@@ -28,10 +28,10 @@ inline void finish_direct(CollectiveContext& context, int root) {
 }
 
 // Shares of a vector: whole cache lines, so that no two members write one (of aligned buffers).
-inline Range line_share(std::size_t total, std::size_t unit, std::size_t parts, std::size_t index) {
+inline Slice line_share(std::size_t total, std::size_t unit, std::size_t parts, std::size_t index) {
   constexpr std::size_t cache_line = 64;
   const std::size_t together = unit < cache_line ? cache_line / unit : 1;  // elements to each
-  const Range lines = share(divide_up(total, together), parts, index);
+  const Slice lines = share(divide_up(total, together), parts, index);
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
@@ -41,10 +41,10 @@ enum class Outputs { registers, pieces };
 
 // The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
 template <Outputs by = Outputs::registers>
-void reduce_direct(CollectiveContext& context, const Call& call, int first, int last, Range to) {
+void reduce_direct(CollectiveContext& context, const Call& call, int first, int last, Slice to) {
   const auto p = std::size_t(context.size());
   const std::size_t element = call.bytes / call.count;
-  const Range part = {line_share(call.count, element, p, std::size_t(first)).begin,
+  const Slice part = {line_share(call.count, element, p, std::size_t(first)).begin,
                       line_share(call.count, element, p, std::size_t(last - 1)).end};
   if (!part.size()) return;
   auto inputs = context.inputs();

@@ -19,7 +19,7 @@ using orders::Order;
 
 enum class Hybrid : std::uint8_t { fit, temporal, streaming, prefix, distant, fraction };
 
-struct Course {
+struct ExchangeVariant {
   Order order = Order::rotated;
   Direction direction = Direction::pull;
   Hybrid hybrid = Hybrid::fit;
@@ -48,13 +48,13 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
 }
 
 // Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
-template <Course course, class Move>
+template <ExchangeVariant variant, class Move>
 void exchange_direct(CollectiveContext& context, double working_set, std::size_t block, Move move) {
   const Shape& s = context.shape();
   const int group = s.group_size();
-  const Blend stores = blend(s, course.hybrid, working_set, block);
+  const Blend stores = blend(s, variant.hybrid, working_set, block);
   constexpr int split = 4;  // groups where the machine has none
-  orders::each_copy(course.order, course.direction, context.size(), group < s.size ? group : std::min(split, s.size),
+  orders::each_copy(variant.order, variant.direction, context.size(), group < s.size ? group : std::min(split, s.size),
                     context.rank(), [&](int source, int destination) {
                       move(source, destination, source / group == destination / group ? stores.near : stores.far);
                     });
@@ -77,11 +77,11 @@ void exchange_shares(CollectiveContext& context, double working_set, std::size_t
 // differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one
 // member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back
 // (push, and the orders by place).
-inline double exchanging(const Shape& s, Course course, double bytes, double working_set) {
+inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, double working_set) {
   const bool several = s.group_size() < s.size;
   const double busy = std::min(s.size, 50);
   double factor = 1;
-  switch (course.order) {
+  switch (variant.order) {
     case Order::linear: factor = several ? 1 + 0.06 * busy : 1.02 + 0.002 * busy; break;
     case Order::xored: factor = 1.01; break;
     case Order::grouped: factor = several ? 0.97 : 1.02; break;
@@ -90,9 +90,9 @@ inline double exchanging(const Shape& s, Course course, double bytes, double wor
     case Order::morton: factor = several ? 3.5 : 1.03; break;
     default: break;
   }
-  if (course.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
+  if (variant.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
   const double out = spilled(s, working_set);
-  switch (course.hybrid) {
+  switch (variant.hybrid) {
     case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;
     case Hybrid::streaming: factor += 0.05 + 2 * (1 - out); break;
     case Hybrid::prefix:
@@ -125,13 +125,13 @@ inline bool streamable(const Shape&, const Call& call) { return call.bytes >= co
 inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
 
 // The rows of alltoall that are exchanges, and what the simulator runs. The first is the plainest.
-struct Exchange {
+struct ExchangeRow {
   const char* name;
-  Course course;
+  ExchangeVariant variant;
   bool (*applies)(const Shape&, const Call&);
   const char* about;
 };
-inline constexpr Exchange exchanges[] = {
+inline constexpr ExchangeRow exchanges[] = {
     {"pull-rotated", {}, always, "between user buffers: every rank fetches, rotated; in place pairs swap"},
     {"pull-linear", {Order::linear}, from_three, "every rank fetches from 0, 1, 2, ..."},
     {"pull-xored", {Order::xored}, powers_of_two, "every rank fetches, pair by pair"},

@@ -32,7 +32,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
   auto* out = static_cast<std::byte*>(call.recv);
   auto elements = [&](std::size_t k) { return std::min(round_count, call.count - k * round_count); };
   auto stage_round = [&](std::size_t k, std::uint64_t tick) {
-    const Range own = share(elements(k), p, me);
+    const Slice own = share(elements(k), p, me);
     const std::byte* from = in + k * round_count * element;
     std::byte* to =
         context.my_buffer(tick, (elements(k) - own.size()) * element, CollectiveContext::Passing::folded_by_readers);
@@ -47,7 +47,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
   for (std::size_t k = 0; k < rounds; ++k) {
     const std::uint64_t a = first + 2 * k, b = a + 1;
     const std::size_t at = k * round_count * element;
-    const Range own = share(elements(k), p, me);
+    const Slice own = share(elements(k), p, me);
     context.meet(a);
     if (k == 0) compare_lengths(context, a, call.bytes);
     if (own.size()) {
@@ -71,7 +71,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
       for (int i = 1; i < p; ++i) {
         const int r = (me + i) % p;
         context.wait_posted(r, b);
-        const Range theirs = share(elements(k), p, r);
+        const Slice theirs = share(elements(k), p, r);
         const std::uint64_t begun = context.begin_reading(b, r);
         put(out + at + theirs.begin * element, context.buffer(r, b), theirs.size() * element, context.emptying(r, b));
         context.end_reading(b, begun);

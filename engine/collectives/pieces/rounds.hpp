@@ -76,20 +76,20 @@ inline std::size_t place_bytes(const CollectiveContext& context, std::size_t pie
   return (context.shape().oversubscribed() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
 }
 
-struct Range {
+struct Slice {
   std::size_t begin, end;
   std::size_t size() const { return end - begin; }
 };
 
 // Share `index` of `parts` of `total` units; shares differ by one at most.
-inline Range share(std::size_t total, std::size_t parts, std::size_t index) {
+inline Slice share(std::size_t total, std::size_t parts, std::size_t index) {
   const std::size_t base = total / parts, more = total % parts;
   const std::size_t begin = index * base + std::min(index, more);
   return {begin, begin + base + (index < more)};
 }
 
 // The elements of a block that are a member's part.
-inline Range part_of(const Call& call, int size, int member) {
+inline Slice part_of(const Call& call, int size, int member) {
   if (call.parts) return {std::min(call.parts[member], call.count), std::min(call.parts[member + 1], call.count)};
   return share(call.count, std::size_t(size), std::size_t(member));
 }

@@ -25,20 +25,20 @@ bool world_is_here = false;  // its ranks are the hang reporter's members; befor
 
 // ---------------------------------------------------------------- what arguments mean
 
-const Roles& roles_of(const Call& call) { return roles[std::size_t(call.function)]; }
+const Roles& roles_of(const CallFrame& call) { return roles[std::size_t(call.function)]; }
 
 // A receive beside a send.
 bool receives_too(const Roles& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
-hang_report::Kind kind_of(const Roles& r, bool receiving) {
-  if (r.communicator < 0) return hang_report::Kind::none;
-  if (r.partner() < 0) return hang_report::Kind::collective;
-  if (r.sends.partner >= 0 && !receiving) return hang_report::Kind::send;
-  return r.receives.type < 0 ? hang_report::Kind::probe : hang_report::Kind::receive;
+hang_report::AwaitedKind kind_of(const Roles& r, bool receiving) {
+  if (r.communicator < 0) return hang_report::AwaitedKind::none;
+  if (r.partner() < 0) return hang_report::AwaitedKind::collective;
+  if (r.sends.partner >= 0 && !receiving) return hang_report::AwaitedKind::send;
+  return r.receives.type < 0 ? hang_report::AwaitedKind::probe : hang_report::AwaitedKind::receive;
 }
 
 template <class Handle>
-Handle handle(const Call& call, int at) {
+Handle handle(const CallFrame& call, int at) {
   return from_word<Handle>(call.argument[at]);
 }
 
@@ -81,7 +81,7 @@ void set_partner(hang_report::Item& item, MPI_Comm comm, std::uint64_t peer, std
 }
 
 // `sized`: the arguments are known to be good.
-hang_report::Item describe(const Call& call, bool sized, bool named, bool receiving = false) {
+hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool receiving = false) {
   const Roles& r = roles_of(call);
   hang_report::Item item;
   item.function = std::uint16_t(call.function);
@@ -114,7 +114,7 @@ hang_report::Item describe(const Call& call, bool sized, bool named, bool receiv
 
 hang_report::Item describe(const messages::Request& request, MPI_Comm comm, bool named) {
   hang_report::Item item;
-  item.kind = request.is_send ? hang_report::Kind::send : hang_report::Kind::receive;
+  item.kind = request.is_send ? hang_report::AwaitedKind::send : hang_report::AwaitedKind::receive;
   item.function = std::uint16_t(request.is_send ? Function::Isend : Function::Irecv);
   set_communicator(item, comm, named);
   item.context = request.envelope.context;
@@ -129,7 +129,7 @@ void add(hang_report::CallState& told, const hang_report::Item& item) {
   ++told.pending;
 }
 
-void describe_requests(hang_report::CallState& told, const Call& call, bool named) {
+void describe_requests(hang_report::CallState& told, const CallFrame& call, bool named) {
   const Roles& r = roles_of(call);
   const auto* const requests = handle<const MPI_Request*>(call, r.requests);
   const int count = r.request_count < 0 ? 1 : int(call.argument[r.request_count]);
@@ -196,7 +196,7 @@ struct Place {
 const PerThread<Place> place_of_thread;
 
 hang_report::CallPost* tell(hang_report::CallState& told, bool fully) {
-  const Call* const call = calls_of_thread->innermost();
+  const CallFrame* const call = calls_of_thread->innermost();
   if (!call || !calls_of_thread->word) return nullptr;
   told.call = calls_of_thread->word->load(std::memory_order_relaxed);
   const Roles& r = roles_of(*call);
@@ -256,12 +256,12 @@ unsigned nest(Calls& calls, void* const* slot) {
 }
 
 hang_report::Item item_of_call() {
-  const Call* const call = calls_of_thread->innermost();
+  const CallFrame* const call = calls_of_thread->innermost();
   return call ? describe(*call, false, false) : hang_report::Item{};
 }
 
 void note_host() {
-  const Call* const call = calls_of_thread->innermost();
+  const CallFrame* const call = calls_of_thread->innermost();
   if (!call || !place_of_thread->post) return;
   hang_report::CallState told;
   told.call = place_of_thread->post->call.load(std::memory_order_relaxed);
@@ -299,7 +299,7 @@ void begin_hang_reports(team::Team* base) {
       new hang_report::HangReporter(std::move(members), process.settings().stall_seconds, {name, tell});
   reporting.store(true, std::memory_order_release);  // pairs with take_post
   Calls& calls = *calls_of_thread;
-  const Call* const call = calls.innermost();  // MPI_Init
+  const CallFrame* const call = calls.innermost();  // MPI_Init
   take_post(calls);
   if (call) calls.word->store(hang_report::next_call(0, unsigned(call->function)), std::memory_order_relaxed);
 }

@@ -18,7 +18,7 @@ namespace nearfield::mpi {
 
 namespace calls {
 
-struct Call {
+struct CallFrame {
   Function function;
   const void* site;  // that it returns to
   const std::uint64_t* argument;
@@ -32,9 +32,9 @@ struct Calls {
   static constexpr unsigned most = 8;
   unsigned depth = 0;
   std::atomic<std::uint64_t>* word = nullptr;  // this thread's (CallPost::call); of its own as long as it has no post
-  Call call[most];
+  CallFrame call[most];
 
-  Call* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
+  CallFrame* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
 };
 extern const PerThread<Calls, threads::at::calls> calls_of_thread;
 void take_post(Calls& calls);                    // gives it a word, once MPI is up
@@ -76,7 +76,7 @@ class Calling {
       take_post(calls_);
     before_ = calls_.word->load(std::memory_order_relaxed);
     if (depth_ < Calls::most) [[likely]] {
-      Call& call = calls_.call[depth_];
+      CallFrame& call = calls_.call[depth_];
       call.function = function, call.site = site, call.argument = words, call.slot = slot;
     }
     calls_.depth = depth_ + 1;

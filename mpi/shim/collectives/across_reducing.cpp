@@ -4,7 +4,8 @@
 
 namespace nearfield::mpi::across {
 
-Combined::Combined(const Reduction& reduction, int operands, std::size_t place_bytes, bool overlaps, MPI_Comm comm)
+CombinedOperands::CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes,
+                                   bool overlaps, MPI_Comm comm)
     : operands_(operands),
       place_bytes_(place_bytes),
       first_(std::size_t(reduction.first)),
@@ -18,14 +19,14 @@ Combined::Combined(const Reduction& reduction, int operands, std::size_t place_b
   result_.keep_type();
 }
 
-int Combined::finish() {
+int CombinedOperands::finish() {
   std::byte* const from = places() + first_ * fold_.element();
   const int code = fold_.combine(from, place_bytes_, operands_, count_, false);
   if (code != MPI_SUCCESS) return code;
   return result_.store(from + std::size_t(operands_ - 1) * place_bytes_, 0, count_);
 }
 
-bool Reduced::prepare(const Communicator& c, const Reduction& given, MPI_Comm of) {
+bool Reduced::prepare(const Communicator& c, const InterReduction& given, MPI_Comm of) {
   reduction = given;
   size = c.size;
   me = c.rank;
@@ -52,7 +53,7 @@ bool Reduced::prepare(const Communicator& c, const Reduction& given, MPI_Comm of
 
 std::unique_ptr<Rest> Reduced::rest(bool overlaps) {
   if (!reduction.gets || !combines || places.each == 0) return nullptr;
-  auto combined = std::make_unique<Combined>(reduction, size, std::size_t(places.each), overlaps, comm);
+  auto combined = std::make_unique<CombinedOperands>(reduction, size, std::size_t(places.each), overlaps, comm);
   places.buffer = combined->places();
   return combined;
 }

@@ -16,7 +16,7 @@
 namespace nearfield::mpi::across {
 
 // What a rank has to do with a reduction, in elements.
-struct Reduction {
+struct InterReduction {
   void* send;
   void* recv;
   MPI_Count total;  // of a vector; in blocks, of a block
@@ -29,7 +29,7 @@ struct Reduction {
 };
 
 // A vector for each partner, or cut into a part for each: the first ones are longer by one where it does not divide.
-struct Cut {
+struct VectorCut {
   void* buffer;
   MPI_Count total;
   MPI_Datatype element;
@@ -45,10 +45,11 @@ struct Cut {
 };
 
 // Operands that have come, a place for each, and what they make.
-class Combined final : public Rest {
+class CombinedOperands final : public Rest {
  public:
   // Throws std::bad_alloc.
-  Combined(const Reduction& reduction, int operands, std::size_t place_bytes, bool overlaps, MPI_Comm comm);
+  CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes, bool overlaps,
+                   MPI_Comm comm);
   std::byte* places() const { return places_.data(); }
   // Into the last place, and, where it is known, where the program looks for it.
   int finish() override;
@@ -63,9 +64,9 @@ class Combined final : public Rest {
 
 // The exchange of operands.
 struct Reduced {
-  Cut send;
+  VectorCut send;
   Blocks<MPI_Count> places;  // where operands come: bytes
-  Reduction reduction;
+  InterReduction reduction;
   int size, me;
   bool combines;  // else one operand is the result
   MPI_Comm comm;
@@ -85,11 +86,11 @@ struct Reduced {
   }
   std::unique_ptr<Rest> rest(bool overlaps);
   // False: arguments that the host must judge.
-  bool prepare(const Communicator& c, const Reduction& given, MPI_Comm comm);
+  bool prepare(const Communicator& c, const InterReduction& given, MPI_Comm comm);
 };
 
 template <Collective collective, class When>
-int reduce(const char* function, When when, const Reduction& reduction, MPI_Comm comm) {
+int reduce(const char* function, When when, const InterReduction& reduction, MPI_Comm comm) {
   return exchange<Reduced>(collective, function, comm, when, [&](const Communicator& c, Reduced& operation) {
     return operation.prepare(c, reduction, comm);
   });
@@ -101,7 +102,7 @@ int reduction(const char* function, When when, const void* send, void* recv, MPI
   if constexpr (collective == Collective::scan || collective == Collective::exscan) {
     return when.at_host(collective, Reason::argument);  // there is none between groups
   } else {
-    Reduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+    InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
     given.in_blocks = collective == Collective::reduce_scatter_block;
     given.count = given.total;
     return reduce<collective>(function, when, given, comm);
@@ -111,7 +112,7 @@ int reduction(const char* function, When when, const void* send, void* recv, MPI
 template <Collective collective, class When>
 int rooted_reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
                      MPI_Op op, int root, MPI_Comm comm) {
-  Reduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+  InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
   given.count = given.total;
   given.gets = root == MPI_ROOT;
   given.gives = root != MPI_ROOT && root != MPI_PROC_NULL;
@@ -128,7 +129,7 @@ int parted_reduction(const char* function, When when, const void* send, void* re
     host.Comm_rank(comm, &me);
     Ends ends(own);
     if (!counts || !ends.fill(counts, own)) return when.at_host(collective, Reason::argument);
-    Reduction given{const_cast<void*>(send), recv, MPI_Count(ends.get()[own]), type, op};
+    InterReduction given{const_cast<void*>(send), recv, MPI_Count(ends.get()[own]), type, op};
     given.first = MPI_Count(ends.get()[me]);
     given.count = MPI_Count(counts[me]);
     return reduce<collective>(function, when, given, comm);

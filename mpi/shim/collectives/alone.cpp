@@ -37,7 +37,7 @@ struct Plain {
   bool good = false;  // else it may be right, but not this
   std::uint64_t bytes = 0;
 
-  explicit Plain(const Side& side) {
+  explicit Plain(const LocalBuffer& side) {
     const TypeInfo* const info = find_type(side.type);
     if (!info || !info->dense || side.count < 0 || side.count > most || !is_memory(side.buffer)) return;
     good = true;
@@ -46,12 +46,12 @@ struct Plain {
 };
 
 // One side of any call, as far as it is right.
-struct Part {
+struct LocalData {
   layout::Data data;
   Layout layout;  // none: dense elements of a predefined type
   bool good;      // false: arguments that the host must judge
 
-  explicit Part(const Side& side) : good(side.count >= 0 && side.buffer != MPI_IN_PLACE) {
+  explicit LocalData(const LocalBuffer& side) : good(side.count >= 0 && side.buffer != MPI_IN_PLACE) {
     if (!good) return;
     data.address = static_cast<std::byte*>(const_cast<void*>(side.buffer));
     if (const TypeInfo* const info = find_type(side.type); info && info->dense) [[likely]] {
@@ -70,11 +70,11 @@ struct Part {
 };
 
 // What a host may reject, and else means that all is there already.
-bool same_place(const Side& from, const Side& to) {
+bool same_place(const LocalBuffer& from, const LocalBuffer& to) {
   return from.buffer == to.buffer && from.count == to.count && from.type == to.type;
 }
 
-int move_packed(const Side& from, const Side& to, MPI_Comm comm) {
+int move_packed(const LocalBuffer& from, const LocalBuffer& to, MPI_Comm comm) {
   Packed source(const_cast<void*>(from.buffer), from.count, from.type, comm);
   Packed target(const_cast<void*>(to.buffer), to.count, to.type, comm);
   if (!source.room() || !target.room()) throw OutOfMemory();
@@ -89,8 +89,8 @@ int move_by_devices(layout::Data from, layout::Data to, MPI_Comm comm) {
   return target && !target->store(from.bytes) ? raise_code(comm, MPI_ERR_BUFFER) : MPI_SUCCESS;
 }
 
-int move(const char* function, const Side& from, const Part& source, const Side& to, const Part& target,
-         MPI_Comm comm) {
+int move(const char* function, const LocalBuffer& from, const LocalData& source, const LocalBuffer& to,
+         const LocalData& target, MPI_Comm comm) {
   const std::uint64_t bytes = source.data.bytes;
   if (bytes == 0) return MPI_SUCCESS;
   if (source.packs() || target.packs()) return guarded(comm, function, [&] { return move_packed(from, to, comm); });
@@ -123,19 +123,19 @@ int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t star
 
 namespace {
 
-Outcome keep(Collective collective, const Side& side) {
+Outcome keep(Collective collective, const LocalBuffer& side) {
   const std::uint64_t start = begin();
   const Plain plain(side);
   if (plain.good) [[likely]]
     return finish(collective, plain.bytes, start);
-  const Part part(side);
+  const LocalData part(side);
   if (!part.good) return std::nullopt;
   return finish(collective, part.data.bytes, start);
 }
 
-[[gnu::noinline]] Outcome copy_slowly(Collective collective, const char* function, const Side& from, const Side& to,
-                                      MPI_Comm comm, std::uint64_t start) {
-  const Part source(from), target(to);
+[[gnu::noinline]] Outcome copy_slowly(Collective collective, const char* function, const LocalBuffer& from,
+                                      const LocalBuffer& to, MPI_Comm comm, std::uint64_t start) {
+  const LocalData source(from), target(to);
   if (!source.good || !target.good || source.data.bytes != target.data.bytes) return std::nullopt;
   const bool same = source.data.bytes && same_place(from, to);
   if (same && host_rejects_aliases) return std::nullopt;
@@ -151,11 +151,12 @@ struct LastCombined {
 };
 const PerThread<LastCombined, threads::at::combined> last_combined;
 
-[[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const Side& send, const Side& to,
-                                         MPI_Op op, bool gets, MPI_Comm comm, std::uint64_t start) {
+[[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const LocalBuffer& send,
+                                         const LocalBuffer& to, MPI_Op op, bool gets, MPI_Comm comm,
+                                         std::uint64_t start) {
   const bool in_place = send.buffer == MPI_IN_PLACE;
-  const Side& from = in_place ? to : send;
-  const Part source(from), target(to);
+  const LocalBuffer& from = in_place ? to : send;
+  const LocalData source(from), target(to);
   if (!source.good || !target.good || !combines(op, to.type, source.layout)) return std::nullopt;
   const bool same = in_place || (source.data.bytes && same_place(from, to));
   if (same && !in_place && host_rejects_aliases) return std::nullopt;
@@ -164,7 +165,8 @@ const PerThread<LastCombined, threads::at::combined> last_combined;
                 source.data.bytes, start);
 }
 
-Outcome copy(Collective collective, const char* function, const Side& from, const Side& to, MPI_Comm comm) {
+Outcome copy(Collective collective, const char* function, const LocalBuffer& from, const LocalBuffer& to,
+             MPI_Comm comm) {
   const std::uint64_t start = begin();
   const Plain source(from), target(to);
   if (source.good && target.good && source.bytes == target.bytes && from.buffer != to.buffer && !devices::possible())
@@ -194,7 +196,7 @@ class Repeated final : public Activity {
  public:
   Repeated(Collective collective, const char* function, const Work& work)
       : collective_(collective), function_(function), work_(work) {
-    for (Side* const side : {&work_.from, &work_.to}) {
+    for (LocalBuffer* const side : {&work_.from, &work_.to}) {
       if (side->type == MPI_Datatype{} || find_type(side->type)) continue;
       auto& kept = types_[side == &work_.to];
       kept.emplace(side->type);
@@ -225,10 +227,10 @@ class Repeated final : public Activity {
 // Whether it can be done.
 bool is_right(const Work& work) {
   if (work.kind == Work::wrong) return false;
-  const Part to(work.to);
+  const LocalData to(work.to);
   if (!to.good || work.kind == Work::keep) return to.good;
-  const Side& send = work.kind == Work::combine && work.from.buffer == MPI_IN_PLACE ? work.to : work.from;
-  const Part from(send);
+  const LocalBuffer& send = work.kind == Work::combine && work.from.buffer == MPI_IN_PLACE ? work.to : work.from;
+  const LocalData from(send);
   if (!from.good || from.data.bytes != to.data.bytes) return false;
   if (work.kind == Work::combine) return combines(work.op, work.to.type, to.layout);
   return !(from.data.bytes && same_place(work.from, work.to) && host_rejects_aliases);

@@ -23,7 +23,7 @@ namespace alone {
 
 using collectives::Collective;
 
-struct Side {
+struct LocalBuffer {
   const void* buffer;
   MPI_Count count;
   MPI_Datatype type;
@@ -46,7 +46,7 @@ using Outcome = std::optional<int>;
 // What the rank does with its buffers: copies one side to the other, or combines, which is the same for one rank.
 struct Work {
   enum Kind : std::uint8_t { wrong, keep, copy, combine } kind = wrong;
-  Side from{}, to{};
+  LocalBuffer from{}, to{};
   MPI_Op op{};
   bool gets = true;  // the rank gets a result, else nothing is stored
 };

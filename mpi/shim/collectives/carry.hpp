@@ -83,7 +83,7 @@ template <class HostCall>
 int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   *last_algorithm = by_host;
   *went_to_host = true;
-  const StandIn stand_in;
+  const StandInScope stand_in;
   if (!counting()) [[likely]]
     return call();
   Tally& t = tally(collective);

@@ -47,7 +47,7 @@ Combining::Combining(const Communicator& c, MPI_Comm comm, Collective collective
   if (bytes_ && (gets_ || root_ < 0) && host_rejects_aliases && given.send == given.recv) right_ = false;
 }
 
-collectives::Range Combining::part(int member) const { return {ends_[member], ends_[member + 1]}; }
+collectives::Slice Combining::part(int member) const { return {ends_[member], ends_[member + 1]}; }
 
 int Combining::pad_parts(std::byte* to) {
   for (int r = 0; r < size_; ++r)

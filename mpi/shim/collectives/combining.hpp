@@ -66,7 +66,7 @@ class Combining {
   int members() const;  // whose operands are ours to combine
   bool scans() const { return collective_ == Collective::scan || collective_ == Collective::exscan; }
   bool parted() const { return collective_ == Collective::reduce_scatter; }
-  collectives::Range part(int member) const;  // elements
+  collectives::Slice part(int member) const;  // elements
   int pad_parts(std::byte* to);
 
   const Collective collective_;
@@ -93,10 +93,10 @@ int combine(Communicator& c, MPI_Comm comm, collectives::Collective collective, 
             const char* function, FunctionRef<int()> host_call);
 
 // The same as a request: all is combined by whoever completes it, on its own stack.
-class StagingBuffers final : public mpi::StagingBuffers {
+class CombiningBuffers final : public mpi::StagingBuffers {
  public:
-  StagingBuffers(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root,
-                 const Operands& given)
+  CombiningBuffers(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root,
+                   const Operands& given)
       : work(c, comm, collective, root, given) {}
   int fetch() override { return work.load(); }
   int store() override {
@@ -109,7 +109,7 @@ template <class When>
 int begin(Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given,
           const char* function, const When& when) {
   return with_memory(c, comm, function, [&]() -> int {
-    auto kept = std::make_unique<StagingBuffers>(c, comm, collective, root, given);
+    auto kept = std::make_unique<CombiningBuffers>(c, comm, collective, root, given);
     Combining& work = kept->work;
     if (!work.right()) return when.at_host(collective, Reason::argument);
     collectives::Call whole{collective, work.bytes()};

@@ -14,22 +14,22 @@ std::size_t at_root(MPI_Comm comm, int root) {
   host.Comm_rank(comm, &rank);
   return (inter ? root == MPI_ROOT : root == rank) ? partners_in(comm) : 0;
 }
-Lengths among(MPI_Comm comm, unsigned of_sends) {
+ArrayLengths among(MPI_Comm comm, unsigned of_sends) {
   Communicator* const c = communicator_of(comm);
   const Neighborhood* const neighbors = c ? neighborhood_of(*c) : nullptr;
   if (!neighbors) return {};
   return {neighbors->targets.size(), neighbors->sources.size(), of_sends};
 }
 #define LENGTHS_all_gathered \
-  Lengths { 0, partners_in(c) }
+  ArrayLengths { 0, partners_in(c) }
 #define LENGTHS_gathered \
-  Lengths { 0, at_root(c, root) }
+  ArrayLengths { 0, at_root(c, root) }
 #define LENGTHS_scattered \
-  Lengths { at_root(c, root), 0, 2 }
+  ArrayLengths { at_root(c, root), 0, 2 }
 #define LENGTHS_neighbors_block \
-  Lengths {}
+  ArrayLengths {}
 #define LENGTHS_neighbors_blocks \
-  Lengths {}
+  ArrayLengths {}
 #define LENGTHS_neighbors_gathered among(c, 0)
 #define LENGTHS_neighbors_varying among(c, 2)
 #define LENGTHS_neighbors_typed among(c, 1)

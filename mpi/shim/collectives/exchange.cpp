@@ -38,10 +38,10 @@ Communicator* exchanging(MPI_Comm comm, Reason& reason) {
 namespace {
 
 // What of a call is under way when it has returned.
-class Overlapping final : public Activity {
+class ExchangeActivity final : public Activity {
  public:
-  Overlapping(std::unique_ptr<Exchange> exchange, bool plans) : exchange_(std::move(exchange)), plans_(plans) {}
-  ~Overlapping() override {
+  ExchangeActivity(std::unique_ptr<Exchange> exchange, bool plans) : exchange_(std::move(exchange)), plans_(plans) {}
+  ~ExchangeActivity() override {
     if (begun_) exchange_->abandon();
   }
   int begin() override {
@@ -81,7 +81,7 @@ class Overlapping final : public Activity {
 }  // namespace
 
 int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request) {
-  return make_request(comm, std::make_unique<Overlapping>(std::move(exchange), plans), plans, request);
+  return make_request(comm, std::make_unique<ExchangeActivity>(std::move(exchange), plans), plans, request);
 }
 
 }  // namespace nearfield::mpi

@@ -63,7 +63,7 @@ struct Blocks {
 
 // For each so many elements, displaced from the buffer: by extents of the one type, or in bytes where each has its own.
 template <class Count, class Displacement>
-struct Parts {
+struct VaryingParts {
   using Counts = Count;
   void* buffer;
   const Count* counts;
@@ -80,11 +80,12 @@ struct Parts {
   }
 };
 template <class Count, class Place>
-Parts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, MPI_Datatype type) {
+VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, MPI_Datatype type) {
   return {const_cast<void*>(buffer), counts, places, type, nullptr};
 }
 template <class Count, class Place>
-Parts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, const MPI_Datatype* types) {
+VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places,
+                                 const MPI_Datatype* types) {
   return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
 }
 
@@ -94,7 +95,7 @@ enum class InPlaceSide { send, receive };
 template <class Send, class Receive>
 alone::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
   using alone::Work;
-  const auto only = [](const auto& side) { return alone::Side{side.address(0), side.count(0), side.type(0)}; };
+  const auto only = [](const auto& side) { return alone::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
   const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
   if (!(may == InPlaceSide::send ? receives : sends)) return {};
   if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};
@@ -110,7 +111,7 @@ bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
 }
 
 // The data of one edge, as long as it is under way. Data of types that are not described is packed.
-struct Part {
+struct EdgeData {
   std::shared_ptr<const TypeLayout> layout;
   std::unique_ptr<Packed> packed;
   std::unique_ptr<devices::Stage> stage;
@@ -185,7 +186,7 @@ class Exchange {
   void renew() {
     edges_.renew();
     if (in_place_) return copy_aside();
-    for (const Part& part : sent_)
+    for (const EdgeData& part : sent_)
       if (!part.fetch()) throw OutOfMemory();
   }
   template <class Side>
@@ -216,9 +217,9 @@ class Exchange {
 
  private:
   template <class Side>
-  bool add(std::vector<Part>& kept, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
+  bool add(std::vector<EdgeData>& kept, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
            const Side& side, int k) {
-    Part part;
+    EdgeData part;
     messages::Edge edge{partner, tag, {}};
     if (!part.describe(side.address(k), side.count(k), side.type(k), sends, overlaps_, edge.data)) return false;
     part.edge = edges.size();
@@ -228,12 +229,12 @@ class Exchange {
   }
   int store(messages::ErrorKind error) {
     int code = code_of_error(error);
-    for (const Part& part : received_)
+    for (const EdgeData& part : received_)
       if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
     return code == MPI_SUCCESS && rest_ ? rest_->finish() : code;
   }
   void copy_aside() {
-    for (const Part& part : received_)
+    for (const EdgeData& part : received_)
       if (!part.fetch()) throw OutOfMemory();
     edges_.copy_aside();
   }
@@ -242,7 +243,7 @@ class Exchange {
   const std::vector<int> members_;  // of what may outlive its communicator
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
-  std::vector<Part> sent_, received_;  // those that need anything
+  std::vector<EdgeData> sent_, received_;  // those that need anything
   std::unique_ptr<Rest> rest_;
 };
 

@@ -20,7 +20,7 @@ bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(ran
 // In rotated order, in which everybody has a partner of its own at each step.
 template <class Count, class Place>
 struct AllPairs {
-  Parts<Count, Place> send, recv;
+  VaryingParts<Count, Place> send, recv;
   const Communicator* c = nullptr;
 
   bool in_place() const { return send.buffer == MPI_IN_PLACE; }
@@ -130,7 +130,7 @@ int exchange_by(const char* function, Call call, Begin begin, Plain plain, const
     if constexpr (large)
       if (!call) {
         const std::size_t p = partners_in(comm);
-        const Lengths lengths{operation.in_place() ? 0 : p, p, 2};
+        const ArrayLengths lengths{operation.in_place() ? 0 : p, p, 2};
         return narrowed(
             plain, lengths, [&] { return raise(comm, function, too_large); }, s, ns, ds, ts, r, nr, dr, tr, comm);
       }

@@ -11,7 +11,7 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   team::Team* const team = c.near_team();
   int code = MPI_SUCCESS;
-  const hierarchy::Algorithm* row = nullptr;
+  const hierarchy::HierarchyAlgorithm* row = nullptr;
   auto leave = [&] {
     if (team) team->context().leave();
   };

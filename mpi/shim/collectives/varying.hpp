@@ -9,7 +9,7 @@ namespace nearfield::mpi {
 template <class Count, class Place>
 struct AllGathered {
   Same<Count> own;
-  Parts<Count, Place> all;
+  VaryingParts<Count, Place> all;
   int size, me;
   bool own_in_place;
 

@@ -47,11 +47,11 @@ enum class Side : std::uint8_t { unknown, near, both, far };
 class Founding;
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;                       // of all ranks, where they share a node
-  std::unique_ptr<choosing::Chooser> chooser;             // of its calls; there with the team
-  choosing::Leaving leaving;                              // those of its calls that we have left
-  std::unique_ptr<hierarchy::Hierarchy> hierarchy;        // where they live on several nodes
-  std::unique_ptr<hierarchy::Chooser> hierarchy_chooser;  // there with the hierarchy
+  std::unique_ptr<team::Team> team;                                // of all ranks, where they share a node
+  std::unique_ptr<choosing::Chooser> chooser;                      // of its calls; there with the team
+  choosing::Leaving leaving;                                       // those of its calls that we have left
+  std::unique_ptr<hierarchy::Hierarchy> hierarchy;                 // where they live on several nodes
+  std::unique_ptr<hierarchy::HierarchyChooser> hierarchy_chooser;  // there with the hierarchy
   // Neither: the host serves this communicator's collectives. Whom we share memory with; nullptr: nobody.
   team::Team* near_team() const { return team ? team.get() : hierarchy ? hierarchy->team() : nullptr; }
   bool enabled = true;  // hint `nearfield`: collectives

@@ -6,8 +6,8 @@
 
 namespace nearfield::mpi {
 
+using hierarchy::LaneTransfer;
 using hierarchy::Move;
-using hierarchy::Transfer;
 
 std::atomic<int> transfers_under_way{0};
 
@@ -56,7 +56,7 @@ void HostTransport::open(int lane) {
   lanes_[equal ? std::size_t(local) : number] = made;
 }
 
-void HostTransport::Amounts::set(const hierarchy::Parts& parts, bool large) {
+void HostTransport::Amounts::set(const hierarchy::MemberParts& parts, bool large) {
   bytes.clear();
   at.clear();
   many.clear();
@@ -73,14 +73,14 @@ void HostTransport::Amounts::set(const hierarchy::Parts& parts, bool large) {
 }
 
 namespace {
-bool is_long(const hierarchy::Parts& parts) {
+bool is_long(const hierarchy::MemberParts& parts) {
   for (std::size_t i = 0; i < parts.bytes.size(); ++i)
     if (parts.at[i] + parts.bytes[i] > INT_MAX) return true;
   return false;
 }
 }  // namespace
 
-void HostTransport::start(unsigned slot, int lane, const Transfer& t) {
+void HostTransport::start(unsigned slot, int lane, const LaneTransfer& t) {
   Slot& s = slots_[slot];
   const MPI_Comm comm = lane == within_node ? within_ : lanes_[std::size_t(lane)];
   const auto me = std::size_t(lane == within_node ? placement_.local_of(rank_) : placement_.node_of(rank_));

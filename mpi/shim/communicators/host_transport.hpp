@@ -20,7 +20,7 @@ class HostTransport final : public hierarchy::Transport {
   HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
   ~HostTransport() override;
   void open(int lane) override;
-  void start(unsigned slot, int lane, const hierarchy::Transfer& transfer) override;
+  void start(unsigned slot, int lane, const hierarchy::LaneTransfer& transfer) override;
   // Another call that does not block, whose error code it returns.
   int start(unsigned slot, FunctionRef<int(MPI_Request*)> call);
   bool done(unsigned slot) override;
@@ -38,7 +38,7 @@ class HostTransport final : public hierarchy::Transport {
     std::vector<int> bytes, at;
     std::vector<MPI_Count> many;
     std::vector<MPI_Aint> far;
-    void set(const hierarchy::Parts& parts, bool large);
+    void set(const hierarchy::MemberParts& parts, bool large);
   };
   struct Slot {
     MPI_Request request;

@@ -18,23 +18,23 @@
 namespace nearfield::mpi {
 namespace {
 
-struct Told {
+struct RankDescription {
   int home;
   bool willing, reproducible;
 };
 
 // What counts is the first rank's.
 struct HierarchySetup {
-  hierarchy::Shape shape;
+  hierarchy::HierarchyShape shape;
   Choosing choosing;
   bool reproducible;
   char algorithm[512];
 };
 static_assert(std::is_trivially_copyable_v<HierarchySetup>);
 
-hierarchy::Placement placement_of(std::span<const Told> all) {
+hierarchy::Placement placement_of(std::span<const RankDescription> all) {
   std::vector<int> home;
-  for (const Told& each : all) home.push_back(each.home);
+  for (const RankDescription& each : all) home.push_back(each.home);
   return hierarchy::Placement(home);
 }
 
@@ -62,18 +62,18 @@ bool make_near(hierarchy::Hierarchy::Near& near, MPI_Comm within) {
 }  // namespace
 
 bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
-  auto all = team::room_for<Told>(state.size);
-  std::unique_ptr<hierarchy::Chooser> chooser;
+  auto all = team::room_for<RankDescription>(state.size);
+  std::unique_ptr<hierarchy::HierarchyChooser> chooser;
   const bool in_order = state.reproducible || (process_ever() && process_ever()->settings().reproducible);
-  Told mine{lowest_near(state), false, in_order};
+  RankDescription mine{lowest_near(state), false, in_order};
   try {
-    chooser = std::make_unique<hierarchy::Chooser>();
+    chooser = std::make_unique<hierarchy::HierarchyChooser>();
     mine.willing = process_ever() != nullptr;
   } catch (const OutOfMemory&) {
   }
   bool one_node = true, alone = true, willing = bootstrap.allgather(&mine, all.data(), sizeof mine);
   for (int r = 0; r < state.size; ++r) {
-    const Told& each = all[std::size_t(r)];
+    const RankDescription& each = all[std::size_t(r)];
     willing &= each.willing;
     one_node &= each.home == all[0].home;
     alone &= each.home == r;  // of one that is alone on its node

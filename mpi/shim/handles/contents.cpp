@@ -49,12 +49,12 @@ Large sort_large(int combiner, std::size_t large, const MPI_Count* values, std::
   return sorted;
 }
 
-struct Envelope {
+struct TypeEnvelope {
   int combiner = MPI_COMBINER_NAMED;
   MPI_Count integers = 0, addresses = 0, large = 0, types = 0;
 };
 
-bool read_envelope(MPI_Datatype type, Envelope& e) {
+bool read_envelope(MPI_Datatype type, TypeEnvelope& e) {
   if (host.Type_get_envelope_c && host.Type_get_contents_c)
     return host.Type_get_envelope_c(type, &e.integers, &e.addresses, &e.large, &e.types, &e.combiner) == MPI_SUCCESS;
   int integers = 0, addresses = 0, types = 0;
@@ -64,7 +64,7 @@ bool read_envelope(MPI_Datatype type, Envelope& e) {
 }
 
 void give_back(MPI_Datatype type) {
-  Envelope e;
+  TypeEnvelope e;
   if (read_envelope(type, e) && !predefined(e.combiner)) host.Type_free(&type);
 }
 
@@ -79,7 +79,7 @@ bool predefined(int combiner) {
 }
 
 Readable read_contents(MPI_Datatype type, std::vector<MPI_Count>& contents) {
-  Envelope e;
+  TypeEnvelope e;
   MPI_Aint low = 0, extent = 0;
   if (!read_envelope(type, e) || host.Type_get_extent(type, &low, &extent) != MPI_SUCCESS) return Readable::no;
   const std::size_t begin = contents.size();

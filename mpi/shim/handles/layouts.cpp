@@ -255,7 +255,7 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vect
 
 // Layouts by what their types are made of: programs make, use and free the same ones again and again. Under the lock of
 // find_layout.
-class Known {
+class LayoutCache {
  public:
   static constexpr std::size_t most_contents = 2048, most_runs = 1024;
   // Empty: not known.
@@ -286,7 +286,7 @@ std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
 
 // Throws std::bad_alloc.
 std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
-  static auto& known = *new Known;  // never destroyed, as the contents: threads may outlive main
+  static auto& known = *new LayoutCache;  // never destroyed, as the contents: threads may outlive main
   static auto& spare = *new std::vector<MPI_Count>;
   // An error handler may call us again, which then has contents of its own.
   std::vector<MPI_Count> contents = std::exchange(spare, {});
@@ -297,11 +297,12 @@ std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
     case Readable::partly: return make_layout(type, {});
     case Readable::yes: break;
   }
-  if (contents.size() <= Known::most_contents) {
+  if (contents.size() <= LayoutCache::most_contents) {
     layout = known.find(contents);
     if (!layout) {
       layout = make_layout(type, contents);
-      if (layout && layout->described && layout->view.run_count <= Known::most_runs) known.find(contents) = layout;
+      if (layout && layout->described && layout->view.run_count <= LayoutCache::most_runs)
+        known.find(contents) = layout;
     }
   } else {
     layout = make_layout(type, contents);

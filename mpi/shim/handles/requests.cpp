@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned swept_at_once = 8;  // requests that the program has freed are looked at in one sweep
 
-struct Table {
+struct RequestTable {
   std::mutex mutex;
   std::uint32_t chunks = 0;
   std::size_t in_use = 0;
@@ -29,14 +29,14 @@ struct Table {
   int fortran_offset = -1;
   std::map<MPI_Comm, std::uint32_t> gone;  // the last communicator with that handle, by its number
 };
-Table& table = *new Table;  // never destroyed
+RequestTable& table = *new RequestTable;  // never destroyed
 
 // Only programs with several threads pay for the lock. Without a messenger nobody knows how many there are.
-struct Lock {
-  Lock() {
+struct TableLock {
+  TableLock() {
     if (!the_messenger || the_messenger->threaded()) table.mutex.lock(), held = true;
   }
-  ~Lock() {
+  ~TableLock() {
     if (held) table.mutex.unlock();
   }
   bool held = false;
@@ -63,7 +63,7 @@ std::atomic<std::uint32_t> communicators_gone{0};
 UserRequest* new_request(MPI_Comm comm) {
   if (table.freed_count.load(std::memory_order_relaxed)) [[unlikely]]
     sweep_freed();
-  const Lock lock;
+  const TableLock lock;
   if (!table.free) [[unlikely]]
     make_requests();
   UserRequest* const request = table.free;
@@ -79,7 +79,7 @@ UserRequest* new_request(MPI_Comm comm) {
 MPI_Request common_send() {
   static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
-    const Lock lock;
+    const TableLock lock;
     --table.in_use;  // it belongs to nobody
     made->active = true;
     made->common = true;
@@ -97,7 +97,7 @@ void free_request(UserRequest* request) {
     if (request->active) request->activity->outcome();  // freed by the program: what has come counts all the same
     request->activity.reset();
   }
-  const Lock lock;
+  const TableLock lock;
   request->in_use = false;
   --table.in_use;
   request->next_free = std::exchange(table.free, request);
@@ -141,7 +141,7 @@ int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persist
 
 void free_later(UserRequest* request) {
   if (request->complete()) return free_request(request);
-  const Lock lock;
+  const TableLock lock;
   table.freed.push_back(request);
   table.freed_count.fetch_add(1, std::memory_order_relaxed);
 }
@@ -150,7 +150,7 @@ void sweep_freed() {
   UserRequest* done[swept_at_once];
   unsigned n = 0;
   {
-    const Lock lock;
+    const TableLock lock;
     for (unsigned looks = 0; looks < swept_at_once && !table.freed.empty(); ++looks) {
       UserRequest*& freed = table.freed[table.freed_at % table.freed.size()];
       if (!freed->complete()) {
@@ -168,7 +168,7 @@ void sweep_freed() {
 
 bool freed_are_outstanding() {
   sweep_freed();
-  const Lock lock;
+  const TableLock lock;
   auto owed = [](UserRequest& r) {
     return !r.complete() && (r.activity ? r.activity->owed() : r.request.is_send || !r.request.posted);
   };
@@ -180,7 +180,7 @@ bool freed_are_outstanding() {
 
 // Requests are not looked at: each knows how many communicators had gone when it was made.
 void outlive(MPI_Comm comm) {
-  const Lock lock;
+  const TableLock lock;
   if (table.in_use == 0) return;
   const std::uint32_t number = communicators_gone.load(std::memory_order_relaxed) + 1;
   try {
@@ -192,7 +192,7 @@ void outlive(MPI_Comm comm) {
 }
 
 MPI_Comm of_gone(const UserRequest& request) {
-  const Lock lock;
+  const TableLock lock;
   const auto found = table.gone.find(request.made_on);
   return found != table.gone.end() && found->second > request.made_at ? host.world : request.made_on;
 }
@@ -200,7 +200,7 @@ MPI_Comm of_gone(const UserRequest& request) {
 void show_persistent() {
   std::vector<MPI_Comm> on;
   {
-    const Lock lock;
+    const TableLock lock;
     if (table.in_use == 0) return;
     for (std::uint32_t i = 0; i < table.chunks; ++i) {
       UserRequest* const chunk = request_chunks[i].load(std::memory_order_relaxed);
@@ -263,14 +263,14 @@ namespace {
 
 const PerThread<bool, threads::at::reported> reported;
 // The receive of this thread that was too short last, until an error is raised.
-struct Cut {
+struct Truncation {
   int source, tag;
   std::uint64_t bytes, room;
 };
-const PerThread<Cut> cut;
+const PerThread<Truncation> cut;
 
 void say_what_aborts(int code) {
-  const calls::Call* const call = calls::calls_of_thread->innermost();
+  const calls::CallFrame* const call = calls::calls_of_thread->innermost();
   const char* const function = call ? calls::name(unsigned(call->function)) : "MPI";
   if (cut->bytes && (code == MPI_ERR_TRUNCATE || code == MPI_ERR_IN_STATUS)) {
     log_line(LogLevel::error, "%s: the message from rank %d with tag %d has %llu bytes, the receive has room for %llu",

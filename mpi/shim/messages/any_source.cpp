@@ -509,7 +509,7 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
   return report(c.comm, outcome(request));
 }
 
-bool Combined::completed() {
+bool SendReceive::completed() {
   for (MPI_Request& each : half) {
     if (each == host.request_null) continue;
     int done = 0;
@@ -522,7 +522,7 @@ bool Combined::completed() {
   return true;
 }
 
-void Combined::status(MPI_Status* status) const {
+void SendReceive::status(MPI_Status* status) const {
   if (status == MPI_STATUS_IGNORE) return;
   const int error = status->MPI_ERROR;
   *status = status_;

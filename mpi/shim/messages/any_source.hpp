@@ -106,22 +106,22 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
 
 // Whether there is a message from anybody, for which a call looks first at one side and the next at the other.
 // near(): ours; there(flag): the host's, an error code. MPI_Iprobe and MPI_Improbe, until there is one if it blocks.
-enum class Found : std::uint8_t { none, near, there };
+enum class FoundAt : std::uint8_t { none, near, there };
 extern const PerThread<bool> probe_there_first;
 template <class Near, class There>
-int probe_for_anybody(const Communicator& c, bool blocks, Found& found, Near near, There there) {
+int probe_for_anybody(const Communicator& c, bool blocks, FoundAt& found, Near near, There there) {
   bool& there_first = *probe_there_first;
   int code = MPI_SUCCESS;
-  found = Found::none;
+  found = FoundAt::none;
   auto look_there = [&] {
     int flag = 0;
     code = there(&flag);
-    if (flag) found = Found::there;
+    if (flag) found = FoundAt::there;
     return flag || code != MPI_SUCCESS;
   };
   auto look_near = [&] {
     if (!near()) return false;
-    found = Found::near;
+    found = FoundAt::near;
     return true;
   };
   there_first = !there_first;
@@ -129,20 +129,20 @@ int probe_for_anybody(const Communicator& c, bool blocks, Found& found, Near nea
   unsigned looks = 0;
   the_messenger->wait_until(
       [&] {
-        if (found != Found::none || code != MPI_SUCCESS || look_near()) return true;
+        if (found != FoundAt::none || code != MPI_SUCCESS || look_near()) return true;
         if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
         return ++looks % looks_at_host == 0 && look_there();
       },
       [](int) { return true; },
       [&] {
-        if (found == Found::none && code == MPI_SUCCESS) look_there();
+        if (found == FoundAt::none && code == MPI_SUCCESS) look_there();
       },
       "probing");
   return code;
 }
 
 // Both halves of a combined send and receive, each as a request of its own.
-class Combined final : public Activity {
+class SendReceive final : public Activity {
  public:
   MPI_Request half[2];          // of the receive, of the send
   std::vector<std::byte> sent;  // a copy of what is sent, where that is replaced

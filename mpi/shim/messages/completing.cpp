@@ -78,7 +78,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   }
   for (int i = 0; i < 200; ++i)
     if (done()) return code;
-  const StandIn stand_in;
+  const StandInScope stand_in;
   return wait();
 }
 

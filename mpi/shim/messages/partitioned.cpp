@@ -23,14 +23,14 @@ std::uint64_t next_context(Communicator& c, int partner, int tag, bool sends) {
   return mix_context(context_of_partitioned(c), std::uint64_t(tag) << 32 | n);
 }
 
-messages::Pair pair_of(Communicator& c, int partner, int tag, bool sends) {
+messages::PartitionedPair pair_of(Communicator& c, int partner, int tag, bool sends) {
   return {*the_messenger, c.members[std::size_t(partner)], sends ? c.rank : partner,
           next_context(c, partner, tag, sends), context_of_partitioned(c)};
 }
 
 // All partitions, where the engine finds them.
-struct Buffer {
-  Buffer(void* buffer, MPI_Count elements, MPI_Datatype type, MPI_Comm comm, TypedData& typed)
+struct PartitionedBuffer {
+  PartitionedBuffer(void* buffer, MPI_Count elements, MPI_Datatype type, MPI_Comm comm, TypedData& typed)
       : layout(std::move(typed.layout)) {
     data = typed.data;
     if (layout && !layout->described) {
@@ -56,9 +56,10 @@ struct Buffer {
   std::unique_ptr<devices::Stage> stage;
 };
 
-class PartitionedSend final : public Activity {
+class PartitionedSendActivity final : public Activity {
  public:
-  PartitionedSend(const messages::Pair& pair, Buffer buffer, int partitions, std::uint64_t bytes, std::int64_t step)
+  PartitionedSendActivity(const messages::PartitionedPair& pair, PartitionedBuffer buffer, int partitions,
+                          std::uint64_t bytes, std::int64_t step)
       : buffer_(std::move(buffer)),
         send_(pair, {std::uint64_t(partitions), bytes}),
         count_(partitions),
@@ -94,7 +95,7 @@ class PartitionedSend final : public Activity {
     code_ = buffer_.fetch();  // the receiver waits for something all the same
     for (int i = 0; i < count_; ++i) send(i);
   }
-  Buffer buffer_;
+  PartitionedBuffer buffer_;
   messages::PartitionedSend send_;
   const int count_;
   const std::uint64_t bytes_;  // of a partition
@@ -103,9 +104,10 @@ class PartitionedSend final : public Activity {
   int code_ = MPI_SUCCESS;
 };
 
-class PartitionedReceive final : public Activity {
+class PartitionedReceiveActivity final : public Activity {
  public:
-  PartitionedReceive(const messages::Pair& pair, Buffer buffer, int partitions, std::uint64_t bytes, int tag)
+  PartitionedReceiveActivity(const messages::PartitionedPair& pair, PartitionedBuffer buffer, int partitions,
+                             std::uint64_t bytes, int tag)
       : buffer_(std::move(buffer)),
         receive_(pair, buffer_.data),
         source_(pair.source),
@@ -141,7 +143,7 @@ class PartitionedReceive final : public Activity {
     if (!std::exchange(landed_, true)) code_ = buffer_.store(receive_.received());
     return code_;
   }
-  Buffer buffer_;
+  PartitionedBuffer buffer_;
   messages::PartitionedReceive receive_;
   const int source_, tag_, count_;
   const std::uint64_t bytes_;  // of a partition
@@ -212,11 +214,11 @@ int make_partitioned(bool sends, const char* function, void* buffer, int partiti
     if (partner == MPI_PROC_NULL) {
       activity = std::make_unique<Nowhere>(partitions, sends);
     } else {
-      Buffer where(buffer, elements, type, comm, typed);
-      const messages::Pair pair = pair_of(*c, partner, tag, sends);
+      PartitionedBuffer where(buffer, elements, type, comm, typed);
+      const messages::PartitionedPair pair = pair_of(*c, partner, tag, sends);
       if (sends)
-        activity = std::make_unique<PartitionedSend>(pair, std::move(where), partitions, bytes, count * extent);
-      else activity = std::make_unique<PartitionedReceive>(pair, std::move(where), partitions, bytes, tag);
+        activity = std::make_unique<PartitionedSendActivity>(pair, std::move(where), partitions, bytes, count * extent);
+      else activity = std::make_unique<PartitionedReceiveActivity>(pair, std::move(where), partitions, bytes, tag);
     }
     return report(comm, make_request(comm, std::move(activity), true, request));
   });

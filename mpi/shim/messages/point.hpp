@@ -51,7 +51,7 @@ template <class HostCall>
 int blocking_host(HostCall call) {
   count_host_message();
   note_host_request();
-  const StandIn stand_in;
+  const StandInScope stand_in;
   return call();
 }
 

@@ -65,13 +65,13 @@ void set_probe_status(MPI_Status* status, const messages::Messenger::Found& foun
 
 // From anybody, of this node or another.
 template <class There>
-int probe_both(bool blocks, Found& where, const Communicator& c, int tag, bool take, messages::Messenger::Found& found,
-               MPI_Status* status, There there) {
+int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool take,
+               messages::Messenger::Found& found, MPI_Status* status, There there) {
   before_host_receives(&c, tag);
   const int code =
       probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
-  if (where == Found::near) set_probe_status(status, found);
-  if (where == Found::none) look_elsewhere();  // what else waits for the host
+  if (where == FoundAt::near) set_probe_status(status, found);
+  if (where == FoundAt::none) look_elsewhere();  // what else waits for the host
   return code;
 }
 
@@ -140,7 +140,7 @@ int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   return guarded(comm, "MPI_Probe", [&]() -> int {
     messages::Messenger::Found found;
     if (may_cross(*c, source)) [[unlikely]] {
-      Found where;
+      FoundAt where;
       return probe_both(true, where, *c, tag, false, found, status,
                         [&](int* flag) { return iprobe_there(*c, tag, flag, status); });
     }
@@ -165,10 +165,10 @@ int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   return guarded(comm, "MPI_Iprobe", [&]() -> int {
     messages::Messenger::Found found;
     if (may_cross(*c, source)) [[unlikely]] {
-      Found where;
+      FoundAt where;
       const int code = probe_both(false, where, *c, tag, false, found, status,
                                   [&](int* there) { return iprobe_there(*c, tag, there, status); });
-      *flag = where != Found::none;
+      *flag = where != FoundAt::none;
       run_bodies();
       return code;
     }
@@ -191,10 +191,10 @@ int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status*
   return guarded(comm, "MPI_Mprobe", [&]() -> int {
     messages::Messenger::Found found;
     if (may_cross(*c, source)) [[unlikely]] {
-      Found where;
+      FoundAt where;
       const int code = probe_both(true, where, *c, tag, true, found, status,
                                   [&](int* flag) { return improbe_there(comm, c->rank, tag, flag, message, status); });
-      if (where == Found::near) *message = keep_matched(found.message, comm);
+      if (where == FoundAt::near) *message = keep_matched(found.message, comm);
       return code;
     }
     probe_blocking(*c, source, tag, true, found);
@@ -220,13 +220,13 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   return guarded(comm, "MPI_Improbe", [&]() -> int {
     messages::Messenger::Found found;
     if (may_cross(*c, source)) [[unlikely]] {
-      Found where;
+      FoundAt where;
       const int code = probe_both(false, where, *c, tag, true, found, status, [&](int* there) {
         return improbe_there(comm, c->rank, tag, there, message, status);
       });
-      if (where == Found::near) *message = keep_matched(found.message, comm);
-      if (where == Found::none) *message = host.message_null;
-      *flag = where != Found::none;
+      if (where == FoundAt::near) *message = keep_matched(found.message, comm);
+      if (where == FoundAt::none) *message = host.message_null;
+      *flag = where != FoundAt::none;
       run_bodies();
       return code;
     }

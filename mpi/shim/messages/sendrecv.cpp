@@ -1,4 +1,4 @@
-// Combined sends and receives.
+// SendReceive sends and receives.
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
@@ -22,7 +22,7 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
                        int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
                        MPI_Comm comm, MPI_Status* status, MPI_Request* request, bool copy) {
   return guarded(comm, function, [&]() -> int {
-    auto both = std::make_unique<Combined>();
+    auto both = std::make_unique<SendReceive>();
     both->half[0] = both->half[1] = host.request_null;
     MPI_Count count = send_count;
     if (copy && dest != MPI_PROC_NULL) {

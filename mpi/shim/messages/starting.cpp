@@ -43,11 +43,11 @@ int X_Request_is_complete(MPI_Request request) {
 namespace {
 
 // The host's persistent requests, kept where the host cannot be asked which of several requests are active.
-struct Persistent {
+struct PersistentOfHost {
   std::mutex mutex;
   std::set<MPI_Request> all;
 };
-Persistent& persistent = *new Persistent;  // never destroyed
+PersistentOfHost& persistent = *new PersistentOfHost;  // never destroyed
 
 bool is_persistent(MPI_Request request) {
   const std::lock_guard lock(persistent.mutex);

@@ -19,12 +19,13 @@ bool begins(std::string_view name, std::initializer_list<const char*> with) {
 }
 
 // By its name; of what is a collective the engine's table knows.
-Kind kind_of(std::string_view name, const Roles& r) {
-  if (begins(name, {"Comm_", "Intercomm_", "Cart_", "Graph_", "Dist_graph_"})) return Kind::communicator;
-  if (begins(name, {"File_"})) return Kind::file;
-  if (begins(name, {"Win_"}) || r.window >= 0) return Kind::window;
-  if (begins(name, {"Wait", "Test", "Request_", "Start", "Cancel", "Pready", "Parrived"})) return Kind::completion;
-  if (begins(name, {"Mrecv", "Imrecv"}) || r.partner() >= 0) return Kind::message;
+FunctionKind kind_of(std::string_view name, const Roles& r) {
+  if (begins(name, {"Comm_", "Intercomm_", "Cart_", "Graph_", "Dist_graph_"})) return FunctionKind::communicator;
+  if (begins(name, {"File_"})) return FunctionKind::file;
+  if (begins(name, {"Win_"}) || r.window >= 0) return FunctionKind::window;
+  if (begins(name, {"Wait", "Test", "Request_", "Start", "Cancel", "Pready", "Parrived"}))
+    return FunctionKind::completion;
+  if (begins(name, {"Mrecv", "Imrecv"}) || r.partner() >= 0) return FunctionKind::message;
   std::string plain;
   for (const char c : name) plain += char(std::tolower(c));
   for (const char* ending : {"_c", "_init"})
@@ -32,9 +33,9 @@ Kind kind_of(std::string_view name, const Roles& r) {
   for (std::size_t c = 0; c < collectives::operation_count; ++c) {
     const std::string_view operation = collectives::name(collectives::Collective(c));
     if (plain == operation || (plain.starts_with('i') && plain.substr(1) == operation))
-      return operation.starts_with("neighbor") ? Kind::neighbors : Kind::collective;
+      return operation.starts_with("neighbor") ? FunctionKind::neighbors : FunctionKind::collective;
   }
-  return Kind::other;
+  return FunctionKind::other;
 }
 
 template <mpi::Function number, class Signature>
@@ -54,10 +55,10 @@ const char* asked_for(const SettingText& setting) {
 
 }  // namespace
 
-const char* name(Kind kind) {
+const char* name(FunctionKind kind) {
   static constexpr const char* names[] = {"collective", "neighbors",    "message", "completion",
                                           "window",     "communicator", "file",    "other"};
-  static_assert(sizeof names / sizeof *names == std::size_t(Kind::count));
+  static_assert(sizeof names / sizeof *names == std::size_t(FunctionKind::count));
   return names[std::size_t(kind)];
 }
 

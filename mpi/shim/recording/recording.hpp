@@ -23,14 +23,24 @@
 
 namespace nearfield::mpi::recording {
 
-enum class Kind : std::uint8_t { collective, neighbors, message, completion, window, communicator, file, other, count };
-const char* name(Kind kind);
+enum class FunctionKind : std::uint8_t {
+  collective,
+  neighbors,
+  message,
+  completion,
+  window,
+  communicator,
+  file,
+  other,
+  count
+};
+const char* name(FunctionKind kind);
 
-struct Row;
+struct CallSiteRow;
 
-struct Function {
+struct RecordedFunction {
   const char* name;  // as the program calls it
-  Kind kind;
+  FunctionKind kind;
   const Roles& roles;
 };
 
@@ -48,18 +58,18 @@ void end();
 class Observation {
  public:
   // `words`: its arguments (calls::ArgumentWords).
-  Observation(const Function& function, const void* site, const std::uint64_t* words);
+  Observation(const RecordedFunction& function, const void* site, const std::uint64_t* words);
   void end();
 
  private:
-  const Function& function_;
+  const RecordedFunction& function_;
   const void* const site_;
   const std::uint64_t bytes_;
   const int partner_;
   const MPI_Comm communicator_;
   bool agreed_ = false;                // all of its ranks have the same context
   std::uint64_t context_, start_ = 0;  // 0: not timed
-  Row** place_ = nullptr;
+  CallSiteRow** place_ = nullptr;
   const char* before_;  // what served the last collective
 };
 
@@ -69,7 +79,8 @@ struct Around;
 template <mpi::Function number, class... Arguments>
 struct Around<number, int(Arguments...)> {
   static inline int (*inner)(Arguments...) = nullptr;
-  static inline Function function{function_names[unsigned(number)], Kind::other, roles[unsigned(number)]};
+  static inline RecordedFunction function{function_names[unsigned(number)], FunctionKind::other,
+                                          roles[unsigned(number)]};
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);

@@ -12,7 +12,7 @@ namespace nearfield::mpi::recording {
 
 std::atomic<bool> active{false};
 std::atomic<Thread*> threads{nullptr};
-std::atomic<Known*> known{nullptr};
+std::atomic<KnownCommunicator*> known{nullptr};
 std::atomic<std::uint64_t> calls_unkept{0}, next_save{0};
 bool tracing = false;
 bool all_timed = false;
@@ -20,17 +20,17 @@ bool all_timed = false;
 namespace {
 
 // What is known of this thread; `table` is nullptr before its first call, and where there is no memory.
-struct Own {
-  ~Own();
+struct ThreadRecord {
+  ~ThreadRecord();
   Thread* table = nullptr;
   bool refused = false;
   std::uint64_t waited = 0;
 };
-const PerThread<Own> own;
+const PerThread<ThreadRecord> own;
 std::mutex adding;
 Thread* free_tables = nullptr;  // under `adding`: of threads that have ended
 
-Own::~Own() {
+ThreadRecord::~ThreadRecord() {
   if (!table) return;
   const std::lock_guard lock(adding);
   table->next_free = std::exchange(free_tables, table);
@@ -67,11 +67,11 @@ std::vector<int> members_of(MPI_Comm communicator, decltype(host.Comm_group) gro
   return members;
 }
 
-Known* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
+KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
   const std::lock_guard lock(adding);
-  for (Known* one = known.load(std::memory_order_relaxed); one; one = one->next)
+  for (KnownCommunicator* one = known.load(std::memory_order_relaxed); one; one = one->next)
     if (one->context == context) return one;
-  auto* const one = new Known{};  // never destroyed
+  auto* const one = new KnownCommunicator{};  // never destroyed
   one->context = context;
   one->agreed = agreed;
   one->first = -1;
@@ -92,12 +92,13 @@ Known* know(MPI_Comm communicator, std::uint64_t context, bool agreed) {
 }
 
 // The row of a place, by whatever algorithm its first call went; nullptr: it has none yet.
-Row** find_place(Thread& table, const Function& function, const void* site, std::uint64_t context, std::uint32_t size) {
+CallSiteRow** find_place(Thread& table, const RecordedFunction& function, const void* site, std::uint64_t context,
+                         std::uint32_t size) {
   std::uint64_t hash =
       (std::uint64_t(site) ^ std::uint64_t(size) << 52 ^ context) * 0x9e3779b97f4a7c15u ^ std::uint64_t(&function);
   hash ^= hash >> 32;
   for (std::size_t i = hash;; ++i) {
-    Row*& row = table.places[i % places_of_a_thread];
+    CallSiteRow*& row = table.places[i % places_of_a_thread];
     if (!row || (row->function.load(std::memory_order_relaxed) == &function && row->site == site &&
                  row->context == context && row->size_class == size)) [[likely]]
       return &row;
@@ -105,9 +106,9 @@ Row** find_place(Thread& table, const Function& function, const void* site, std:
 }
 
 // pre: fewer than rows_of_a_thread.
-Row& add_row(Thread& table, const Function& function, const void* site, MPI_Comm communicator, std::uint64_t context,
-             bool agreed, std::uint32_t size, const char* algorithm) {
-  Row& row = table.rows[table.used++];
+CallSiteRow& add_row(Thread& table, const RecordedFunction& function, const void* site, MPI_Comm communicator,
+                     std::uint64_t context, bool agreed, std::uint32_t size, const char* algorithm) {
+  CallSiteRow& row = table.rows[table.used++];
   row.site = site;
   row.context = context;
   row.algorithm = algorithm;
@@ -120,9 +121,9 @@ Row& add_row(Thread& table, const Function& function, const void* site, MPI_Comm
 // A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
 // timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and
 // one that is long would count sixteenfold.
-bool is_timed(const Function& function, const Row* row, std::uint64_t bytes) {
+bool is_timed(const RecordedFunction& function, const CallSiteRow* row, std::uint64_t bytes) {
   constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
-  if (!row || all_timed || bytes > short_bytes || function.kind > Kind::completion) return true;
+  if (!row || all_timed || bytes > short_bytes || function.kind > FunctionKind::completion) return true;
   const std::uint64_t calls = row->place_calls.value();
   return calls < first || calls % one_in == 0;
 }
@@ -132,7 +133,7 @@ constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace
 
-Observation::Observation(const Function& function, const void* site, const std::uint64_t* words)
+Observation::Observation(const RecordedFunction& function, const void* site, const std::uint64_t* words)
     : function_(function),
       site_(site),
       bytes_(bytes_in(function.roles, words)),
@@ -160,7 +161,8 @@ void Observation::end() {
   const std::uint64_t now = start_ ? processor::ticks() : 0;
   const char* algorithm = nullptr;
   if (*went_to_host) algorithm = by_host;
-  else if (function_.kind == Kind::collective || function_.kind == Kind::neighbors) algorithm = *last_algorithm;
+  else if (function_.kind == FunctionKind::collective || function_.kind == FunctionKind::neighbors)
+    algorithm = *last_algorithm;
   if (!*last_algorithm) *last_algorithm = before_;
   waiting::waited = nullptr;
   inside->recorded = false;
@@ -170,7 +172,7 @@ void Observation::end() {
     return;
   }
   Thread* const table = own->table;
-  Row* row = *place_;
+  CallSiteRow* row = *place_;
   if (row) row->place_calls.add(1);
   while (row && row->algorithm != algorithm) row = row->further;
   if (!row) [[unlikely]] {
@@ -189,7 +191,7 @@ void Observation::end() {
   row->longest.raise(now - start_);
   if (tracing) [[unlikely]] {
     Event& event = table->ring[table->events.value() % events_of_a_thread];
-    const bool counts = function_.kind == Kind::collective && row->communicator;
+    const bool counts = function_.kind == FunctionKind::collective && row->communicator;
     event = {.start = start_,
              .end = now,
              .bytes = bytes_,

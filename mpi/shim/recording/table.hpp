@@ -16,7 +16,7 @@ inline constexpr std::size_t events_of_a_thread = std::size_t{1} << 16;
 
 // A communicator by its context; where that is none, by its handle. Those that one split has made share a context, but
 // no rank.
-struct Known {
+struct KnownCommunicator {
   std::uint64_t context;
   bool agreed;  // the context is equal on all of its ranks
   std::string name;
@@ -25,7 +25,7 @@ struct Known {
   bool inter;                                 // an intercommunicator: `rank`, `size` and `members` are of our group
   std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD, at its first rank
   std::atomic<std::uint32_t> collectives{0};  // traced so far; all ranks count alike
-  Known* next;
+  KnownCommunicator* next;
 };
 
 // A sum that one thread adds to.
@@ -41,13 +41,13 @@ class Sum {
   std::atomic<std::uint64_t> value_;
 };
 
-struct Row {
-  std::atomic<const Function*> function;  // nullptr: free. Released by add_row, acquired by who writes
+struct CallSiteRow {
+  std::atomic<const RecordedFunction*> function;  // nullptr: free. Released by add_row, acquired by who writes
   const void* site;
   std::uint64_t context;
-  const char* algorithm;  // nullptr: none; `by_host`
-  Known* communicator;    // nullptr: of none
-  Row* further;           // the same place by another algorithm
+  const char* algorithm;            // nullptr: none; `by_host`
+  KnownCommunicator* communicator;  // nullptr: of none
+  CallSiteRow* further;             // the same place by another algorithm
   std::uint32_t size_class;
   Sum place_calls;  // by whatever algorithm, where this row was the first of its place
   Sum calls, bytes, waited;
@@ -61,8 +61,8 @@ struct Event {
 };
 
 struct Thread {
-  Row* places[places_of_a_thread];  // by a hash, at most half of them taken
-  Row rows[rows_of_a_thread];
+  CallSiteRow* places[places_of_a_thread];  // by a hash, at most half of them taken
+  CallSiteRow rows[rows_of_a_thread];
   std::uint32_t used;
   std::uint32_t number;            // in the order in which tables came
   Sum rows_lost, events;           // calls without a row, events ever
@@ -72,7 +72,7 @@ struct Thread {
 };
 
 extern std::atomic<Thread*> threads;             // the last that came; releases what it points to
-extern std::atomic<Known*> known;                // likewise
+extern std::atomic<KnownCommunicator*> known;    // likewise
 extern std::atomic<std::uint64_t> calls_unkept;  // of threads that have no table
 extern bool tracing;
 extern bool all_timed;                        // and not some of them only

@@ -31,7 +31,7 @@ namespace nearfield::mpi::recording {
 namespace {
 
 // Of the process, from begin() on.
-struct Run {
+struct RecordingRun {
   Settings settings;
   int rank = 0, size = 1;
   pid_t pid = 0;
@@ -40,7 +40,7 @@ struct Run {
   std::uint64_t ticks = 0, nanoseconds = 0;  // when it began
   std::uint64_t saved = 0, pause = 0;        // nanoseconds: the last save, and until the next
 };
-Run* run;  // never destroyed: exit() writes
+RecordingRun* run;  // never destroyed: exit() writes
 std::mutex saving;
 
 class Clock {
@@ -87,17 +87,17 @@ void each_thread(Each each) {
   for (Thread* one = threads.load(std::memory_order_acquire); one; one = one->next) each(*one);
 }
 
-std::string how_served(const Row& row) { return row.algorithm ? row.algorithm : ""; }
+std::string how_served(const CallSiteRow& row) { return row.algorithm ? row.algorithm : ""; }
 
 // All waits, and what calls take besides, by those that were timed.
-std::uint64_t time_of(const Row& row, const Clock& clock) {
+std::uint64_t time_of(const CallSiteRow& row, const Clock& clock) {
   const std::uint64_t timed = row.timed.value(), all = clock.span(row.ticks.value());
   if (!timed) return row.waited.value();
   const std::uint64_t besides = all - std::min(all, row.waited_timed.value());
   return row.waited.value() + std::uint64_t(double(besides) * double(row.calls.value()) / double(timed));
 }
 
-std::string context_text(const Known& one) {
+std::string context_text(const KnownCommunicator& one) {
   char text[48];
   std::snprintf(text, sizeof text, "%s%llx.%d", one.agreed ? "" : "host:", (unsigned long long)one.context, one.first);
   return text;
@@ -111,15 +111,15 @@ std::string list(const std::vector<int>& ranks) {
 
 std::string record_text(const char* ending, const Clock& clock, const std::string& trace) {
   Numbered<const void*> sites;
-  Numbered<const Known*> communicators;
+  Numbered<const KnownCommunicator*> communicators;
   std::uint64_t rows_lost = calls_unkept.load(std::memory_order_relaxed), events_lost = 0;
   std::string rows;
   each_thread([&](Thread& thread) {
     rows_lost += thread.rows_lost.value();
     const std::uint64_t events = thread.events.value();
     events_lost += events > events_of_a_thread ? events - events_of_a_thread : 0;
-    for (Row& row : thread.rows) {
-      const Function* const function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+    for (CallSiteRow& row : thread.rows) {
+      const RecordedFunction* const function = row.function.load(std::memory_order_acquire);  // pairs with add_row
       if (!function) continue;
       rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(function->name) +
               ",\"kind\":" + quoted(name(function->kind)) + ",\"site\":" + number(sites.of(row.site)) +
@@ -151,7 +151,7 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
   for (std::size_t i = 0; i < sites.all.size(); ++i) text += std::string(i ? ",\n" : "\n") + site_text(sites.all[i]);
   text += "],\n\"communicators\":[";
   for (std::size_t i = 0; i < communicators.all.size(); ++i) {
-    const Known& one = *communicators.all[i];
+    const KnownCommunicator& one = *communicators.all[i];
     text += std::string(i ? ",\n" : "\n") + "{\"context\":" + quoted(context_text(one)) +
             ",\"name\":" + quoted(one.name) + ",\"rank\":" + std::to_string(one.rank) +
             ",\"size\":" + std::to_string(one.size) + ",\"inter\":" + (one.inter ? "true" : "false") +
@@ -190,8 +190,8 @@ std::string trace_text(const Clock& clock) {
                      ",\"args\":{\"name\":" + quoted("rank " + std::to_string(run->rank) + " on " + run->host) + "}}";
   for (const One& one : all) {
     const Event& event = *one.event;
-    const Row& row = one.thread->rows[event.row];
-    const Function& function = *row.function.load(std::memory_order_acquire);  // pairs with add_row
+    const CallSiteRow& row = one.thread->rows[event.row];
+    const RecordedFunction& function = *row.function.load(std::memory_order_acquire);  // pairs with add_row
     const auto [site, fresh] = sites.try_emplace(row.site);
     if (fresh) {
       Dl_info info{};
@@ -206,7 +206,7 @@ std::string trace_text(const Clock& clock) {
     if (row.communicator)
       text += ",\"communicator\":" + quoted(context_text(*row.communicator)) +
               ",\"name\":" + quoted(row.communicator->name);
-    if (function.kind == Kind::collective) text += ",\"number\":" + number(event.number);
+    if (function.kind == FunctionKind::collective) text += ",\"number\":" + number(event.number);
     if (event.partner >= 0) text += ",\"partner\":" + std::to_string(event.partner);
     if (!site->second.empty()) text += ",\"in\":" + quoted(site->second);
     text += "}}";
@@ -274,7 +274,7 @@ void save_so_far(std::uint64_t /*now*/) {
 
 void begin() {
   if (!wanted() || run) return;
-  run = new Run;
+  run = new RecordingRun;
   std::string complaints;
   run->settings = read_settings(complaints);
   run->pid = getpid();

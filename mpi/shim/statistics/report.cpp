@@ -19,7 +19,7 @@ namespace nearfield::mpi::statistics {
 namespace {
 
 // A subject's numbers, in the order of its section's columns.
-struct Line {
+struct TextLine {
   std::string subject;
   std::vector<std::uint64_t> values;
   std::vector<std::pair<const char*, std::uint64_t>> why{};  // calls that the host served, by reason
@@ -33,7 +33,7 @@ struct Line {
 struct Section {
   const char *key, *title;  // in JSON, in the text
   std::vector<const Number*> columns{};
-  std::vector<Line> lines{};
+  std::vector<TextLine> lines{};
 
   template <class Rows>
   Section(const char* key, const char* title, const Rows& rows) : key(key), title(title) {
@@ -53,7 +53,7 @@ Section operations() {
   for (std::size_t c = 0; c < collectives::operation_count; ++c) {
     const auto operation = collectives::Collective(c);
     const Tally& counts = tally(operation);
-    Line line{collectives::name(operation), read_all(of_operation(), counts)};
+    TextLine line{collectives::name(operation), read_all(of_operation(), counts)};
     for (std::size_t r = 0; r < std::size_t(Reason::count); ++r)
       if (const std::uint64_t calls = counts.host[r].load(std::memory_order_relaxed))
         line.why.emplace_back(name(Reason(r)), calls);
@@ -74,7 +74,7 @@ Section components() {
   team::Process* const node = process_ever();
   for (std::size_t c = 0; node && c < memory::component_count; ++c) {
     const auto component = memory::Component(c);
-    Line line{name(component), read_all(of_component(), *node, component)};
+    TextLine line{name(component), read_all(of_component(), *node, component)};
     if (const memory::Wish* const wish = node->placer().wish(component))
       line.wish = wish->text + ": " + memory::Placer::describe(*wish);
     section.lines.push_back(std::move(line));
@@ -103,7 +103,7 @@ void add_text(std::string& text, const Section& section) {
   begin(section.title);
   for (const Number* column : section.columns) cell(*column, column->name);
   text += '\n';
-  for (const Line& line : section.lines) {
+  for (const TextLine& line : section.lines) {
     begin(line.subject);
     for (std::size_t i = 0; i < line.values.size(); ++i)
       cell(*section.columns[i], shown(*section.columns[i], line.values[i]));
@@ -144,7 +144,7 @@ class Members {
 
 std::string json_of(const Section& section) {
   std::string lines;
-  for (const Line& line : section.lines) {
+  for (const TextLine& line : section.lines) {
     Members members, why;
     for (std::size_t i = 0; i < line.values.size(); ++i)
       members.add(section.columns[i]->name, shown(*section.columns[i], line.values[i]));
@@ -221,7 +221,7 @@ void report(const Settings& settings) {
   std::vector<Section> sections;
   for (const auto make : {operations, functions, components}) {
     Section section = make();
-    std::erase_if(section.lines, [](const Line& line) { return !line.counted(); });
+    std::erase_if(section.lines, [](const TextLine& line) { return !line.counted(); });
     sections.push_back(std::move(section));
   }
   if (settings.stats == Reporting::all_ranks || (settings.stats == Reporting::first_rank && rank == 0))

@@ -12,14 +12,14 @@ namespace nearfield::mpi {
 namespace {
 
 // `count` elements of `type` at `buffer`, as elements of one predefined type with all their gaps.
-struct Elements {
+struct TypedElements {
   layout::Data data;
   const TypeInfo* basic = nullptr;  // nullptr: not of one type
   std::uint32_t bytes = 1;          // from one element to the next
   std::shared_ptr<const TypeLayout> keep;
   bool good = true;  // false: arguments that the host must judge
 
-  Elements(const void* buffer, MPI_Count count, MPI_Datatype type) {
+  TypedElements(const void* buffer, MPI_Count count, MPI_Datatype type) {
     auto* const address = static_cast<std::byte*>(const_cast<void*>(buffer));
     basic = find_type(type);
     good = count >= 0;
@@ -74,7 +74,7 @@ bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const Typ
   constexpr reducing::Type as_number = std::is_signed_v<char> ? reducing::Type::i8 : reducing::Type::u8;
   operation = {};
   operation.type = type.handle == character ? as_number : type.type;
-  operation.bytes = Elements::bytes_of(type);
+  operation.bytes = TypedElements::bytes_of(type);
   if (const auto known = find_op(op)) {
     operation.op = *known;
     operation.fold = reducing::fold(*known, operation.type);
@@ -184,7 +184,7 @@ template <class HostCall>
   if (unsigned(rank) >= unsigned(window.size())) return host_call();
   const windows::Memory& memory = window.memory(rank);
   return on_window(win, function, [&]() -> int {
-    const Elements target(address_of(memory, displacement), target_count, target_type);
+    const TypedElements target(address_of(memory, displacement), target_count, target_type);
     if (target_count < 0 || (!target.good && memory.bytes)) return host_call();
     if (!target.basic) {
       if (target.data.bytes == 0 && target.keep && target.keep->size == 0) return MPI_SUCCESS;
@@ -198,13 +198,13 @@ template <class HostCall>
     if (!gives && !fetching) return raise_on(win, function, "MPI_NO_OP is for what fetches", MPI_ERR_OP);
     if (!window.accessible(rank)) return raise_no_epoch(win, function);
     if (!lies_in(memory, displacement, target.data)) return raise_range(win, function, displacement);
-    const Elements given(gives ? origin : nullptr, gives ? count : 0, gives ? type : host.byte);
-    const Elements wanted(fetching ? fetching->buffer : nullptr, fetching ? fetching->count : 0,
-                          fetching ? fetching->type : host.byte);
+    const TypedElements given(gives ? origin : nullptr, gives ? count : 0, gives ? type : host.byte);
+    const TypedElements wanted(fetching ? fetching->buffer : nullptr, fetching ? fetching->count : 0,
+                               fetching ? fetching->type : host.byte);
     if (fetching && fetching->count < 0) return raise_on(win, function, "a negative count", MPI_ERR_COUNT);
     if (!given.good || !wanted.good) return host_call();
     const std::uint32_t each = target.bytes;
-    const auto fits = [&](const Elements& ours) {
+    const auto fits = [&](const TypedElements& ours) {
       return ours.basic && ours.bytes == each && ours.data.bytes == target.data.bytes;
     };
     if ((gives && !fits(given)) || (fetching && !fits(wanted)))

@@ -228,7 +228,7 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
 }
 
 // What a rank says of its part of a shared window. `offset`: where all of it lies in the segment of the first rank.
-struct Part {
+struct SharedPart {
   std::uint64_t bytes, unit, offset;
   std::uint64_t hosts_room;  // that the host has, as this rank sees it
   std::uint8_t takes_ours;   // nothing is wrong, and its part need not be at a place of its own
@@ -242,8 +242,8 @@ std::uint64_t room_of_host() {
 }
 
 // Collective: what all members say.
-std::vector<Part> tell(context::CollectiveContext& context, const Part& ours) {
-  std::vector<Part> all(std::size_t(context.size()), ours);
+std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPart& ours) {
+  std::vector<SharedPart> all(std::size_t(context.size()), ours);
   const std::uint64_t seq = context.next_slot();
   std::memcpy(context.reserve_slot(seq), &ours, sizeof ours);
   context.publish_slot(seq, sizeof ours);
@@ -265,13 +265,14 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
     const auto wish = placement_hint(info);
     const bool placed = !wish || *wish || process()->placer().wish(memory::Component::windows);
     const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
-    Part mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
-    const std::vector<Part> parts = tell(context, mine);
-    if (!std::ranges::all_of(parts, [](const Part& part) { return part.takes_ours != 0; }))
+    SharedPart mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
+    const std::vector<SharedPart> parts = tell(context, mine);
+    if (!std::ranges::all_of(parts, [](const SharedPart& part) { return part.takes_ours != 0; }))
       return share_hosts_memory(name, *c, info, win, make);
     std::uint64_t total = 0;
     bool fits = true;
-    for (const Part& part : parts) fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
+    for (const SharedPart& part : parts)
+      fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
     constexpr std::uint64_t spare = 1 << 20;  // for what the host keeps beside
     if (!fits || total + total / 16 + spare <= parts[0].hosts_room)
       return share_hosts_memory(name, *c, info, win, make);
@@ -286,7 +287,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
     const std::uint64_t offset = tell(context, mine)[0].offset;
     std::vector<windows::Memory> known;
     std::byte* at = offset ? c->team->segment_of(0) + offset : nullptr;
-    for (const Part& part : parts) {
+    for (const SharedPart& part : parts) {
       known.push_back({at, part.bytes, part.unit});
       if (at) at += part.bytes;
     }

@@ -6,19 +6,19 @@
 namespace nearfield::mpi {
 namespace {
 
-enum class Direction : std::uint8_t { put, get };
+enum class AccessDirection : std::uint8_t { put, get };
 
-void move_dense(windows::Window& window, Direction direction, int rank, std::byte* theirs, void* ours,
+void move_dense(windows::Window& window, AccessDirection direction, int rank, std::byte* theirs, void* ours,
                 std::uint64_t bytes) {
-  if (direction == Direction::put) window.put(rank, theirs, ours, bytes);
+  if (direction == AccessDirection::put) window.put(rank, theirs, ours, bytes);
   else window.get(rank, theirs, ours, bytes);
 }
 
 // By packing: of types that no layout describes, and to and from memory of devices.
 template <class N>
-int move_packed(OneSided& state, const char* function, Direction direction, void* ours, N count, MPI_Datatype type,
-                void* theirs, N target_count, MPI_Datatype target_type) {
-  if (direction == Direction::get) {
+int move_packed(OneSided& state, const char* function, AccessDirection direction, void* ours, N count,
+                MPI_Datatype type, void* theirs, N target_count, MPI_Datatype target_type) {
+  if (direction == AccessDirection::get) {
     std::swap(ours, theirs);
     std::swap(count, target_count);
     std::swap(type, target_type);
@@ -32,7 +32,7 @@ int move_packed(OneSided& state, const char* function, Direction direction, void
 }
 
 template <class N, class HostCall>
-[[gnu::noinline]] int move_slowly(OneSided* state, const char* function, Direction direction, const void* buffer,
+[[gnu::noinline]] int move_slowly(OneSided* state, const char* function, AccessDirection direction, const void* buffer,
                                   N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
                                   MPI_Datatype target_type, MPI_Win win, HostCall host_call) {
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
@@ -43,8 +43,8 @@ template <class N, class HostCall>
   const TypedData ours(buffer, count, type), theirs(at, target_count, target_type);
   if (!ours.good || target_count < 0 || (!theirs.good && memory.bytes)) return host_call();
   if (!window.accessible(rank)) return raise_no_epoch(win, function);
-  const TypedData &from = direction == Direction::put ? ours : theirs,
-                  &to = direction == Direction::put ? theirs : ours;
+  const TypedData &from = direction == AccessDirection::put ? ours : theirs,
+                  &to = direction == AccessDirection::put ? theirs : ours;
   if (from.data.bytes > to.data.bytes)
     return raise_on(win, function, "the target has no room for the data", MPI_ERR_TRUNCATE);
   if (!theirs.packs() && !lies_in(memory, displacement, theirs.data)) return raise_range(win, function, displacement);
@@ -61,7 +61,7 @@ template <class N, class HostCall>
 }
 
 template <class N, class HostCall>
-int move(const char* function, Direction direction, const void* buffer, N count, MPI_Datatype type, int rank,
+int move(const char* function, AccessDirection direction, const void* buffer, N count, MPI_Datatype type, int rank,
          MPI_Aint displacement, N target_count, MPI_Datatype target_type, MPI_Win win, HostCall host_call) {
   OneSided* const state = one_sided(win);
   if (!state) return host_call();
@@ -78,45 +78,45 @@ int move(const char* function, Direction direction, const void* buffer, N count,
 
 #define NEARFIELD_ARGUMENTS o, n, t, rank, at, tn, tt, win
 int Put(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Win win) {
-  return move("MPI_Put", Direction::put, NEARFIELD_ARGUMENTS, [&] { return host.Put(NEARFIELD_ARGUMENTS); });
+  return move("MPI_Put", AccessDirection::put, NEARFIELD_ARGUMENTS, [&] { return host.Put(NEARFIELD_ARGUMENTS); });
 }
 int Get(void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Win win) {
-  return move("MPI_Get", Direction::get, NEARFIELD_ARGUMENTS, [&] { return host.Get(NEARFIELD_ARGUMENTS); });
+  return move("MPI_Get", AccessDirection::get, NEARFIELD_ARGUMENTS, [&] { return host.Get(NEARFIELD_ARGUMENTS); });
 }
 int Put_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
           MPI_Win win) {
-  return move("MPI_Put_c", Direction::put, NEARFIELD_ARGUMENTS,
+  return move("MPI_Put_c", AccessDirection::put, NEARFIELD_ARGUMENTS,
               [&] { return large_on(win, "MPI_Put_c", host.Put_c, host.Put, NEARFIELD_ARGUMENTS); });
 }
 int Get_c(void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Win win) {
-  return move("MPI_Get_c", Direction::get, NEARFIELD_ARGUMENTS,
+  return move("MPI_Get_c", AccessDirection::get, NEARFIELD_ARGUMENTS,
               [&] { return large_on(win, "MPI_Get_c", host.Get_c, host.Get, NEARFIELD_ARGUMENTS); });
 }
 int Rput(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Win win,
          MPI_Request* request) {
   return at_once(win, request, [&] {
-    return move("MPI_Rput", Direction::put, NEARFIELD_ARGUMENTS,
+    return move("MPI_Rput", AccessDirection::put, NEARFIELD_ARGUMENTS,
                 [&] { return host.Rput(NEARFIELD_ARGUMENTS, request); });
   });
 }
 int Rget(void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Win win,
          MPI_Request* request) {
   return at_once(win, request, [&] {
-    return move("MPI_Rget", Direction::get, NEARFIELD_ARGUMENTS,
+    return move("MPI_Rget", AccessDirection::get, NEARFIELD_ARGUMENTS,
                 [&] { return host.Rget(NEARFIELD_ARGUMENTS, request); });
   });
 }
 int Rput_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
            MPI_Win win, MPI_Request* request) {
   return at_once(win, request, [&] {
-    return move("MPI_Rput_c", Direction::put, NEARFIELD_ARGUMENTS,
+    return move("MPI_Rput_c", AccessDirection::put, NEARFIELD_ARGUMENTS,
                 [&] { return large_on(win, "MPI_Rput_c", host.Rput_c, host.Rput, NEARFIELD_ARGUMENTS, request); });
   });
 }
 int Rget_c(void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Win win,
            MPI_Request* request) {
   return at_once(win, request, [&] {
-    return move("MPI_Rget_c", Direction::get, NEARFIELD_ARGUMENTS,
+    return move("MPI_Rget_c", AccessDirection::get, NEARFIELD_ARGUMENTS,
                 [&] { return large_on(win, "MPI_Rget_c", host.Rget_c, host.Rget, NEARFIELD_ARGUMENTS, request); });
   });
 }
