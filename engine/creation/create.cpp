@@ -21,7 +21,7 @@
 #include "engine/context/pool.hpp"
 #include "engine/creation/calibrating.hpp"
 #include "engine/creation/create.hpp"
-#include "engine/creation/founding.hpp"
+#include "engine/creation/team_creation.hpp"
 #include "engine/machine/cpus.hpp"
 
 namespace nearfield::creation {
@@ -178,7 +178,7 @@ std::size_t block_bytes(bool leader, std::size_t shared_configuration_bytes) {
 }
 
 // Local: our part of step 1.
-std::unique_ptr<Team> Founding::prepare() try {
+std::unique_ptr<Team> TeamCreation::prepare() try {
   std::unique_ptr<Team> team(new Team(process_, rank_, size_));
   // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
@@ -213,7 +213,7 @@ std::unique_ptr<Team> Founding::prepare() try {
 }
 
 // Local: what the others have told, once their segments are mapped.
-void Founding::fill_in(std::span<const Hello> hellos) {
+void TeamCreation::fill_in(std::span<const Hello> hellos) {
   Team& team = *team_;
   const std::lock_guard lock(process_.reach().mutex);
   team.mappers_ = ~0u;
@@ -244,7 +244,7 @@ void Founding::fill_in(std::span<const Hello> hellos) {
   if (rank_ == 0) plan_shape(leader->plan, process_, hellos, shared, one_group, found);
 }
 
-Founding::Founding(Process& process, int rank, int size, bool together)
+TeamCreation::TeamCreation(Process& process, int rank, int size, bool together)
     : process_(process),
       rank_(rank),
       size_(size),
@@ -263,7 +263,7 @@ Founding::Founding(Process& process, int rank, int size, bool together)
     if (process.cpus().allowed.bits[cpu]) mine_.cpus[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
 }
 
-std::string Founding::judge(std::span<const Hello> hellos) const {
+std::string TeamCreation::judge(std::span<const Hello> hellos) const {
   for (int r = 0; r < size_; ++r) {
     if (!hellos[r].enabled) return "Nearfield is switched off or has no shared memory in rank " + std::to_string(r);
     if (hellos[r].protocol != protocol) return "another version of Nearfield is loaded in rank " + std::to_string(r);
@@ -278,14 +278,14 @@ std::string Founding::judge(std::span<const Hello> hellos) const {
   return {};
 }
 
-bool Founding::met_all(std::span<const Hello> hellos) const {
+bool TeamCreation::met_all(std::span<const Hello> hellos) const {
   const std::lock_guard lock(process_.reach().mutex);
   for (int r = 0; r < size_; ++r)
     if (r != rank_ && !process_.reach().find(hellos[r].card.address.identity())) return false;
   return true;
 }
 
-bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
+bool TeamCreation::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   try {
     if (bootstrap) error_ = swap_segments(process_, hellos, rank_, team_->words(rank_), *bootstrap);
     else if (!met_all(hellos)) error_ = "its members have not met";
@@ -296,7 +296,7 @@ bool Founding::join(std::span<const Hello> hellos, Bootstrap* bootstrap) {
   return error_.empty();
 }
 
-std::unique_ptr<Team> Founding::finish() {
+std::unique_ptr<Team> TeamCreation::finish() {
   const Plan& plan = team_->plan();
   team_->shape_ = {size_,           plan.ranks_per_cpu, plan.meeting, plan.one_group != 0, plan.buffer_bytes,
                    int(plan.group), int(plan.package),  plan.machine};
@@ -305,7 +305,7 @@ std::unique_ptr<Team> Founding::finish() {
 }
 
 Result<std::unique_ptr<Team>> create_team(Process& process, int rank, int size, Bootstrap& bootstrap) {
-  Founding founding(process, rank, size, true);
+  TeamCreation founding(process, rank, size, true);
   auto hellos = room_for<Hello>(size);
   if (!bootstrap.allgather(&founding.mine(), hellos.data(), sizeof(Hello))) return Error{"the host's allgather failed"};
   if (std::string why = founding.judge(hellos); !why.empty()) return Error{std::move(why)};

@@ -1,5 +1,5 @@
-// The creation of a team by all of its members, who wait for each other (create.cpp draws it). founding.hpp has its
-// steps for who must not wait.
+// The creation of a team by all of its members, who wait for each other (create.cpp draws it). team_creation.hpp has
+// its steps for who must not wait.
 #pragma once
 #include <cstddef>
 #include <memory>

@@ -15,7 +15,7 @@
 #include "engine/team/process.hpp"
 
 namespace nearfield::creation {
-class Founding;
+class TeamCreation;
 }
 
 namespace nearfield::context {
@@ -122,7 +122,7 @@ class Team {
 
  private:
   Team(Process& process, int rank, int size);
-  friend class creation::Founding;  // which fills it in
+  friend class creation::TeamCreation;  // which fills it in
 
   Process& process_;
   Shape shape_;

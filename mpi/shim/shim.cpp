@@ -15,7 +15,7 @@
 #include "mpi/shim/blocking.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/collectives/carry.hpp"
-#include "mpi/shim/communicators/founding.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/hints.hpp"
 #include "mpi/shim/launchers.hpp"
@@ -180,7 +180,7 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
 
 // The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
 int Finalize() {
-  free_founded();
+  free_created();
   if (choosing::Leaving::any())  // bodies look for dead members themselves
     wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
   if (abi::remarks_on_kept_requests && running()) show_persistent();

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/communicators/founding.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/stand_in.hpp"
@@ -53,8 +53,8 @@ inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
   Communicator* const state = communicator_of(comm);
   if (!state) [[unlikely]]
     return {};
-  if (state->founding && !state->founding->settled()) [[unlikely]]
-    if (!state->founding->wait()) return {};
+  if (state->async_creation && !state->async_creation->settled()) [[unlikely]]
+    if (!state->async_creation->wait()) return {};
   if (!state->team && !state->hierarchy) [[unlikely]] {
     if (revoked(comm)) return {};
     if (by_host_for_youth(*state, reduction)) return {nullptr, Reason::young};
@@ -71,12 +71,12 @@ inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
 
 // Whether ranks compare their calls, and whether one of those that share memory with us has given up.
 inline bool checks(const Communicator& c) {
-  if (is_founding(c)) [[unlikely]]
+  if (is_being_created(c)) [[unlikely]]
     return process_ever()->settings().check;
   return c.near_team() && c.near_team()->plan().check;
 }
 inline bool broken_off(const Communicator& c) {
-  return !is_founding(c) && c.near_team() && c.near_team()->broken_off();
+  return !is_being_created(c) && c.near_team() && c.near_team()->broken_off();
 }
 
 template <class HostCall>
@@ -107,7 +107,7 @@ int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& c
 
 // This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
 inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
-  if (is_founding(c)) c.founding->wait();
+  if (is_being_created(c)) c.async_creation->wait();
   team::Team* const team = c.near_team();
   if (!team) return raise(comm, function, why, code);
   try {

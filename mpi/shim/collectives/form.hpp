@@ -37,7 +37,7 @@ struct Nonblocking {
     if (!goes_on_in_host()) return {nullptr, Reason::off};
     if (Communicator* const c = communicator_of(comm); c && c->young && !revoked(comm)) [[unlikely]]
       if (by_host_for_youth(*c, reduction)) return {nullptr, Reason::young};
-    if (Communicator* const state = founded(comm)) [[likely]]
+    if (Communicator* const state = created(comm)) [[likely]]
       return {state, Reason::communicator};
     const Communicator* const state = communicator_of(comm);
     return {nullptr, state && !state->enabled ? Reason::off : Reason::communicator};
@@ -136,7 +136,7 @@ int begin(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing() && !checks(c) && !broken_off(c))
       return when.done(MPI_SUCCESS);
     const collectives::Call& told = counted ? *counted : call;
-    if (is_founding(c)) [[unlikely]]
+    if (is_being_created(c)) [[unlikely]]
       return defer(c, comm, call, function, std::move(kept), when.request, told, kept_call(when.host_call));
     return overlap(c, comm, call, function, std::move(kept), when.request, told);
   }

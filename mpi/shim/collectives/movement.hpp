@@ -175,7 +175,7 @@ int rooted_blocks(const char* function, const When& when, const void* send, MPI_
     Packed data(one, one_count, one_type, comm);
     const void* const own = offset_by(many, root * call.bytes);
     // Hosts find that out when data moves, and the others are in the call by then.
-    if (!data.error() && !blocks.error() && data.bytes() != call.bytes && (is_founding(c) || c.near_team()))
+    if (!data.error() && !blocks.error() && data.bytes() != call.bytes && (is_being_created(c) || c.near_team()))
       return give_up(c, comm, function, "the root's own block is of another length than what it takes of others",
                      MPI_ERR_TRUNCATE);
     if (data.error() || blocks.error() || data.bytes() != call.bytes ||

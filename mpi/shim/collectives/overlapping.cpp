@@ -107,22 +107,22 @@ class Once final : public Issued {
 };
 
 // In the queue of a communicator that is yet to have its team.
-class Deferred final : public Activity, Founding::Deferred {
+class Deferred final : public Activity, AsyncCreation::Deferred {
  public:
   Deferred(Communicator& c, const char* function, std::unique_ptr<choosing::Overlapping> pending,
            std::unique_ptr<StagingBuffers> kept, CallOfHost host_call)
-      : founding_(c.founding),
+      : creation_(c.async_creation),
         state_(c),
         function_(function),
         pending_(std::move(pending)),
         kept_(std::move(kept)),
         host_call_(std::move(host_call)) {}
   ~Deferred() override {
-    if (!gone()) founding_->forget(*this);
+    if (!gone()) creation_->forget(*this);
     if (at_host_ != host.request_null) host.Request_free(&at_host_);
   }
   int begin() override {
-    if (!founding_->defer(*this)) go(state_.team.get());
+    if (!creation_->defer(*this)) go(state_.team.get());
     return gone() && !once_ ? code_ : MPI_SUCCESS;
   }
   bool completed() override {
@@ -135,13 +135,13 @@ class Deferred final : public Activity, Founding::Deferred {
   }
   int outcome() override {
     if (!gone()) return MPI_ERR_OTHER;  // given up by who waited for it
-    founding_->let_all_go();
+    creation_->let_all_go();
     if (!once_) return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_);
     return code_ != MPI_SUCCESS ? code_ : once_->outcome();
   }
   void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
   void abandon() override {}
-  bool involves(int member) const override { return !gone() && founding_->involves(member); }
+  bool involves(int member) const override { return !gone() && creation_->involves(member); }
 
  private:
   bool gone() const { return gone_.load(std::memory_order_acquire); }  // pairs with go
@@ -155,7 +155,7 @@ class Deferred final : public Activity, Founding::Deferred {
     else code_ = host_call_(&at_host_);
     gone_.store(true, std::memory_order_release);  // pairs with gone
   }
-  const std::shared_ptr<Founding> founding_;
+  const std::shared_ptr<AsyncCreation> creation_;
   Communicator& state_;  // not once it has gone
   const char* const function_;
   std::unique_ptr<choosing::Overlapping> pending_;

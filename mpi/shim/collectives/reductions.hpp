@@ -27,7 +27,7 @@ int refuse(Communicator& c, MPI_Comm comm, const Call& call, const char* functio
 template <class When>
 int combine_or_refuse(Communicator& c, MPI_Comm comm, const Call& call, int root, const combining::Operands& given,
                       const char* function, Reason reason, const When& when) {
-  if (reason == Reason::argument || (!c.team && !is_founding(c)) || !combining::possible(given.type, given.op))
+  if (reason == Reason::argument || (!c.team && !is_being_created(c)) || !combining::possible(given.type, given.op))
     return refuse(c, comm, call, function, reason, when);
   if constexpr (When::overlaps) return combining::begin(c, comm, call.collective, root, given, function, when);
   else return combining::combine(c, comm, call.collective, root, given, function, when.host_call);
@@ -169,7 +169,7 @@ int parted_reduction(const char* function, const When& when, const void* send, v
   const Admission admitted = when.admit(comm, &reduced);
   if (!admitted.communicator) return when.at_host(collective, admitted.reason);
   Communicator& c = *admitted.communicator;
-  if (!c.team && !is_founding(c)) return when.at_host(collective, Reason::communicator);
+  if (!c.team && !is_being_created(c)) return when.at_host(collective, Reason::communicator);
   return with_memory(c, comm, function, [&]() -> int {
     Ends ends(c.size);
     if (!counts || !ends.fill(counts, c.size)) return when.at_host(collective, Reason::argument);

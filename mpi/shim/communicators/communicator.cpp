@@ -26,8 +26,8 @@
 #include "engine/creation/create.hpp"
 #include "engine/processor/processor.h"
 #include "engine/windows/control_block.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/communicators/bootstrap.hpp"
-#include "mpi/shim/communicators/founding.hpp"
 #include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
@@ -72,7 +72,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
   communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
   forget_buffer(state->comm);
-  if (is_founding(*state) && !state->founding->wait()) {  // its lane stays
+  if (is_being_created(*state) && !state->async_creation->wait()) {  // its lane stays
     static_cast<void>(state.release());
     return MPI_SUCCESS;
   }
@@ -365,7 +365,7 @@ void start_node(int thread_level, bool collectively) {
       if (created) {
         the_process = created->release();
         the_runner = &the_process->runner;
-        the_runner->keep(2 * (context::further + 1));  // of two communicators, with what founds their teams
+        the_runner->keep(2 * (context::further + 1));  // of two communicators, with what creates their teams
         the_process->progress.set_host(&progress_of_host());
         choosing::tell_teams(*the_process, tuned.release());  // for as long as there are teams
         the_process->describe = [](std::uint64_t doing) {

@@ -44,7 +44,7 @@ struct Neighborhood {
 // Where the ranks of a communicator are: all of them members of the messenger, some of them, or none but ourselves.
 enum class Side : std::uint8_t { unknown, near, both, far };
 
-class Founding;
+class AsyncCreation;
 
 struct Communicator {
   std::unique_ptr<team::Team> team;                                // of all ranks, where they share a node
@@ -57,8 +57,8 @@ struct Communicator {
   bool enabled = true;  // hint `nearfield`: collectives
   bool team_tried = false;
   std::uint32_t young = 0;  // further collective calls that the host serves (collectives/young.hpp); equal on all ranks
-  std::shared_ptr<Founding> founding;  // where its first collective call did not wait (founding.hpp)
-  bool reproducible = false;           // hint `nearfield_reproducible`, where a hierarchy is yet to be made
+  std::shared_ptr<AsyncCreation> async_creation;  // where its first collective call did not wait (async_creation.hpp)
+  bool reproducible = false;                      // hint `nearfield_reproducible`, where a hierarchy is yet to be made
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
@@ -136,8 +136,8 @@ inline std::uint64_t context_of_overlapping(const Communicator& c) { return mix_
 // And a fourth one, of which those of partitioned messages are made.
 inline std::uint64_t context_of_partitioned(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{2}); }
 
-// And a fifth one, by which its team is founded.
-inline std::uint64_t context_of_founding(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{3}); }
+// And a fifth one, by which its team is created.
+inline std::uint64_t context_of_creation(const Communicator& c) { return mix_context(c.context, ~std::uint64_t{3}); }
 // And one for each planned operation, which may be started in any order.
 inline std::uint64_t context_of_plan(const Communicator& c, std::uint64_t plan) {
   return mix_context(c.context, ~(plan + 4));

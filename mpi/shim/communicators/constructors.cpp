@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "mpi/shim/blocking.hpp"
-#include "mpi/shim/communicators/founding.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 #include "mpi/shim/functions.hpp"
 #include "mpi/shim/messages/point.hpp"
 
 namespace nearfield::mpi {
 namespace {
 
-// Communicators that the program has freed while their team was being founded, which may need others that wait for
+// Communicators that the program has freed while their team was being created, which may need others that wait for
 // something else of ours. They go when the program completes a collective, or with a later call, since no thread of
 // ours may call the host.
 struct Freed {
@@ -25,9 +25,9 @@ struct Freed {
 };
 Freed& freed = *new Freed;  // never destroyed
 
-bool free_when_founded(MPI_Comm* comm) {
+bool free_when_created(MPI_Comm* comm) {
   const Communicator* const state = *comm == host.comm_null ? nullptr : communicator_of(*comm);
-  if (!state || !is_founding(*state)) return false;
+  if (!state || !is_being_created(*state)) return false;
   const std::lock_guard lock(freed.mutex);
   freed.all.push_back(*comm);
   freed.any.store(true, std::memory_order_relaxed);
@@ -37,21 +37,21 @@ bool free_when_founded(MPI_Comm* comm) {
 
 }  // namespace
 
-void free_founded() {
+void free_created() {
   if (!freed.any.load(std::memory_order_relaxed)) [[likely]]
     return;
-  std::vector<MPI_Comm> founded;
+  std::vector<MPI_Comm> created;
   {
     const std::lock_guard lock(freed.mutex);
     std::erase_if(freed.all, [&](MPI_Comm comm) {
       const Communicator* const state = communicator_of(comm);
-      if (state && is_founding(*state)) return false;
-      founded.push_back(comm);
+      if (state && is_being_created(*state)) return false;
+      created.push_back(comm);
       return true;
     });
     freed.any.store(!freed.all.empty(), std::memory_order_relaxed);
   }
-  for (MPI_Comm& comm : founded) host.Comm_free(&comm);
+  for (MPI_Comm& comm : created) host.Comm_free(&comm);
 }
 
 namespace {
@@ -60,7 +60,7 @@ namespace {
 // the call, and try again.
 template <class Make>
 int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
-  free_founded();
+  free_created();
   Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
   const std::uint64_t context = state && state->context ? mix_context(state->context, state->births + 1) : 0;
   const HostCall blocks(host_calls(name));
@@ -156,8 +156,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
 }
 
 int Comm_free(MPI_Comm* comm) {
-  free_founded();
-  if (comm && Founding::any() && free_when_founded(comm)) [[unlikely]]
+  free_created();
+  if (comm && AsyncCreation::any() && free_when_created(comm)) [[unlikely]]
     return MPI_SUCCESS;
   if (comm && any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
     forget_any_source(*comm);

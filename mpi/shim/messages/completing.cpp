@@ -8,7 +8,7 @@
 #include "mpi/shim/messages/completing.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/waiting/wait.hpp"
-#include "mpi/shim/communicators/founding.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 
 namespace nearfield::mpi {
 
@@ -51,7 +51,7 @@ int finish_slowly(MPI_Request* request, MPI_Status* status) {
     *request = host.request_null;
     free_request(user);
   }
-  free_founded();
+  free_created();
   return code;
 }
 

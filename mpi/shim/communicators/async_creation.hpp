@@ -1,4 +1,4 @@
-// A team for a communicator whose first collective call must not wait: it is founded while the program goes on.
+// A team for a communicator whose first collective call must not wait: it is created while the program goes on.
 //
 //   the first such call    tells the others our Hello by messages, and is put into a queue, as are those that follow
 //   a lane of the runner   when all have told: joins, and tells whether it could
@@ -22,7 +22,7 @@
 
 namespace nearfield::mpi {
 
-class Founding final : fibers::Lane {
+class AsyncCreation final : fibers::Lane {
  public:
   // A call that waits for the team. Goes once; nullptr: the host has to take it. Throws nothing.
   struct Deferred {
@@ -33,10 +33,10 @@ class Founding final : fibers::Lane {
     ~Deferred() = default;
   };
 
-  // Local, in the communicator's first collective call, where that may not wait and founds(). Without memory for it the
-  // others are told so.
+  // Local, in the communicator's first collective call, where that may not wait and creates(). Without memory for it
+  // the others are told so.
   static void begin(Communicator& state);
-  ~Founding();
+  ~AsyncCreation();
   static bool any() { return under_way_.load(std::memory_order_relaxed) != 0; }
   bool settled() const { return settled_.load(std::memory_order_acquire); }  // pairs with settle
   // False: it is settled, and the call is the caller's to make.
@@ -50,7 +50,7 @@ class Founding final : fibers::Lane {
   bool involves(int member) const;
 
  private:
-  explicit Founding(Communicator& state);
+  explicit AsyncCreation(Communicator& state);
   // What is needed until it is settled.
   struct Work;
   void run() override;
@@ -65,13 +65,15 @@ class Founding final : fibers::Lane {
   Deferred *first_ = nullptr, *last_ = nullptr;
 };
 
-// Whether a team of its members can be founded so; the same on all of them.
-bool founds(const Communicator& state);
-// Lets those communicators go that the program has freed before their team was founded.
-void free_founded();
-// Whether one is being founded.
-inline bool is_founding(const Communicator& state) { return state.founding && !state.founding->settled(); }
+// Whether a team of its members can be created so; the same on all of them.
+bool creates(const Communicator& state);
+// Lets those communicators go that the program has freed before their team was created.
+void free_created();
+// Whether one is being created.
+inline bool is_being_created(const Communicator& state) {
+  return state.async_creation && !state.async_creation->settled();
+}
 // The communicator's state, where a collective that must not wait is ours: it has a team, or will have one.
-Communicator* founded(MPI_Comm comm);
+Communicator* created(MPI_Comm comm);
 
 }  // namespace nearfield::mpi

@@ -1,10 +1,10 @@
-#include "mpi/shim/communicators/founding.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include "engine/base/out_of_memory.hpp"
-#include "engine/creation/founding.hpp"
+#include "engine/creation/team_creation.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 enum Tag { told, agreed };
 
 messages::Partners partners(const Communicator& state) {
-  return {*the_messenger, state.members, state.rank, context_of_founding(state)};
+  return {*the_messenger, state.members, state.rank, context_of_creation(state)};
 }
 
 template <class T>
@@ -30,45 +30,47 @@ void everybody(messages::Edges& edges, int me, int tag, const T& mine, std::vect
 
 }  // namespace
 
-struct Founding::Work {
+struct AsyncCreation::Work {
   explicit Work(const Communicator& state)
-      : founding(*process_ever(), state.rank, state.size, false),
+      : async_creation(*process_ever(), state.rank, state.size, false),
         hellos(std::size_t(state.size)),
         joined(std::size_t(state.size)),
         telling(partners(state)),
         agreeing(partners(state)) {
     const auto me = std::size_t(state.rank);
-    hellos[me] = founding.mine();
-    everybody(telling, state.rank, told, founding.mine(), hellos);
+    hellos[me] = async_creation.mine();
+    everybody(telling, state.rank, told, async_creation.mine(), hellos);
     everybody(agreeing, state.rank, agreed, joined[me], joined);
   }
   std::unique_ptr<choosing::Chooser> chooser = std::make_unique<choosing::Chooser>();
-  creation::Founding founding;
+  creation::TeamCreation async_creation;
   std::vector<creation::Hello> hellos;
   std::vector<std::uint32_t> joined;
   messages::Edges telling, agreeing;
   std::unique_ptr<team::Team> made;
 };
 
-Founding::Founding(Communicator& state) : state_(state), work_(std::make_unique<Work>(state)) { has_afterwards = true; }
-Founding::~Founding() = default;
+AsyncCreation::AsyncCreation(Communicator& state) : state_(state), work_(std::make_unique<Work>(state)) {
+  has_afterwards = true;
+}
+AsyncCreation::~AsyncCreation() = default;
 
-void Founding::begin(Communicator& state) {
+void AsyncCreation::begin(Communicator& state) {
   state.team_tried = true;
   try {
-    std::shared_ptr<Founding> founding(new Founding(state));
-    state.founding = founding;
+    std::shared_ptr<AsyncCreation> async_creation(new AsyncCreation(state));
+    state.async_creation = async_creation;
     under_way_.fetch_add(1, std::memory_order_relaxed);
     bool ended = false;
     {
       const std::lock_guard lock(the_runner->mutex());
-      the_runner->start(*founding);
-      ended = !founding->fiber;
+      the_runner->start(*async_creation);
+      ended = !async_creation->fiber;
     }
-    if (ended) founding->afterwards();
+    if (ended) async_creation->afterwards();
     else process_ever()->progress.wake_assistant();
   } catch (const OutOfMemory&) {
-    state.founding.reset();
+    state.async_creation.reset();
     messages::refuse(partners(state), [&](bool, messages::VisitEdge visit) {
       for (const int tag : {told, agreed})
         for (int r = 0; r < state.size; ++r) visit(r, tag);
@@ -77,7 +79,7 @@ void Founding::begin(Communicator& state) {
 }
 
 // Whether all have told us something.
-bool Founding::exchange(messages::Edges& edges) {
+bool AsyncCreation::exchange(messages::Edges& edges) {
   try {
     edges.start();
   } catch (const OutOfMemory&) {
@@ -88,27 +90,27 @@ bool Founding::exchange(messages::Edges& edges) {
   return edges.outcome() == messages::ErrorKind::none;
 }
 
-void Founding::run() {
+void AsyncCreation::run() {
   Work& work = *work_;
   bool good = exchange(work.telling);
   std::string why = good ? "" : "a member cannot take part";
   try {
-    if (good) why = work.founding.judge(work.hellos);
+    if (good) why = work.async_creation.judge(work.hellos);
   } catch (const OutOfMemory&) {
     good = false;
   }
-  good = good && why.empty() && work.founding.join(work.hellos, nullptr);
+  good = good && why.empty() && work.async_creation.join(work.hellos, nullptr);
   work.joined[std::size_t(state_.rank)] = good;
   good = exchange(work.agreeing) && std::ranges::find(work.joined, 0u) == work.joined.end();
-  if (good) work.made = work.founding.finish();
+  if (good) work.made = work.async_creation.finish();
   else
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,
-             why.empty() ? work.founding.error().c_str() : why.c_str());
+             why.empty() ? work.async_creation.error().c_str() : why.c_str());
   // What is deferred goes to the host.
   while (!good && waiting::own_thread) fiber->suspend();
 }
 
-void Founding::afterwards() {
+void AsyncCreation::afterwards() {
   const std::lock_guard lock(queue_lock_);
   if (work_->made) install_team(state_, std::move(work_->made), std::move(work_->chooser));
   work_.reset();
@@ -120,7 +122,7 @@ void Founding::afterwards() {
   settled_.store(true, std::memory_order_release);  // pairs with settled
 }
 
-bool Founding::defer(Deferred& call) {
+bool AsyncCreation::defer(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
   if (settled()) return false;
   call.next = nullptr;
@@ -129,7 +131,7 @@ bool Founding::defer(Deferred& call) {
   return true;
 }
 
-void Founding::forget(Deferred& call) {
+void AsyncCreation::forget(Deferred& call) {
   const std::lock_guard lock(queue_lock_);
   Deferred* before = nullptr;
   for (Deferred* each = first_; each; before = each, each = each->next) {
@@ -140,7 +142,7 @@ void Founding::forget(Deferred& call) {
   }
 }
 
-bool Founding::wait() {
+bool AsyncCreation::wait() {
   try {
     wait_ours([&] { return settled(); }, [&](int member) { return involves(member); }, nullptr,
               "in a communicator's first collective calls");
@@ -150,7 +152,9 @@ bool Founding::wait() {
   return true;
 }
 
-bool Founding::involves(int member) const { return std::ranges::find(state_.members, member) != state_.members.end(); }
+bool AsyncCreation::involves(int member) const {
+  return std::ranges::find(state_.members, member) != state_.members.end();
+}
 
 namespace {
 // Who its members are. Without that we could not even refuse, so memory for it is asked for twice.
@@ -165,18 +169,18 @@ bool is_near(const Communicator& state) {
 }
 }  // namespace
 
-bool founds(const Communicator& state) {
+bool creates(const Communicator& state) {
   return !state.team_tried && state.enabled && !state.inter && state.size > 1 && the_runner && is_near(state);
 }
 
-Communicator* founded(MPI_Comm comm) {
+Communicator* created(MPI_Comm comm) {
   Communicator* const state = communicator_of(comm);
   if (!state || !state->enabled || revoked(comm)) return nullptr;
-  if (!state->founding && !state->team) {
-    if (!founds(*state)) return nullptr;
-    Founding::begin(*state);
+  if (!state->async_creation && !state->team) {
+    if (!creates(*state)) return nullptr;
+    AsyncCreation::begin(*state);
   }
-  if (is_founding(*state)) return state;
+  if (is_being_created(*state)) return state;
   return state->team ? state : nullptr;
 }
 

@@ -25,12 +25,12 @@ struct Hello {
   Calibrating::Told calibration;
 };
 
-class Founding {
+class TeamCreation {
  public:
   // Local, step 1. What is lacking is told to the others. `together`: the members wait for each other, so that the
   // first two can measure.
-  Founding(team::Process& process, int rank, int size, bool together);
-  Founding(const Founding&) = delete;
+  TeamCreation(team::Process& process, int rank, int size, bool together);
+  TeamCreation(const TeamCreation&) = delete;
 
   const Hello& mine() const { return mine_; }
   // Local: why there will be no team, the same on all members, since it comes from the hellos alone; or empty.
