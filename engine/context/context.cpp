@@ -71,9 +71,9 @@ CollectiveContext::~CollectiveContext() {
 
 // ---------------------------------------------------------------- waking
 
-inline void CollectiveContext::ring_bells(What what, std::uint64_t value) {
+inline void CollectiveContext::wake_waiters(What what, std::uint64_t value) {
   if (fiber_) [[unlikely]] {
-    ring_suspended(std::uint32_t(rank_ + 1), what, value);
+    wake_suspended(std::uint32_t(rank_ + 1), what, value);
     if (number_) return;  // nobody else waits in further contexts
   }
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
@@ -85,24 +85,24 @@ inline void CollectiveContext::ring_bells(What what, std::uint64_t value) {
     if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
         other.awaits_value.load(std::memory_order_relaxed) > value)
       continue;
-    other.bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
-    waiting::futex_wake(other.bell);
+    other.wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
+    waiting::futex_wake(other.wake_word);
   }
 }
 
-inline void CollectiveContext::ring_everybody() {
+inline void CollectiveContext::wake_everybody() {
   if (fiber_) [[unlikely]] {
-    ring_suspended(everybody, What::gate, 0);
+    wake_suspended(everybody, What::gate, 0);
     if (number_) return;
   }
   if (gate_->sleepers.load(std::memory_order_relaxed) == 0) return;
-  gate_->bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
-  waiting::futex_wake(gate_->bell);
+  gate_->wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
+  waiting::futex_wake(gate_->wake_word);
 }
 
-// Those whose body of this context is suspended until what we have done, and who sleep. As with bells, one that is
+// Those whose body of this context is suspended until what we have done, and who sleep. As with wake words, one that is
 // missed costs a short nap.
-void CollectiveContext::ring_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
+void CollectiveContext::wake_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     const auto& header = *reinterpret_cast<const ProcessHeader*>(base_[r]);
@@ -113,7 +113,7 @@ void CollectiveContext::ring_suspended(std::uint32_t awaited, What what, std::ui
                                  other.awaits_value.load(std::memory_order_relaxed) > value))
       continue;
     auto& word = *reinterpret_cast<Atomic<std::uint32_t>*>(base_[r] + where);
-    word.fetch_add(1, std::memory_order_release);  // SYNC: bell
+    word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
     waiting::futex_wake(word);
   }
 }
@@ -129,7 +129,7 @@ inline void CollectiveContext::meet_by(Word word, What what, std::uint64_t value
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
     // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
-    if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return ring_everybody();  // SYNC: gate
+    if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return wake_everybody();  // SYNC: gate
     // SYNC: gate
     return wait([&] { return gate_->gate.load(std::memory_order_acquire) >= target; }, lacking, {everybody});
   }
@@ -150,14 +150,14 @@ inline void CollectiveContext::meet_along_tree(Lacking lacking) {
          {std::uint32_t(child + 1), What::gathered, meeting});
   if (parent_ >= 0) {
     mine_->gathered.store(meeting, std::memory_order_release);  // SYNC: gathered
-    ring_bells(What::gathered, meeting);
+    wake_waiters(What::gathered, meeting);
     // SYNC: released
     wait([&] { return words_[parent_]->released.load(std::memory_order_acquire) >= meeting; }, lacking,
          {std::uint32_t(parent_ + 1), What::released, meeting});
   }
   if (children_.empty()) return;
   mine_->released.store(meeting, std::memory_order_release);  // SYNC: released
-  ring_bells(What::released, meeting);
+  wake_waiters(What::released, meeting);
 }
 
 void CollectiveContext::join_tree() {
@@ -195,7 +195,7 @@ void CollectiveContext::publish_slot(std::uint64_t seq, std::size_t bytes) {
   Slot& slot = mine_->slot[seq % slots];
   slot.bytes = bytes;
   slot.seq.store(seq, std::memory_order_release);  // SYNC: slot
-  ring_bells(What::slot, seq);
+  wake_waiters(What::slot, seq);
 }
 
 const std::byte* CollectiveContext::wait_slot(int member, std::uint64_t seq) {
@@ -213,7 +213,7 @@ void CollectiveContext::meet_slots(std::uint64_t seq) {
 
 void CollectiveContext::finish_rooted_slot(std::uint64_t seq) {
   mine_->slot_done.store(seq, std::memory_order_release);  // SYNC: slot-done
-  ring_bells(What::slot_done, seq);
+  wake_waiters(What::slot_done, seq);
 }
 
 std::byte* CollectiveContext::reserve_line(std::uint64_t seq) {
@@ -224,7 +224,7 @@ std::byte* CollectiveContext::reserve_line(std::uint64_t seq) {
 
 void CollectiveContext::publish_line(std::uint64_t seq, std::size_t bytes) {
   mine_->small[seq % lines].seq.store(seq << 8 | bytes, std::memory_order_release);  // SYNC: line
-  ring_bells(What::line, seq << 8 | bytes);
+  wake_waiters(What::line, seq << 8 | bytes);
 }
 
 const std::byte* CollectiveContext::wait_line(int member, std::uint64_t seq) {
@@ -237,14 +237,14 @@ const std::byte* CollectiveContext::wait_line(int member, std::uint64_t seq) {
 
 void CollectiveContext::finish_line(std::uint64_t seq) {
   mine_->line_done.store(seq, std::memory_order_release);  // SYNC: line-done
-  ring_bells(What::line_done, seq);
+  wake_waiters(What::line_done, seq);
 }
 
 // ---------------------------------------------------------------- large operations
 
 void CollectiveContext::post_word(std::uint64_t tick) {
   mine_->posted.store(tick, std::memory_order_release);  // SYNC: posted
-  ring_bells(What::posted, tick);
+  wake_waiters(What::posted, tick);
 }
 
 void CollectiveContext::work_together(std::size_t parts, const std::function<void(std::size_t part)>& work) {
@@ -256,7 +256,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
   auto& done = gate_->done;
   if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {  // SYNC: gate
     open.store(round << 32, std::memory_order_release);                     // SYNC: parts; everybody has arrived
-    if (parts > 1) ring_everybody();
+    if (parts > 1) wake_everybody();
   }
   for (;;) {
     std::uint64_t next = open.load(std::memory_order_acquire);  // SYNC: parts
@@ -265,7 +265,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
       if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       work(next & 0xffffffff);
       // Pairs with the wait below: what a part has stored is there for whoever sees all parts done.
-      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) ring_everybody();  // SYNC: parts-done
+      if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) wake_everybody();  // SYNC: parts-done
       next = open.load(std::memory_order_acquire);                                            // SYNC: parts
     }
     if (done.load(std::memory_order_acquire) >= done_target) return;  // SYNC: parts-done
@@ -299,7 +299,7 @@ void CollectiveContext::meet(std::uint64_t tick) {
 
 void CollectiveContext::consume(std::uint64_t tick) {
   mine_->consumed.store(tick, std::memory_order_release);  // SYNC: consumed
-  ring_bells(What::consumed, tick);
+  wake_waiters(What::consumed, tick);
 }
 
 void CollectiveContext::wait_consumed(int member, std::uint64_t tick) {

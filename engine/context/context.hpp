@@ -229,9 +229,9 @@ class CollectiveContext {
     What what = What::gate;
     std::uint64_t value = 0;
   };
-  void ring_bells(What what, std::uint64_t value);  // of those who await that of us
-  void ring_everybody();
-  void ring_suspended(std::uint32_t awaited, What what, std::uint64_t value);
+  void wake_waiters(What what, std::uint64_t value);  // of those who await that of us
+  void wake_everybody();
+  void wake_suspended(std::uint32_t awaited, What what, std::uint64_t value);
   template <class Word>
   void meet_by(Word word, What what, std::uint64_t value);
   template <class Lacking>

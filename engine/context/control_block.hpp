@@ -102,7 +102,7 @@ static_assert(offsetof(ContextControlBlock, consumed) == line);  // a member tha
 struct ContextGate {
   alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per meeting (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // members asleep that await everybody; each its own
-  Atomic<std::uint32_t> bell;                    // futex word of those who wait for everybody: who completes it
+  Atomic<std::uint32_t> wake_word;               // futex word of those who wait for everybody: who completes it
   // Work that any member may do (CollectiveContext::work_together): round << 32 | next part. The last to arrive begins
   // a round, members take parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;

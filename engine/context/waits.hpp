@@ -18,7 +18,7 @@ struct CollectiveContext::WaitHost : waiting::Waiter {
   }
   bool one_event() const { return awaited.whom == everybody && awaited.what != What::unrung; }
   std::uint64_t longest_nap() const { return awaited.what == What::unrung ? waiting::short_nap : ~std::uint64_t{0}; }
-  Atomic<std::uint32_t>& bell() { return awaited.whom == everybody ? context.gate_->bell : own().bell; }
+  Atomic<std::uint32_t>& wake_word() { return awaited.whom == everybody ? context.gate_->wake_word : own().wake_word; }
   void before_sleep() {
     own().awaits_what.store(std::uint32_t(awaited.what), std::memory_order_relaxed);
     own().awaits_value.store(awaited.value, std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // What two processes share to pass messages, and who writes which word.
 //
-// Every process owns one MessageMailbox in its segment: a receive queue and its bell. Messages travel as records: an
-// envelope and up to eager_bytes of payload, or the whereabouts of a larger message (a Transfer).
+// Every process owns one MessageMailbox in its segment: a receive queue and its wake word. Messages travel as records:
+// an envelope and up to eager_bytes of payload, or the whereabouts of a larger message (a Transfer).
 //
 //   queue     Until a pair has talked a little, a record goes into a cell of its sender and the cell into the queue of
 //             the receiver (queue.hpp): many writers, one reader.
@@ -98,11 +98,11 @@ struct MessageMailbox {
   Atomic<Reference> head;                      // the sender that finds the queue empty; the owner takes it
   Atomic<std::uint64_t> answered;              // receivers, by exchange; the owner takes all (answers.cpp)
   alignas(line) Atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
-  Atomic<std::uint32_t> bell;                  // futex word: whoever wakes the owner
+  Atomic<std::uint32_t> wake_word;             // futex word: whoever wakes the owner
   // For peers that are blocked on the owner while it does something else (Messenger::summon): where a thread of it
   // sleeps, 0: nowhere. The owner stores it; who rings takes it out. Then the futex word of its stand-in.
   alignas(line) Atomic<Reference> elsewhere;
-  Atomic<std::uint32_t> summons;
+  Atomic<std::uint32_t> blocked_wake_word;
   alignas(line) Cell cell[cells];
   alignas(line) std::byte spare_buffer[spare_buffer_bytes];
 };

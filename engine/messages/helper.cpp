@@ -144,7 +144,7 @@ void Helper::run() {
     const LookIntervals& how = on_free_cpu_ || away_.load(std::memory_order_relaxed) > 0 ? often : seldom;
     if (!dispensable() && step()) {
       // Who waits for what has moved may sleep by now.
-      if (messenger_ && progress_.attended()) messenger_->ring_ourselves();
+      if (messenger_ && progress_.attended()) messenger_->wake_ourselves();
       vain = 0;
       continue;
     }

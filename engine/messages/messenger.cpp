@@ -60,7 +60,7 @@ std::unique_ptr<Messenger> Messenger::prepare(team::Team& base, bool threaded) t
     m->mine_->answered.store(0, std::memory_order_relaxed);
     m->mine_->asleep.store(0, std::memory_order_relaxed);
     m->mine_->elsewhere.store(0, std::memory_order_relaxed);
-    m->mine_->summons.store(0, std::memory_order_relaxed);
+    m->mine_->blocked_wake_word.store(0, std::memory_order_relaxed);
     for (Cell& cell : m->mine_->cell) cell.busy.store(0, std::memory_order_relaxed);
   }
   return m;
@@ -120,7 +120,7 @@ bool Messenger::cancel_locked(Request& request) {
       !push(request.member, Kind::withdraw, request.envelope, std::as_bytes(std::span(&what, 1)), {}))
     return false;
   request.withdrawn = true;
-  summon(request.member);
+  wake_blocked(request.member);
   return true;
 }
 

@@ -63,7 +63,7 @@ class Messenger final : public waiting::Source {
   void unstall(Stalled& stalled);
   // If it sleeps in a wait for messages it looks again.
   void ring(int member) { wake(member); }
-  void ring_ourselves() { wake(me_); }
+  void wake_ourselves() { wake(me_); }
   std::byte* base(int member) const { return base_[std::size_t(member)]; }
   // Receives that look into memory of their senders: while there are any, naps are short.
   void count_watchers(int more) { watchers_.fetch_add(more, std::memory_order_relaxed); }
@@ -113,7 +113,7 @@ class Messenger final : public waiting::Source {
   // left to do, peers may ring again.
   enum class Did { moved, waits, nothing_to_do };
   Did stand_in(FunctionRef<bool()> back);
-  Atomic<std::uint32_t>& summons() { return mine_->summons; }  // futex word of the stand-in
+  Atomic<std::uint32_t>& blocked_wake_word() { return mine_->blocked_wake_word; }  // futex word of the stand-in
   // ---- while the rank computes, and another thread helps (helper.hpp). pre: threaded()
   bool help();  // as poll()
   // Between these two whoever sends to us rings the word.
@@ -224,7 +224,7 @@ class Messenger final : public waiting::Source {
   void start_locked(Request& request, Guard& guard);
   void follow(Guard& guard);
   void wake(int member);
-  void summon(int member);
+  void wake_blocked(int member);
 
   // elsewhere.cpp
   struct Meeting {

@@ -104,7 +104,7 @@ void PartitionedSend::count_sent(std::uint64_t more) {
   if (by_board && !closed()) board_.put_last(starts_);
   all_sent_.store(true, std::memory_order_release);  // pairs with complete
   if (by_board) messenger.ring(member);
-  if (threaded) messenger.ring_ourselves();
+  if (threaded) messenger.wake_ourselves();
 }
 
 void PartitionedSend::put(std::uint64_t partition, const layout::Data& data) {

@@ -227,14 +227,14 @@ bool Messenger::help() {
 Atomic<std::uint32_t>& Messenger::begin_nap() {
   mine_->asleep.fetch_add(1, std::memory_order_seq_cst);
   look_at_all_.store(true, std::memory_order_relaxed);  // the last look before the sleep
-  return mine_->bell;
+  return mine_->wake_word;
 }
 
 void Messenger::end_nap() { mine_->asleep.fetch_sub(1, std::memory_order_relaxed); }
 
 void Messenger::lend() {
   if (!program_threads_.load(std::memory_order_relaxed)) threaded_.store(true, std::memory_order_relaxed);
-  asleep_on(&mine_->summons);
+  asleep_on(&mine_->blocked_wake_word);
 }
 
 void Messenger::take_back() {
@@ -251,7 +251,7 @@ Messenger::Did Messenger::stand_in(FunctionRef<bool()> back) {
   guard.stand_in();
   if (poll_locked(guard)) return Did::moved;
   if (busy_locked()) return Did::waits;
-  asleep_on(&mine_->summons);
+  asleep_on(&mine_->blocked_wake_word);
   return poll_locked(guard) ? Did::moved : Did::nothing_to_do;  // what came before we could be rung
 }
 
@@ -338,7 +338,7 @@ struct Messenger::SleepHost : waiting::Waiter {
     if (also) also();
     return std::exchange(moved_since, false) || moved;
   }
-  Atomic<std::uint32_t>& bell() { return messenger.mine_->bell; }
+  Atomic<std::uint32_t>& wake_word() { return messenger.mine_->wake_word; }
   void before_sleep() { static_cast<void>(messenger.begin_nap()); }
   void after_sleep() { messenger.end_nap(); }
   void inspect(std::uint64_t elapsed) {

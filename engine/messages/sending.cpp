@@ -98,13 +98,13 @@ void Messenger::wake(int member) {
   MessageMailbox& box = *box_[member];
   if (box.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
-  box.bell.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
-  waiting::futex_wake(box.bell);
+  box.wake_word.fetch_add(1, std::memory_order_release);  // pairs with the acquire load in wait_slowly
+  waiting::futex_wake(box.wake_word);
 }
 
 // We cannot go on before this member has taken in what we have sent, whatever it is doing. It may sleep in a wait that
 // is not about messages, or its stand-in sleeps. Whoever takes the place out of `elsewhere` rings.
-void Messenger::summon(int member) {
+void Messenger::wake_blocked(int member) {
   wake(member);
   auto& elsewhere = box_[member]->elsewhere;
   if (elsewhere.load(std::memory_order_relaxed) == 0) return;
@@ -116,7 +116,7 @@ void Messenger::summon(int member) {
 }
 
 void Messenger::asleep_on(Atomic<std::uint32_t>* word) {
-  if (word == &mine_->bell) return;  // wake() rings it
+  if (word == &mine_->wake_word) return;  // wake() rings it
   // As a rule in our own segment; where all wait for one event, in that of the team's first member.
   int owner = me_;
   auto lies_in = [&](int r) {
@@ -162,7 +162,7 @@ void Messenger::start_locked(Request& request, Guard& guard) {
       request.waits = true;
       out.waiting.push(request.under_way);
       ++waiting_for_room_;
-      summon(request.member);
+      wake_blocked(request.member);
     } else if (request.in_buffers() && !request.complete()) {
       pump_chain(request, guard);
       if (request.way == State::done) end_send(request);
@@ -203,7 +203,7 @@ void Messenger::flush_waiting() {
       if (!dispatch(request)) {
         request.waits = true;
         request.under_way.insert_before(*out.waiting.next);
-        summon(int(member));
+        wake_blocked(int(member));
         break;
       }
       --waiting_for_room_;

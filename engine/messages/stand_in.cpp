@@ -17,7 +17,7 @@ constexpr std::uint64_t between_rings = 1'000'000'000;           // ns; it sees 
 
 void StandIn::run() {
   using Did = Messenger::Did;
-  auto& word = messenger_.summons();
+  auto& word = messenger_.blocked_wake_word();
   auto& runner = messenger_.process().runner;
   while (!dismissed_.load(std::memory_order_relaxed)) {
     std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
@@ -58,8 +58,8 @@ bool StandIn::lend() {
   if (dismissed_.load(std::memory_order_relaxed) || messenger_.members() < 2 || !start()) return false;
   if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();
   if (messenger_.process().progress.busy()) [[unlikely]] {
-    messenger_.summons().fetch_add(1, std::memory_order_release);  // pairs with run
-    waiting::futex_wake(messenger_.summons());
+    messenger_.blocked_wake_word().fetch_add(1, std::memory_order_release);  // pairs with run
+    waiting::futex_wake(messenger_.blocked_wake_word());
   }
   return true;
 }

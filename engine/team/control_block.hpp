@@ -20,7 +20,7 @@ struct MemberControlBlock {
   alignas(line) Atomic<std::uint32_t> awaits;  // owner: rank + 1 of the awaited member, `everybody`, 0 awake
   Atomic<std::uint32_t> awaits_what;           // owner, published by awaits: which of that member's words (What)
   Atomic<std::uint64_t> awaits_value;          // owner, published by awaits: and its least value
-  Atomic<std::uint32_t> bell;                  // futex word: any member that wakes the owner
+  Atomic<std::uint32_t> wake_word;             // futex word: any member that wakes the owner
   // Owner: 1 when it has mapped all segments; ends the others' attempts to send theirs. For peers that strangers keep
   // from getting letters.
   alignas(line) Atomic<std::uint32_t> segments_complete;  // pairs with swap_segments

@@ -11,7 +11,7 @@ namespace nearfield::team {
 
 struct ProcessHeader : reach::SegmentHeader {
   // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Whoever
-  // has done what such a body awaits rings there (CollectiveContext::ring_suspended).
+  // has done what such a body awaits rings there (CollectiveContext::wake_suspended).
   alignas(128) std::atomic<std::uint64_t> asleep_on;
 
   // Contexts that processes have closed (messages/closing.cpp).

@@ -3,14 +3,14 @@
 // A process learns at start-up whether its CPUs are shared by more ranks than there are CPUs ("oversubscribed").
 // Oversubscribed ranks yield at once: a hand-off by yield costs about a microsecond, while a spinning rank burns the
 // time slice that the awaited rank needs. Ranks with a CPU of their own spin for some microseconds first. After a
-// bounded number of fruitless yields every rank sleeps on its bell (a futex word in its own member block), so that an
-// idle rank's core is free.
+// bounded number of fruitless yields every rank sleeps on its wake word (a futex word in its own member block), so that
+// an idle rank's core is free.
 //
 //   sleeper                                   waker
 //   awaits = whom                             stores its flag (release)
 //   sleepers += 1                             sleepers != 0 ?
-//   looks at the flag once more                 for each peer that awaits me: bell += 1, futex wake
-//   futex wait on bell, bounded time
+//   looks at the flag once more                 for each peer that awaits me: wake word += 1, futex wake
+//   futex wait on wake word, bounded time
 //   sleepers -= 1
 //
 // While it waits, a rank keeps everything else going (progress.hpp). It tells where it sleeps, so that a peer that is
@@ -70,7 +70,7 @@ struct Waiter {
   std::uint64_t longest_nap() const { return ~std::uint64_t{0}; }  // ns after which it must look around
   bool one_event() const { return false; }                         // whether all who wait now wait for the same
   // The futex word that it sleeps on, between before_sleep() and after_sleep(). By default nobody rings it.
-  Atomic<std::uint32_t>& bell() { return unrung; }
+  Atomic<std::uint32_t>& wake_word() { return unrung; }
   void before_sleep() {}
   void after_sleep() {}
   void inspect(std::uint64_t /*elapsed_ns*/) {}  // looks for dead peers and stalls; may throw
@@ -157,16 +157,16 @@ template <class Flag, class AnyWaiter>
   const std::uint64_t first_nap = waiter.one_event() ? 20'000'000 : 500'000;
   std::uint64_t nap = first_nap, moved_last = nanoseconds();
   for (;;) {
-    const std::uint32_t rung = waiter.bell().load(std::memory_order_acquire);  // SYNC: bell
+    const std::uint32_t rung = waiter.wake_word().load(std::memory_order_acquire);  // SYNC: wake-word
     waiter.before_sleep();
-    waiter.others.asleep_on(&waiter.bell());
+    waiter.others.asleep_on(&waiter.wake_word());
     bool moved = waiter.others.poll();  // the last look before the sleep
     bool there = flag();
     if (!moved && !there) {
       const std::uint64_t for_others = waiter.eager()         ? short_nap
                                        : waiter.others.busy() ? nap_in_vain(nanoseconds() - moved_last)
                                                               : nap;
-      futex_wait(waiter.bell(), rung, std::min({nap, waiter.longest_nap(), for_others}));
+      futex_wait(waiter.wake_word(), rung, std::min({nap, waiter.longest_nap(), for_others}));
     }
     waiter.others.asleep_on(nullptr);
     waiter.after_sleep();

@@ -59,7 +59,7 @@ struct WindowControlBlock {
   // with.
   alignas(line) Atomic<std::uint32_t> asleep;  // pairs with Window::ring
   Atomic<std::uint32_t> ticket;                // published by asleep
-  Atomic<std::uint32_t> bell;                  // futex word: any member that wakes the owner
+  Atomic<std::uint32_t> wake_word;             // futex word: any member that wakes the owner
   alignas(line) Atomic<std::uint32_t> mode;    // in the first member's: any member
   alignas(line) Stripe stripe[stripes];
 };

@@ -114,7 +114,7 @@ struct Window::WaitHost : waiting::Waiter {
   const std::uint32_t what, ticket;
   FunctionRef<bool(int)> lacks;
   WindowControlBlock& own() { return window.words(window.rank_); }
-  Atomic<std::uint32_t>& bell() { return own().bell; }
+  Atomic<std::uint32_t>& wake_word() { return own().wake_word; }
   void before_sleep() {
     own().ticket.store(ticket, std::memory_order_relaxed);
     own().asleep.store(what, std::memory_order_seq_cst);  // SYNC: window-asleep
@@ -158,8 +158,8 @@ std::string describe(std::uint64_t doing) {
 }
 
 void Window::ring(WindowControlBlock& sleeper) {
-  sleeper.bell.fetch_add(1, std::memory_order_release);  // SYNC: bell
-  waiting::futex_wake(sleeper.bell);
+  sleeper.wake_word.fetch_add(1, std::memory_order_release);  // SYNC: wake-word
+  waiting::futex_wake(sleeper.wake_word);
 }
 
 // We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; oversubscribed
