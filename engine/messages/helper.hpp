@@ -10,8 +10,9 @@
 //
 // All that it does is under the locks that several threads of a program need as well, so the messenger has to take its
 // own (Messenger::set_threaded). It calls nothing of the host's and nothing of the program's: bodies do not
-// (mpi/shim/collectives/combining.hpp), and messages that would have to be asked for elsewhere stay undecided until the
-// rank is back. Nobody waits for it: without it, or while it has no CPU, everything goes on by the program's calls.
+// (mpi/shim/collectives/engine/combining.hpp), and messages that would have to be asked for elsewhere stay undecided
+// until the rank is back. Nobody waits for it: without it, or while it has no CPU, everything goes on by the program's
+// calls.
 //
 // Who begins something rings only where the helper sleeps for longer than `unnoticed`. `asleep_` and what is under way
 // are stored and loaded crosswise by read-modify-writes and locks; should a ring be missed all the same, a sleep ends

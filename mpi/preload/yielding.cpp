@@ -1,7 +1,7 @@
 // sched_yield, which hosts call between two looks that have found nothing. A thread that a call of MPI has handed on to
-// its host gives way as ranks of Nearfield do (mpi/shim/giving_way.cpp); all others get what they have asked for. They
-// may ask in an allocator's lock: for them nothing is called, and nothing allocated, as variables of threads of
-// libraries that are loaded later would be.
+// its host gives way as ranks of Nearfield do (mpi/shim/process/giving_way.cpp); all others get what they have asked
+// for. They may ask in an allocator's lock: for them nothing is called, and nothing allocated, as variables of threads
+// of libraries that are loaded later would be.
 #include "mpi/preload/yielding.hpp"
 
 #include <sys/syscall.h>

@@ -12,7 +12,7 @@
 #include "mpi/shim/calls/script.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/requests.hpp"
-#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/p2p/point.hpp"
 
 namespace nearfield::mpi::calls {
 

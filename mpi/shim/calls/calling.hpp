@@ -11,8 +11,8 @@
 #include "engine/hang_report/call_post.hpp"
 #include "engine/processor/processor.h"
 #include "mpi/numbers.hpp"
-#include "mpi/shim/host.hpp"
-#include "mpi/shim/threads/inside.hpp"
+#include "mpi/shim/process/host.hpp"
+#include "mpi/shim/process/threads/inside.hpp"
 
 namespace nearfield::mpi {
 

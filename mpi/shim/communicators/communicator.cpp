@@ -31,12 +31,12 @@
 #include "mpi/shim/communicators/host_transport.hpp"
 #include "mpi/shim/communicators/presence.hpp"
 #include "mpi/shim/handles/types.hpp"
-#include "mpi/shim/launchers.hpp"
-#include "mpi/shim/messages/point.hpp"
-#include "mpi/shim/outcome.hpp"
-#include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/launchers.hpp"
+#include "mpi/shim/process/outcome.hpp"
+#include "mpi/shim/process/stand_in.hpp"
 #include "mpi/shim/statistics/report.hpp"
-#include "mpi/shim/stats.hpp"
+#include "mpi/shim/tools/stats.hpp"
 
 namespace nearfield::mpi {
 

@@ -26,9 +26,9 @@
 #include "engine/hang_report/reporter.hpp"
 #include "engine/hierarchy/chooser.hpp"
 #include "engine/messages/messenger.hpp"
-#include "mpi/shim/host.hpp"
-#include "mpi/shim/stand_in.hpp"
-#include "mpi/shim/threads/per_thread.hpp"
+#include "mpi/shim/process/host.hpp"
+#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/process/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
 

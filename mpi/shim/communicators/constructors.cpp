@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
-#include "mpi/shim/blocking.hpp"
 #include "mpi/shim/communicators/async_creation.hpp"
-#include "mpi/shim/functions.hpp"
-#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/blocking.hpp"
+#include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
 namespace {

@@ -2,8 +2,8 @@
 #include "engine/processor/processor.h"
 #include "engine/team/process.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
-#include "mpi/shim/messages/point.hpp"
-#include "mpi/shim/stand_in.hpp"
+#include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/stand_in.hpp"
 
 namespace nearfield::mpi {
 namespace {

@@ -7,7 +7,7 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/hierarchy/placement.hpp"
 #include "engine/hierarchy/transport.hpp"
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

@@ -19,8 +19,8 @@
 #include "engine/base/log.hpp"
 #include "engine/base/out_of_memory.hpp"
 #include "engine/team/presence.hpp"
-#include "mpi/shim/host.hpp"
-#include "mpi/shim/launchers.hpp"
+#include "mpi/shim/process/host.hpp"
+#include "mpi/shim/process/launchers.hpp"
 
 namespace nearfield::mpi {
 namespace {

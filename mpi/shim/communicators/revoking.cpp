@@ -9,8 +9,8 @@
 //   Messenger::close: its contexts       then both: note_revoked, and the error; from now on calls ask the host
 //
 // may_be_revoked spares programs in which nothing is ever revoked all but a load; the words order what it leads to.
-#include "mpi/shim/collectives/carry.hpp"
-#include "mpi/shim/messages/point.hpp"
+#include "mpi/shim/collectives/engine/carry.hpp"
+#include "mpi/shim/p2p/point.hpp"
 
 namespace nearfield::mpi {
 

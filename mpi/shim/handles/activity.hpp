@@ -1,11 +1,11 @@
 // What a request stands for, as Wait, Test, Cancel, the status functions and Request_free see it. Messages that are
-// more than one plain send or receive (messages/activity.hpp), flushes of buffers and collectives implement it.
+// more than one plain send or receive (p2p/activity.hpp), flushes of buffers and collectives implement it.
 //
 //   begin()  ->  under way  ->  completed()  ->  outcome(), status()  ->  gone, or at rest if it is persistent
 //                           ->  abandon()         a wait has thrown
 #pragma once
 #include "engine/hang_report/call_post.hpp"
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

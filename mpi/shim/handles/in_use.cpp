@@ -4,8 +4,8 @@
 #include <map>
 #include <mutex>
 
-#include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/layouts.hpp"
+#include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
 namespace {

@@ -1,7 +1,7 @@
 // Operators and types that requests of ours still need when the program has freed them. The host would forget them, and
 // has no duplicate of an operator: the host's free is put off until the last of these requests has gone.
 #pragma once
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

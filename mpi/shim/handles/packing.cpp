@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/functions.hpp"
 #include "mpi/shim/handles/requests.hpp"
+#include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
 

@@ -11,7 +11,7 @@
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/calls/called.hpp"
 #include "mpi/shim/calls/calling.hpp"
-#include "mpi/shim/launchers.hpp"
+#include "mpi/shim/process/launchers.hpp"
 
 namespace nearfield::mpi {
 namespace {

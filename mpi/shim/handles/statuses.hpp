@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "engine/reducing/fold.hpp"
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 

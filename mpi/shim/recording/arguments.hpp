@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "mpi/roles.hpp"
-#include "mpi/shim/host.hpp"
+#include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi::recording {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "engine/settings/settings.hpp"
-#include "mpi/shim/collectives/carry.hpp"
-#include "mpi/shim/functions.hpp"
+#include "mpi/shim/collectives/engine/carry.hpp"
+#include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/recording/recording.hpp"
 
 namespace nearfield::mpi::recording {
@@ -77,7 +77,7 @@ void* around(mpi::Function number, void* function) {
   case mpi::Function::row: return placed<mpi::Function::row, int types>(function);
 #define L(row, types) \
   case mpi::Function::row##_c: return placed<mpi::Function::row##_c, int types>(function);
-#include "mpi/shim/signatures.def"
+#include "mpi/shim/process/signatures.def"
 #undef F
 #undef L
     default: return function;

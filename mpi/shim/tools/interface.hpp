@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/functions.hpp"
+#include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/tools/appended.hpp"
 
 namespace nearfield::mpi::tools {

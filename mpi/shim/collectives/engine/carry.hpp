@@ -1,0 +1,187 @@
+// The common path of every collective: find the team, check what has to be checked, run an algorithm, or hand the
+// call to the host. Whatever decides here is equal on all ranks (law 1 of docs/architecture.md), except for
+// arguments that are wrong: those go to the host, which raises the error that the program expects.
+#pragma once
+#include <new>
+
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
+#include "mpi/shim/handles/types.hpp"
+#include "mpi/shim/process/functions.hpp"
+#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/tools/stats.hpp"
+
+namespace nearfield::mpi {
+
+// What a wait of ours has thrown, as an error of `comm`.
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken);
+
+// Its error class, with the text reported.
+int class_and_text(const char* function, const team::Broken& broken);
+// Fills type, operator and length of a reduction; the reason why not otherwise.
+std::optional<Reason> describe_reduction(collectives::Call& call, MPI_Count count, MPI_Datatype type, MPI_Op op);
+
+// A reduction, as far as it tells whether the host may serve it on a young communicator. Hosts combine operands in
+// orders of their own, and what is rounded one way at first and another way later differs: where that can show, the
+// host hands operands round at most (young.hpp).
+struct Reduction {
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Count count;
+  bool gathers;  // by a call that can do that
+};
+bool host_may_serve(const Communicator& c, const Reduction& reduction);
+
+// Whether the host serves this call, which is one of the first.
+inline bool by_host_for_youth(Communicator& c, const Reduction* reduction) {
+  if (!is_young(c) || (reduction && !host_may_serve(c, *reduction))) return false;
+  --c.young;
+  return true;
+}
+// What follows needs a team.
+inline void grow_up(MPI_Comm comm) {
+  if (Communicator* const state = communicator_of(comm)) state->young = 0;
+}
+
+// Who carries a call; communicator is null when the host has to take it.
+struct Admission {
+  Communicator* communicator = nullptr;
+  Reason reason = Reason::communicator;
+};
+
+inline Admission admit(MPI_Comm comm, const Reduction* reduction = nullptr) {
+  Communicator* const state = communicator_of(comm);
+  if (!state) [[unlikely]]
+    return {};
+  if (state->async_creation && !state->async_creation->settled()) [[unlikely]]
+    if (!state->async_creation->wait()) return {};
+  if (!state->team && !state->hierarchy) [[unlikely]] {
+    if (revoked(comm)) return {};
+    if (by_host_for_youth(*state, reduction)) return {nullptr, Reason::young};
+    if (!state->team_tried) make_team(*state);
+    if (!state->team && !state->hierarchy)
+      return {nullptr, state->alone && !state->enabled ? Reason::off : Reason::communicator};
+  }
+  if (!state->enabled) [[unlikely]]
+    return {nullptr, Reason::off};
+  if (revoked(comm)) [[unlikely]]
+    return {};
+  return {state, Reason::communicator};
+}
+
+// Whether ranks compare their calls, and whether one of those that share memory with us has given up.
+inline bool checks(const Communicator& c) {
+  if (is_being_created(c)) [[unlikely]]
+    return process_ever()->settings().check;
+  return c.near_team() && c.near_team()->plan().check;
+}
+inline bool broken_off(const Communicator& c) {
+  return !is_being_created(c) && c.near_team() && c.near_team()->broken_off();
+}
+
+template <class HostCall>
+int to_host(collectives::Collective collective, Reason reason, HostCall call) {
+  *last_algorithm = by_host;
+  *went_to_host = true;
+  const StandInScope stand_in;
+  if (!counting()) [[likely]]
+    return call();
+  Tally& t = tally(collective);
+  t.calls.fetch_add(1, std::memory_order_relaxed);
+  t.host[std::size_t(reason)].fetch_add(1, std::memory_order_relaxed);
+  const std::uint64_t start = waiting::nanoseconds();
+  const int code = call();
+  t.nanoseconds.fetch_add(waiting::nanoseconds() - start, std::memory_order_relaxed);
+  return code;
+}
+
+// One that leaves a request of the host's.
+template <class HostCall>
+int overlapping_host(collectives::Collective collective, Reason reason, HostCall call) {
+  note_host_request();
+  return to_host(collective, reason, call);
+}
+
+// Compares the calls of all ranks before one that goes to the host although the communicator has a team.
+int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function);
+
+// This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
+inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
+  if (is_being_created(c)) c.async_creation->wait();
+  team::Team* const team = c.near_team();
+  if (!team) return raise(comm, function, why, code);
+  try {
+    team->break_off(why, team->context().doing());
+  } catch (const team::Broken& broken) {
+    team->context().leave();
+    return raise(comm, function, broken.what(), code);
+  }
+}
+
+// Runs `body`, our part of a collective call, which may need memory of its own.
+template <class Body>
+int with_memory(Communicator& c, MPI_Comm comm, const char* function, Body body) {
+  try {
+    return body();
+  } catch (const OutOfMemory&) {
+    return give_up(c, comm, function, "out of memory");
+  }
+}
+
+// The same on a communicator over several nodes (over_nodes.cpp).
+int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+                     FunctionRef<int()> host_call);
+
+// `part_of`: what the program has called, where that is made of several such calls; it is what gets told, and has been
+// compared already.
+template <class HostCall>
+int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call,
+          const collectives::Call* part_of = nullptr) {
+  if (!c.team) [[unlikely]]
+    return carry_over_nodes(c, comm, call, function, host_call);
+  team::Team& team = *c.team;
+  const collectives::Call& told = part_of ? *part_of : call;
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
+  try {
+    if (team.broken_off()) [[unlikely]]
+      team.break_off("the communicator was given up when a rank could not go on", team.context().doing());
+    if (team.plan().check && !part_of) [[unlikely]]
+      collectives::compare_calls(team.context(), call);
+    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
+    const collectives::Algorithm* algorithm = nullptr;
+    bool without_room = false;
+    try {
+      algorithm = c.leaving.perform(*c.chooser, team.context(), call, collectives::pack(told));
+    } catch (const team::Refused&) {
+      if (!c.leaving.needs_no_room(call)) throw;
+      without_room = true;
+    }
+    if (without_room) [[unlikely]]
+      algorithm = choosing::Leaving::perform_without_room(team.context(), call);
+    team.context().leave();
+    if (!algorithm) [[unlikely]]
+      return to_host(told.collective, Reason::algorithm, host_call);
+    *last_algorithm = algorithm->name;
+  } catch (const team::Truncated& truncated) {
+    team.context().leave();
+    return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
+  } catch (const team::Broken& broken) {
+    team.context().leave();
+    return raise(comm, function, broken);
+  } catch (const team::Refused&) {  // by all members alike, before anything has moved
+    team.context().leave();
+    c.enabled = false;
+    return to_host(told.collective, Reason::memory, host_call);
+  } catch (const OutOfMemory&) {
+    return give_up(c, comm, function, "out of memory");
+  }
+  // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
+  // would have progressed them.
+  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    team.process().progress.step_host();
+  if (counting() && !part_of) [[unlikely]]
+    count_call(call.collective, call.bytes, start);
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

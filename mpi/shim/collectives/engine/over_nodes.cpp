@@ -1,0 +1,54 @@
+// Collectives of communicators over several nodes (engine/hierarchy). The host's own algorithm is one of those that are
+// tried; what a node's ranks do among themselves is checked and reported as on one node.
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/collectives/engine/carry.hpp"
+
+namespace nearfield::mpi {
+
+int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+                     FunctionRef<int()> host_call) {
+  if (hierarchy::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
+  team::Team* const team = c.near_team();
+  int code = MPI_SUCCESS;
+  const hierarchy::HierarchyAlgorithm* row = nullptr;
+  auto leave = [&] {
+    if (team) team->context().leave();
+  };
+  auto fail = [&](const team::Broken& broken) {
+    leave();
+    return raise(comm, function, broken);
+  };
+  try {
+    if (team && team->broken_off()) [[unlikely]]
+      team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
+    if (checks(c)) [[unlikely]]
+      collectives::compare_calls(team->context(), call);
+    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
+    if (call.bytes >
+        c.hierarchy->transport().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
+      return to_host(call.collective, Reason::algorithm, host_call);
+    if (team) team->context().enter_collective(collectives::pack(call));
+    row = c.hierarchy_chooser->perform(*c.hierarchy, call,
+                                       [&] { code = to_host(call.collective, Reason::algorithm, host_call); });
+    leave();
+  } catch (const team::Broken& broken) {
+    if (!team || team->broken_off() || dynamic_cast<const team::Died*>(&broken)) return fail(broken);
+    try {  // the node's other ranks wait for us
+      team->break_off(broken.what(), team->context().doing());
+    } catch (const team::Broken& told) {
+      return fail(told);
+    }
+  } catch (const OutOfMemory&) {
+    return give_up(c, comm, function, "out of memory");
+  }
+  if (!row) return code;
+  *last_algorithm = row->name;
+  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    c.hierarchy->home().progress.step_host();
+  if (counting()) [[unlikely]]
+    count_call(call.collective, call.bytes, start);
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,192 @@
+// The collectives that reduce, one function for each class of parameters (mpi/functions.def). Type and operator must
+// be the same on all ranks, so that those without a kernel of ours can be the host's to combine.
+#pragma once
+#include <limits>
+#include <vector>
+
+#include "mpi/shim/collectives/engine/combining.hpp"
+#include "mpi/shim/collectives/engine/form.hpp"
+#include "mpi/shim/collectives/engine/young.hpp"
+#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/process/functions.hpp"
+
+namespace nearfield::mpi {
+
+using collectives::Call;
+using collectives::Collective;
+
+template <class When>
+int refuse(Communicator& c, MPI_Comm comm, const Call& call, const char* function, Reason reason, const When& when) {
+  if (!When::overlaps && checks(c) && reason != Reason::argument) {
+    if (const int code = check_before_host(c, comm, call, function); code != MPI_SUCCESS) return code;
+  }
+  return when.at_host(call.collective, reason);
+}
+
+// Without a kernel of ours: `root` is -1 where the call has none.
+template <class When>
+int combine_or_refuse(Communicator& c, MPI_Comm comm, const Call& call, int root, const combining::Operands& given,
+                      const char* function, Reason reason, const When& when) {
+  if (reason == Reason::argument || (!c.team && !is_being_created(c)) || !combining::possible(given.type, given.op))
+    return refuse(c, comm, call, function, reason, when);
+  if constexpr (When::overlaps) return combining::begin(c, comm, call.collective, root, given, function, when);
+  else return combining::combine(c, comm, call.collective, root, given, function, when.host_call);
+}
+
+// Whether there is nothing to reduce, by a good type and operator: all return at once.
+template <class When>
+bool nothing(const When&, const Communicator& c, const Call& call) {
+  return !When::plans && call.bytes == 0 && !checks(c) && !broken_off(c);
+}
+
+// Buffers that a host would complain about; where it does not, equal addresses mean in place.
+inline bool wrong_buffer(const void* buffer) { return !buffer || buffer == MPI_IN_PLACE; }
+inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) {
+  return !send || (gets && wrong_buffer(recv)) || (host_rejects_aliases && send == recv);
+}
+
+// Operands and result that may lie on a device. In place they are one buffer, which is longer than the result where
+// that is a block of it.
+class Staged final : public StagingBuffers {
+ public:
+  // Puts stages into the places of the call's buffers. Throws team::Broken, std::bad_alloc.
+  Staged(Call& call, std::size_t send_bytes, std::size_t recv_bytes) : recv_bytes_(recv_bytes) {
+    const bool in_place = call.send == call.recv;
+    layout::Data send{static_cast<std::byte*>(const_cast<void*>(call.send)), send_bytes, {}};
+    layout::Data recv{static_cast<std::byte*>(call.recv), recv_bytes, {}};
+    operands_ = devices::stage(send, true);
+    if (!in_place) result_ = devices::stage(recv, false);
+    call.send = send.address;
+    call.recv = in_place ? send.address : recv.address;
+    to_ = in_place ? operands_.get() : result_.get();
+  }
+  int fetch() override { return !operands_ || operands_->fetch() ? MPI_SUCCESS : MPI_ERR_BUFFER; }
+  int store() override { return !to_ || !recv_bytes_ || to_->store(recv_bytes_) ? MPI_SUCCESS : MPI_ERR_BUFFER; }
+
+ private:
+  const std::size_t recv_bytes_;
+  std::unique_ptr<devices::Stage> operands_, result_;
+  devices::Stage* to_;
+};
+
+template <class When>
+int carry_reduction(Communicator& c, MPI_Comm comm, Call call, std::size_t send_bytes, std::size_t recv_bytes,
+                    const char* function, const When& when) {
+  const bool stages = devices::possible();
+  if constexpr (!When::overlaps) {
+    if (!stages) [[likely]]
+      return carry(c, comm, call, function, when.host_call);
+  }
+  auto staged_carry = [&]() -> int {
+    if constexpr (When::overlaps) {
+      auto kept = stages ? std::make_unique<Staged>(call, send_bytes, recv_bytes) : nullptr;
+      return begin(c, comm, call, function, std::move(kept), when);
+    } else {
+      Staged staged(call, send_bytes, recv_bytes);
+      const int code = carry(c, comm, call, function, when.host_call);
+      if (code != MPI_SUCCESS || *last_algorithm == by_host) return code;
+      return report(comm, staged.store());
+    }
+  };
+  return guarded(comm, function, [&] { return with_memory(c, comm, function, staged_carry); });
+}
+
+template <Collective collective, class When>
+int rooted_reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count,
+                     MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
+  const Reduction reduced{type, op, count, !When::overlaps};
+  const Admission admitted = when.admit(comm, &reduced);
+  if (!admitted.communicator)
+    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, root, comm);
+  Communicator& c = *admitted.communicator;
+  Call call{collective};
+  call.root = root;
+  if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);
+  if (const auto reason = describe_reduction(call, count, type, op))
+    return combine_or_refuse(c, comm, call, root, {send, recv, count, type, op}, function, *reason, when);
+  const bool is_root = c.rank == root, in_place = send == MPI_IN_PLACE;
+  if (call.bytes && (is_root ? (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv)) : in_place || !send))
+    return when.at_host(collective, Reason::argument);
+  if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
+  call.send = in_place ? recv : send;
+  call.recv = recv;
+  return carry_reduction(c, comm, call, call.bytes, is_root ? call.bytes : 0, function, when);
+}
+
+// Members that get nothing (the first of an exclusive scan) need no room for it.
+template <Collective collective, class When>
+int reduction(const char* function, const When& when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
+              MPI_Op op, MPI_Comm comm) {
+  constexpr const collectives::Operation& operation = collectives::operation(collective);
+  const Reduction reduced{type, op, count, collective == Collective::allreduce && !When::overlaps};
+  const Admission admitted = when.admit(comm, &reduced);
+  if (!admitted.communicator)
+    return host_or_young<collective>(function, when, admitted.reason, send, recv, reduced, -1, comm);
+  Communicator& c = *admitted.communicator;
+  Call call{collective};
+  if (const auto reason = describe_reduction(call, count, type, op))
+    return combine_or_refuse(c, comm, call, -1, {send, recv, count, type, op}, function, *reason, when);
+  const bool in_place = send == MPI_IN_PLACE, gets = operation.gets.has(c.rank, 0);
+  if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
+    return when.at_host(collective, Reason::argument);
+  if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
+  call.send = in_place ? recv : send;
+  call.recv = recv;
+  return carry_reduction(c, comm, call, operation.gives.each(c.size) * call.bytes, gets ? call.bytes : 0, function,
+                         when);
+}
+
+// Where each member's part of a vector begins, and where the last one ends.
+class Ends {
+ public:
+  explicit Ends(int size) : more_(size < few ? 0 : std::size_t(size) + 1), ends_(size < few ? here_ : more_.data()) {}
+  // False: counts that the host must judge.
+  template <class N>
+  bool fill(const N* counts, int size) {
+    ends_[0] = 0;
+    for (int r = 0; r < size; ++r) {
+      equal_ &= counts[r] == counts[0];
+      if (counts[r] < 0 || __builtin_add_overflow(ends_[r], std::size_t(counts[r]), &ends_[r + 1])) return false;
+    }
+    return ends_[size] <= std::size_t(std::numeric_limits<MPI_Count>::max());
+  }
+  const std::size_t* get() const { return ends_; }
+  bool equal() const { return equal_; }
+
+ private:
+  static constexpr int few = 64;
+  std::size_t here_[few + 1];
+  std::vector<std::size_t> more_;
+  std::size_t* const ends_;
+  bool equal_ = true;
+};
+
+// Every member gets its part of the result, whose lengths all members know.
+template <Collective collective, class When, class N>
+int parted_reduction(const char* function, const When& when, const void* send, void* recv, const N* counts,
+                     MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+  const Reduction reduced{type, op, 0, false};
+  const Admission admitted = when.admit(comm, &reduced);
+  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
+  Communicator& c = *admitted.communicator;
+  if (!c.team && !is_being_created(c)) return when.at_host(collective, Reason::communicator);
+  return with_memory(c, comm, function, [&]() -> int {
+    Ends ends(c.size);
+    if (!counts || !ends.fill(counts, c.size)) return when.at_host(collective, Reason::argument);
+    const auto all = MPI_Count(ends.get()[c.size]);
+    Call call{collective};
+    call.parts = ends.equal() ? nullptr : ends.get();  // equal ones are what the engine does by itself
+    if (const auto reason = describe_reduction(call, all, type, op))
+      return combine_or_refuse(c, comm, call, -1, {send, recv, all, type, op, ends.get()}, function, *reason, when);
+    const bool in_place = send == MPI_IN_PLACE, gets = counts[c.rank] > 0;
+    if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
+      return when.at_host(collective, Reason::argument);
+    if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
+    call.send = in_place ? recv : send;
+    call.recv = recv;
+    const std::size_t element = call.bytes / std::max<std::size_t>(call.count, 1);
+    return carry_reduction(c, comm, call, call.bytes, std::size_t(counts[c.rank]) * element, function, when);
+  });
+}
+
+}  // namespace nearfield::mpi

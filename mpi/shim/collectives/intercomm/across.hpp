@@ -1,0 +1,95 @@
+// Collectives of an intercommunicator: each group gets what the other gives. All are made of edges (exchange.hpp), and
+// none lies within a group. The root passes MPI_ROOT, the others of its group MPI_PROC_NULL, who move nothing.
+//
+// One function for each class of parameters (mpi/functions.def), as in movement.hpp, for all forms; those of reductions
+// are in across_reducing.hpp.
+#pragma once
+#include "mpi/shim/collectives/vector/varying.hpp"
+
+namespace nearfield::mpi {
+
+// The state of an intercommunicator; else nullptr.
+inline Communicator* find_across(MPI_Comm comm) {
+  Communicator* const state = communicator_of(comm);
+  return state && state->inter ? state : nullptr;
+}
+
+// One look for what no team serves: communicators of one rank (alone.hpp), and these.
+inline bool is_apart(MPI_Comm comm) {
+  const Communicator* const state = communicator_of(comm);
+  return state && (state->alone || state->inter);
+}
+
+namespace across {
+
+// A block to each of the others, and one from each.
+template <class Send, class Receive>
+struct Exchanged {
+  Send send;
+  Receive receive;
+  int size, me;
+
+  bool in_place() const { return false; }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {size, size}; }
+  template <class Visitor>
+  bool edges(Visitor& visitor) const {
+    for (int i = 0; i < size; ++i) {
+      const int to = (me + i) % size, from = (me - i % size + size) % size;
+      if (!visitor.receive(from, 0, receive, from) || !visitor.send(to, 0, send, to)) return false;
+    }
+    return true;
+  }
+};
+
+template <class When, class Send, class Receive>
+int exchanged(Collective collective, const char* function, When when, Send send, Receive receive, MPI_Comm comm) {
+  using Operation = Exchanged<Send, Receive>;
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+    operation = {send, receive, c.size, c.rank};
+    return send.buffer != MPI_IN_PLACE && receive.buffer != MPI_IN_PLACE && operation.send.prepare() &&
+           operation.receive.prepare();
+  });
+}
+
+// A word from all of one group to all of the other: nobody leaves before all of the others have come. What it says is
+// nothing, so all calls share its memory.
+template <class When>
+int barrier(const char* function, When when, MPI_Comm comm) {
+  static char said, heard;
+  return exchanged(Collective::barrier, function, when, Same<int>{&said, 1, host.byte}, Same<int>{&heard, 1, host.byte},
+                   comm);
+}
+
+template <Collective collective, class When>
+int one_buffer(const char* function, When when, void* buffer, MPI_Count count, MPI_Datatype type, int root,
+               MPI_Comm comm) {
+  const Same<MPI_Count> data{buffer, count, type};
+  return rooted<collective, false>(function, when, data, data, root, comm);
+}
+
+template <Collective collective, class When>
+int blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type, void* recv,
+           MPI_Count recv_count, MPI_Datatype recv_type, MPI_Comm comm) {
+  const Blocks<MPI_Count> to{recv, recv_count, recv_type};
+  void* const from = const_cast<void*>(send);
+  if constexpr (collectives::operation(collective).gives.amount == collectives::Amount::blocks)
+    return exchanged(collective, function, when, Blocks<MPI_Count>{from, send_count, send_type}, to, comm);
+  else return exchanged(collective, function, when, Same<MPI_Count>{from, send_count, send_type}, to, comm);
+}
+
+template <Collective collective, class When>
+int rooted_blocks(const char* function, When when, const void* send, MPI_Count send_count, MPI_Datatype send_type,
+                  void* recv, MPI_Count recv_count, MPI_Datatype recv_type, int root, MPI_Comm comm) {
+  constexpr bool gathers = collectives::operation(collective).gets.amount == collectives::Amount::blocks;
+  void* const from = const_cast<void*>(send);
+  if constexpr (gathers)
+    return rooted<collective, true>(function, when, Same<MPI_Count>{from, send_count, send_type},
+                                    Blocks<MPI_Count>{recv, recv_count, recv_type}, root, comm);
+  else
+    return rooted<collective, false>(function, when, Same<MPI_Count>{recv, recv_count, recv_type},
+                                     Blocks<MPI_Count>{from, send_count, send_type}, root, comm);
+}
+
+}  // namespace across
+}  // namespace nearfield::mpi

@@ -1,0 +1,139 @@
+// Reductions of an intercommunicator: each group gets what the operands of the other make, combined in its rank order,
+// or the root alone does. An operand is a message to each who gets anything (exchange.hpp), straight into the place
+// where whoever completes the call combines it, on its own stack (folding.hpp):
+//
+//   all of the vector   where all of the result is wanted, or parts that only the group that gets them knows
+//   a block of it       MPI_Reduce_scatter_block
+//
+// So a call is one step in all forms, and what is under way needs nobody but the messenger.
+#pragma once
+#include <climits>
+
+#include "mpi/shim/collectives/engine/folding.hpp"
+#include "mpi/shim/collectives/engine/reductions.hpp"
+#include "mpi/shim/collectives/intercomm/across.hpp"
+
+namespace nearfield::mpi::across {
+
+// What a rank has to do with a reduction, in elements.
+struct InterReduction {
+  void* send;
+  void* recv;
+  MPI_Count total;  // of a vector; in blocks, of a block
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Count first = 0, count = 0;  // of the result, what we get
+  int root = -1;                   // the only one who gets anything: its rank, known to who gives
+  bool gives = true, gets = true;
+  bool in_blocks = false;  // everybody gets an equal part
+};
+
+// A vector for each partner, or cut into a part for each: the first ones are longer by one where it does not divide.
+struct VectorCut {
+  void* buffer;
+  MPI_Count total;
+  MPI_Datatype element;
+  int parts = 1;
+  MPI_Aint extent = 1;
+  bool prepare() { return total >= 0 && find_extent(element, extent); }
+  MPI_Count begin(int k) const { return total / parts * k + std::min<MPI_Count>(k, total % parts); }
+  MPI_Count count(int k) const { return parts == 1 ? total : begin(k + 1) - begin(k); }
+  MPI_Datatype type(int) const { return element; }
+  void* address(int k) const {
+    return const_cast<void*>(offset_by(buffer, std::uintptr_t(parts == 1 ? 0 : begin(k)) * std::uintptr_t(extent)));
+  }
+};
+
+// Operands that have come, a place for each, and what they make.
+class CombinedOperands final : public Rest {
+ public:
+  // Throws std::bad_alloc.
+  CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes, bool overlaps,
+                   MPI_Comm comm);
+  std::byte* places() const { return places_.data(); }
+  // Into the last place, and, where it is known, where the program looks for it.
+  int finish() override;
+
+ private:
+  const int operands_;
+  const std::size_t place_bytes_, first_, count_;
+  combining::Fold fold_;
+  Packed result_;
+  const memory::Temporary places_;
+};
+
+// The exchange of operands.
+struct Reduced {
+  VectorCut send;
+  Blocks<MPI_Count> places;  // where operands come: bytes
+  InterReduction reduction;
+  int size, me;
+  bool combines;  // else one operand is the result
+  MPI_Comm comm;
+
+  bool in_place() const { return false; }
+  bool one_way() const { return reduction.root >= 0; }
+  std::pair<std::size_t, std::size_t> most() const { return {reduction.gives ? size : 0, reduction.gets ? size : 0}; }
+  template <class Visitor>
+  bool edges(Visitor& visitor) const {
+    for (int i = 0; i < size; ++i) {
+      const int to = (me + i) % size, from = (me % size - i + size) % size;
+      if (reduction.gets && !visitor.receive(from, 0, places, from)) return false;
+      const bool is_taker = reduction.gives && (reduction.root < 0 || to == reduction.root);
+      if (is_taker && !visitor.send(to, 0, send, to)) return false;
+    }
+    return true;
+  }
+  std::unique_ptr<Rest> rest(bool overlaps);
+  // False: arguments that the host must judge.
+  bool prepare(const Communicator& c, const InterReduction& given, MPI_Comm comm);
+};
+
+template <Collective collective, class When>
+int reduce(const char* function, When when, const InterReduction& reduction, MPI_Comm comm) {
+  return exchange<Reduced>(collective, function, comm, when, [&](const Communicator& c, Reduced& operation) {
+    return operation.prepare(c, reduction, comm);
+  });
+}
+
+template <Collective collective, class When>
+int reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
+              MPI_Op op, MPI_Comm comm) {
+  if constexpr (collective == Collective::scan || collective == Collective::exscan) {
+    return when.at_host(collective, Reason::argument);  // there is none between groups
+  } else {
+    InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+    given.in_blocks = collective == Collective::reduce_scatter_block;
+    given.count = given.total;
+    return reduce<collective>(function, when, given, comm);
+  }
+}
+
+template <Collective collective, class When>
+int rooted_reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
+                     MPI_Op op, int root, MPI_Comm comm) {
+  InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};
+  given.count = given.total;
+  given.gets = root == MPI_ROOT;
+  given.gives = root != MPI_ROOT && root != MPI_PROC_NULL;
+  given.root = !given.gives ? 0 : root < 0 ? INT_MAX : root;
+  return reduce<collective>(function, when, given, comm);
+}
+
+template <Collective collective, class When, class N>
+int parted_reduction(const char* function, When when, const void* send, void* recv, const N* counts, MPI_Datatype type,
+                     MPI_Op op, MPI_Comm comm) {
+  return guarded(comm, function, [&]() -> int {
+    int own = 1, me = 0;
+    host.Comm_size(comm, &own);
+    host.Comm_rank(comm, &me);
+    Ends ends(own);
+    if (!counts || !ends.fill(counts, own)) return when.at_host(collective, Reason::argument);
+    InterReduction given{const_cast<void*>(send), recv, MPI_Count(ends.get()[own]), type, op};
+    given.first = MPI_Count(ends.get()[me]);
+    given.count = MPI_Count(counts[me]);
+    return reduce<collective>(function, when, given, comm);
+  });
+}
+
+}  // namespace nearfield::mpi::across

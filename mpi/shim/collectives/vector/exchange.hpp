@@ -1,0 +1,341 @@
+// Collectives made of edges (engine/messages/edges.hpp): what one rank has for another goes as a message from layout to
+// layout. Here is what they share: the sides of a call, types, packing, devices, errors, requests. What an operation
+// says of itself (exchanging.cpp, varying.hpp, neighbors.hpp) is which edges it has:
+//
+//   template <class Visitor> bool edges(Visitor& visitor) const
+//     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the
+//     order in which they are sent and received; false as soon as one of them returns that
+//   std::pair<...> most() const about how many are sent and received
+//   bool one_way() const        who sends does not receive
+//   bool in_place() const       receives alone are visited; what is sent to a partner is what lies where its part will
+//   be received
+//   std::unique_ptr<Rest> rest(bool overlaps)   where there is something left to do with what has come: takes the room
+//   that it comes to
+//
+// Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
+// host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
+#pragma once
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "engine/base/out_of_memory.hpp"
+#include "engine/messages/edges.hpp"
+#include "mpi/shim/collectives/engine/form.hpp"
+#include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/collectives/vector/short_edges.hpp"
+#include "mpi/shim/handles/packing.hpp"
+
+namespace nearfield::mpi {
+
+using collectives::Collective;
+
+// The extent of a type, by which displacements and blocks count. False: the host must judge it.
+bool find_extent(MPI_Datatype type, MPI_Aint& extent);
+
+// One side of a call: what goes to, or comes from, each partner. All have count(k), type(k) and address(k).
+//
+// The same for everybody, or for the only partner there is.
+template <class Count>
+struct Same {
+  void* buffer;
+  Count one;
+  MPI_Datatype element;
+  bool prepare() { return true; }
+  Count count(int) const { return one; }
+  MPI_Datatype type(int) const { return element; }
+  void* address(int) const { return buffer; }
+};
+
+// A block for each, one after the other.
+template <class Count>
+struct Blocks {
+  void* buffer;
+  Count each;
+  MPI_Datatype element;
+  MPI_Aint extent = 1;
+  bool prepare() { return find_extent(element, extent); }
+  Count count(int) const { return each; }
+  MPI_Datatype type(int) const { return element; }
+  void* address(int k) const { return const_cast<void*>(offset_by(buffer, std::uintptr_t(k) * each * extent)); }
+};
+
+// For each so many elements, displaced from the buffer: by extents of the one type, or in bytes where each has its own.
+template <class Count, class Displacement>
+struct VaryingParts {
+  using Counts = Count;
+  void* buffer;
+  const Count* counts;
+  const Displacement* displacements;
+  MPI_Datatype element;
+  const MPI_Datatype* types;
+  MPI_Aint extent = 1;
+
+  bool prepare() { return counts && displacements && (types || find_extent(element, extent)); }
+  Count count(int k) const { return counts[k]; }
+  MPI_Datatype type(int k) const { return types ? types[k] : element; }
+  void* address(int k) const {
+    return const_cast<void*>(offset_by(buffer, std::uintptr_t(MPI_Aint(displacements[k]) * extent)));
+  }
+};
+template <class Count, class Place>
+VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places, MPI_Datatype type) {
+  return {const_cast<void*>(buffer), counts, places, type, nullptr};
+}
+template <class Count, class Place>
+VaryingParts<Count, Place> parts(const void* buffer, const Count* counts, const Place* places,
+                                 const MPI_Datatype* types) {
+  return {const_cast<void*>(buffer), counts, places, MPI_DATATYPE_NULL, types};
+}
+
+// Whose side may be in place.
+enum class InPlaceSide { send, receive };
+// Of a communicator of one rank: what goes from the only part of one side to that of the other.
+template <class Send, class Receive>
+alone::Work only_parts(Send send, Receive receive, InPlaceSide may = InPlaceSide::send) {
+  using alone::Work;
+  const auto only = [](const auto& side) { return alone::LocalBuffer{side.address(0), side.count(0), side.type(0)}; };
+  const bool sends = send.buffer != MPI_IN_PLACE, receives = receive.buffer != MPI_IN_PLACE;
+  if (!(may == InPlaceSide::send ? receives : sends)) return {};
+  if ((sends && !send.prepare()) || (receives && !receive.prepare())) return {};
+  if (sends && receives) return {Work::copy, only(send), only(receive)};
+  return {Work::keep, {}, sends ? only(send) : only(receive)};
+}
+
+// What MPICH rejects. Nothing more may go to the host for such a reason, since the other ranks do not know of it.
+template <class Ours, class Theirs>
+bool aliased(const Ours& ours, int i, const Theirs& theirs, int k) {
+  return host_rejects_aliases && ours.buffer && ours.address(i) == theirs.address(k) &&
+         ours.type(i) == theirs.type(k) && ours.count(i) > 0 && theirs.count(k) > 0;
+}
+
+// The data of one edge, as long as it is under way. Data of types that are not described is packed.
+struct EdgeData {
+  std::shared_ptr<const TypeLayout> layout;
+  std::unique_ptr<Packed> packed;
+  std::unique_ptr<devices::Stage> stage;
+  std::size_t count = 0, edge = 0;  // which one of its side
+
+  // False: arguments that the host must judge.
+  template <class Count>
+  bool describe(void* address, Count elements, MPI_Datatype type, bool sends, bool overlaps, layout::Data& data) {
+    if (elements < 0) return false;
+    count = std::size_t(elements);
+    if (count == 0) return true;
+    if (address == MPI_IN_PLACE) return false;
+    TypedData typed(address, elements, type);
+    if (!typed.good) return false;
+    data = typed.data;
+    layout = std::move(typed.layout);
+    if (!layout || layout->described) {
+      stage = devices::stage(data, sends);
+      return true;
+    }
+    packed = std::make_unique<Packed>(address, elements, type, host.self);  // the call's may be freed before it ends
+    if (overlaps) packed->keep_type();
+    data = packed->data();
+    return !sends || packed->pack_all() == MPI_SUCCESS;
+  }
+  bool needed() const { return layout || packed || stage; }
+  // Once more, or in place: what a buffer that is sent from holds.
+  bool fetch() const {
+    if (packed && packed->pack(0, count) != MPI_SUCCESS) return false;
+    return !stage || stage->fetch();
+  }
+  // What has come, to where the program looks for it.
+  int store(std::size_t bytes) const {
+    if (packed) return packed->unpack(0, count);
+    return stage && !stage->store(bytes) ? MPI_ERR_BUFFER : MPI_SUCCESS;
+  }
+};
+
+// What is left to do of an operation when everything has come, by whoever completes it.
+struct Rest {
+  virtual ~Rest() = default;
+  virtual int finish() = 0;  // an error class
+};
+
+inline messages::Partners partners_of(const Communicator& c, std::uint64_t context) {
+  return {*the_messenger, c.members, c.rank, context, c.inter};
+}
+
+// Our part of a call: the edges as the engine takes them, and what they need for as long as it does.
+class Exchange {
+ public:
+  Exchange(const Communicator& c, std::uint64_t context, bool overlaps = false)
+      : overlaps_(overlaps),
+        members_(overlaps ? c.members : std::vector<int>()),
+        edges_({*the_messenger, overlaps ? members_ : c.members, c.rank, context, c.inter}) {}
+
+  // False: arguments that the host must judge. Throws std::bad_alloc.
+  template <class Operation>
+  bool describe(Operation& operation) {
+    if constexpr (requires { operation.rest(true); }) rest_ = operation.rest(overlaps_);
+    const auto [sends, receives] = operation.most();
+    edges_.sends.reserve(sends);
+    edges_.receives.reserve(receives);
+    edges_.one_way = operation.one_way();
+    if (!operation.edges(*this)) return false;
+    in_place_ = operation.in_place();
+    if (in_place_) copy_aside();
+    edges_.prepare(overlaps_);
+    return true;
+  }
+  // For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
+  void renew() {
+    edges_.renew();
+    if (in_place_) return copy_aside();
+    for (const EdgeData& part : sent_)
+      if (!part.fetch()) throw OutOfMemory();
+  }
+  template <class Side>
+  bool send(int partner, int tag, const Side& side, int k) {
+    // Many partners may get the same: it is described, packed and staged once.
+    const auto what = std::tuple{side.address(k), MPI_Count(side.count(k)), side.type(k)};
+    if (!edges_.sends.empty() && what == last_sent_) {
+      edges_.sends.push_back({partner, tag, edges_.sends.back().data});
+      return true;
+    }
+    last_sent_ = what;
+    return add(sent_, edges_.sends, true, partner, tag, side, k);
+  }
+  template <class Side>
+  bool receive(int partner, int tag, const Side& side, int k) {
+    return add(received_, edges_.receives, false, partner, tag, side, k);
+  }
+
+  // A code that is yet to be raised.
+  int run() { return store(edges_.run()); }
+  void start() { edges_.start(); }
+  void refuse() { edges_.refuse(); }
+  bool complete() const { return edges_.complete(); }
+  int outcome() { return store(edges_.outcome()); }
+  void abandon() { edges_.abandon(); }
+  bool involves(int member) const { return edges_.involves(member); }
+  std::uint64_t bytes() const { return edges_.bytes_to_all(); }
+
+ private:
+  template <class Side>
+  bool add(std::vector<EdgeData>& kept, std::pmr::vector<messages::Edge>& edges, bool sends, int partner, int tag,
+           const Side& side, int k) {
+    EdgeData part;
+    messages::Edge edge{partner, tag, {}};
+    if (!part.describe(side.address(k), side.count(k), side.type(k), sends, overlaps_, edge.data)) return false;
+    part.edge = edges.size();
+    edges.push_back(edge);
+    if (part.needed()) kept.push_back(std::move(part));
+    return true;
+  }
+  int store(messages::ErrorKind error) {
+    int code = code_of_error(error);
+    for (const EdgeData& part : received_)
+      if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
+    return code == MPI_SUCCESS && rest_ ? rest_->finish() : code;
+  }
+  void copy_aside() {
+    for (const EdgeData& part : received_)
+      if (!part.fetch()) throw OutOfMemory();
+    edges_.copy_aside();
+  }
+  const bool overlaps_;
+  bool in_place_ = false;
+  const std::vector<int> members_;  // of what may outlive its communicator
+  messages::Edges edges_;
+  std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
+  std::vector<EdgeData> sent_, received_;  // those that need anything
+  std::unique_ptr<Rest> rest_;
+};
+
+// The edges in which anything goes out (sends), or comes in.
+struct Filled {
+  bool sends, in_place;
+  messages::VisitEdge visit;
+
+  template <class Side>
+  bool send(int partner, int tag, const Side& side, int k) {
+    if (sends) look(partner, tag, side, k);
+    return true;
+  }
+  template <class Side>
+  bool receive(int partner, int tag, const Side& side, int k) {
+    if (!sends || in_place) look(partner, tag, side, k);
+    return true;
+  }
+
+ private:
+  template <class Side>
+  void look(int partner, int tag, const Side& side, int k) {
+    MPI_Count size = 0;
+    if (side.count(k) > 0 && host.Type_size_x(side.type(k), &size) == MPI_SUCCESS && size > 0) visit(partner, tag);
+  }
+};
+
+// Without memory we cannot take part.
+template <class Operation>
+void refuse(const Communicator& c, std::uint64_t context, const Operation& operation) {
+  messages::refuse(partners_of(c, context), [&](bool sends, messages::VisitEdge visit) {
+    Filled filled{sends, operation.in_place(), visit};
+    operation.edges(filled);
+  });
+}
+
+// Counts a call that edges serve.
+void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t start);
+// The communicator, where all of its ranks (of both groups) share a node and messages between them are ours; nullptr:
+// the host serves the call, for that reason.
+Communicator* exchanging(MPI_Comm comm, Reason& reason);
+// A request for what has been described, which begins, or will by each start. Its error class; std::bad_alloc: it has
+// not begun.
+int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request);
+
+// A call. `make(c, operation)` makes what says which edges there are; false: arguments that the host must judge.
+template <class Operation, class When, class Make>
+int exchange(Collective collective, const char* function, MPI_Comm comm, const When& when, Make make) {
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
+  Reason reason = Reason::argument;
+  Communicator* const c = exchanging(comm, reason);
+  if (!c) return when.at_host(collective, reason);
+  if constexpr (When::overlaps)
+    if (!when.request) return when.at_host(collective, reason);
+  // All members plan in the same order; what one of them gets wrong counts as well.
+  std::uint64_t context = context_of_collectives(*c);
+  if constexpr (When::plans) context = context_of_plan(*c, c->plans++);
+  else if constexpr (When::overlaps) context = context_of_overlapping(*c);
+  return guarded(comm, function, [&]() -> int {
+    Operation operation;
+    if (!make(*c, operation)) return when.at_host(collective, Reason::argument);
+    if constexpr (When::overlaps) {
+      std::unique_ptr<Exchange> ready;
+      try {
+        ready = std::make_unique<Exchange>(*c, context, true);
+        if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
+        count_exchange(collective, ready->bytes(), start);
+        return report(comm, overlap(comm, std::move(ready), When::plans, when.request));
+      } catch (const OutOfMemory&) {
+        refuse(*c, context, operation);
+        throw;
+      }
+    } else {
+      const auto done = [&](int code, std::uint64_t bytes) {
+        if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress.step_host();
+        count_exchange(collective, bytes, start);
+        return report(comm, code);
+      };
+      if (ShortEdges edges(partners_of(*c, context)); edges.run(operation))
+        return done(code_of_error(edges.error()), edges.bytes());
+      std::optional<Exchange> ready;
+      try {
+        ready.emplace(*c, context);
+        if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
+      } catch (const OutOfMemory&) {
+        refuse(*c, context, operation);
+        throw;
+      }
+      const int code = ready->run();
+      return done(code, ready->bytes());
+    }
+  });
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,202 @@
+// MPI_Alltoallv and MPI_Alltoallw, in all their forms: an edge to and from everybody, or everybody of the other group.
+//
+// On a communicator over several nodes the host's non-blocking call goes on meanwhile, in which whoever is near has
+// counts of nothing. All of its ranks make that call, those without neighbours as well. In place the host's own
+// blocking call serves all: MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts. So it does for those that
+// overlap others.
+#include <cstring>
+
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/collectives/vector/exchange.hpp"
+#include "mpi/shim/communicators/host_transport.hpp"
+#include "mpi/shim/process/narrowing.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(rank)] >= 0; }
+
+// In rotated order, in which everybody has a partner of its own at each step.
+template <class Count, class Place>
+struct AllPairs {
+  VaryingParts<Count, Place> send, recv;
+  const Communicator* c = nullptr;
+
+  bool in_place() const { return send.buffer == MPI_IN_PLACE; }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {c->size, c->size}; }
+  template <class Visitor>
+  bool edges(Visitor& visitor) const {
+    const int p = c->size, me = c->rank;
+    for (int i = 0; i < p; ++i) {
+      const int to = (me + i) % p, from = (me % p - i + p) % p;
+      if (is_near(*c, from) && !visitor.receive(from, 0, recv, from)) return false;
+      if (is_near(*c, to) && !in_place() && !visitor.send(to, 0, send, to)) return false;
+    }
+    return true;
+  }
+  // False: arguments that the host must judge, or, of aliased buffers, that MPICH rejects. Nothing more may go to the
+  // host for that reason, since the other ranks do not know of it.
+  bool prepare() {
+    if (c && c->inter) return !in_place() && recv.prepare() && send.prepare();
+    const bool aliased = host_rejects_aliases && send.buffer && send.buffer == recv.buffer &&
+                         send.counts == recv.counts && send.element == recv.element && send.types == recv.types;
+    return !aliased && recv.prepare() && (in_place() || send.prepare());
+  }
+};
+
+// The host's part of a call on a communicator over nodes: what ranks have for each other that are not near. Its code.
+template <class P, class Begin>
+int begin_beyond(hierarchy::Hierarchy& hierarchy, const Communicator* near, const P& send, const P& recv, Begin begin) {
+  using Count = typename P::Counts;
+  auto& transport = static_cast<HostTransport&>(hierarchy.transport());
+  Count *const given = transport.counts<Count>(), *const got = given + hierarchy.size();
+  for (int r = 0; r < hierarchy.size(); ++r) {
+    const bool ours = near && is_near(*near, r);
+    given[r] = ours ? 0 : send.counts[r];
+    got[r] = ours ? 0 : recv.counts[r];
+  }
+  const int code = transport.start(0, [&](MPI_Request* request) -> int { return begin(given, got, request); });
+  if (code == MPI_SUCCESS) hierarchy.hold();
+  return code;
+}
+
+// On a communicator over nodes. `c`: whom messages of ours reach; nullptr: nobody. `begin`: the host's non-blocking
+// form, by counts of ours.
+template <class Operation, class HostCall, class Begin>
+int over_nodes(Collective collective, const char* function, MPI_Comm comm, hierarchy::Hierarchy& hierarchy,
+               Communicator* c, Operation& operation, const HostCall& host_call, Begin begin) {
+  const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
+  if (!operation.prepare()) return to_host(collective, Reason::argument, host_call);
+  return guarded(comm, function, [&]() -> int {
+    std::optional<Exchange> ready;
+    bool lacking = false;
+    operation.c = c;
+    if (c) try {
+        ready.emplace(*c, context_of_collectives(*c));
+        if (!ready->describe(operation)) return to_host(collective, Reason::argument, host_call);
+      } catch (const OutOfMemory&) {
+        refuse(*c, context_of_collectives(*c), operation);
+        lacking = true;
+      }
+    if (const int code = begin_beyond(hierarchy, c, operation.send, operation.recv, begin); code != MPI_SUCCESS) {
+      if (c && !lacking) refuse(*c, context_of_collectives(*c), operation);
+      return code;
+    }
+    const int code = c && !lacking ? ready->run() : MPI_SUCCESS;
+    hierarchy.wait(0);
+    if (lacking) throw OutOfMemory();
+    if (open_windows.load(std::memory_order_relaxed)) hierarchy.home().progress.step_host();
+    count_exchange(collective, c ? ready->bytes() : 0, start);
+    return report(comm, code);
+  });
+}
+
+// The same for the non-blocking form, by `given` and `got`, two counts of each rank, in whose memory the ints lie then.
+template <class Types>
+int begin_without_large(const char* function, const void* s, MPI_Count* given, const MPI_Aint* ds, Types ts, void* r,
+                        MPI_Count* got, const MPI_Aint* dr, Types tr, MPI_Comm c, MPI_Request* request) {
+  const auto p = std::size_t(got - given);
+  int* const ints = reinterpret_cast<int*>(given);
+  bool fits = true;
+  auto put = [&](std::size_t at, const auto* values) {  // behind what is still to be read
+    for (std::size_t i = 0; i < p; ++i) {
+      std::remove_cvref_t<decltype(*values)> value;
+      std::memcpy(&value, values + i, sizeof value);
+      const int one = narrow(MPI_Count(value), fits);
+      std::memcpy(ints + at + i, &one, sizeof one);
+    }
+  };
+  put(0, given);
+  put(p, got);
+  put(2 * p, ds);
+  put(3 * p, dr);
+  if (!fits) return raise(c, function, too_large);
+  if constexpr (std::is_same_v<Types, MPI_Datatype>)
+    return host.Ialltoallv(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
+  else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
+}
+
+// By the host's blocking and non-blocking forms; large-count ones a host may lack.
+template <class Call, class Begin, class Plain, class Count, class Place, class Types>
+int exchange_by(const char* function, Call call, Begin begin, Plain plain, const void* s, const Count* ns,
+                const Place* ds, Types ts, void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
+  using Operation = AllPairs<Count, Place>;
+  constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
+  constexpr bool large = std::is_same_v<Count, MPI_Count>;
+  Operation operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)};
+  const Blocking at_host{[&]() -> int {
+    if constexpr (large)
+      if (!call) {
+        const std::size_t p = partners_in(comm);
+        const ArrayLengths lengths{operation.in_place() ? 0 : p, p, 2};
+        return narrowed(
+            plain, lengths, [&] { return raise(comm, function, too_large); }, s, ns, ds, ts, r, nr, dr, tr, comm);
+      }
+    return call(s, ns, ds, ts, r, nr, dr, tr, comm);
+  }};
+  if (find_alone(comm))
+    return alone::serve(collective, function, at_host, only_parts(operation.send, operation.recv), comm);
+  Communicator* c = channel(comm);
+  if ((!c || spans_nodes(*c)) && !operation.in_place()) {
+    const Admission admission = admit(comm);
+    if (admission.communicator && admission.communicator->hierarchy)
+      return over_nodes(collective, function, comm, *admission.communicator->hierarchy, c, operation, at_host.host_call,
+                        [&](Count* given, Count* got, MPI_Request* request) {
+                          if constexpr (large)
+                            if (!begin)
+                              return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
+                          return begin(s, given, ds, ts, r, got, dr, tr, comm, request);
+                        });
+  }
+  return exchange<Operation>(collective, function, comm, at_host, [&](const Communicator& near, Operation& made) {
+    made = operation;
+    made.c = &near;
+    return made.prepare();
+  });
+}
+
+template <class When, class Count, class Place, class Types>
+int overlap_by(const char* function, const When& when, const void* s, const Count* ns, const Place* ds, Types ts,
+               void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
+  using Operation = AllPairs<Count, Place>;
+  constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
+  if (find_alone(comm))
+    return alone::serve(collective, function, when, only_parts(parts(s, ns, ds, ts), parts(r, nr, dr, tr)), comm);
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+    operation = {parts(s, ns, ds, ts), parts(r, nr, dr, tr), &c};
+    return operation.prepare();
+  });
+}
+
+}  // namespace
+
+// All forms of both. Narrowed counts of those that overlap others would have to live as long as the request.
+#define ARGUMENTS s, ns, ds, ts, r, nr, dr, tr, c
+#define DEFINE(name, overlapping, suffix, Count, Place, Types)                                                        \
+  int name##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,               \
+                   const Place* dr, Types tr, MPI_Comm c) {                                                           \
+    return exchange_by("MPI_" #name #suffix, host.name##suffix, host.overlapping##suffix, host.name, ARGUMENTS);      \
+  }                                                                                                                   \
+  int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,        \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                    \
+    constexpr const char* function = "MPI_" #overlapping #suffix;                                                     \
+    const Nonblocking when{                                                                                           \
+        [=](MPI_Request* made) { return call_if_present(host.overlapping##suffix, function, c, ARGUMENTS, made); },   \
+        q};                                                                                                           \
+    return overlap_by(function, when, ARGUMENTS);                                                                     \
+  }                                                                                                                   \
+  int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,        \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                     \
+    constexpr const char* function = "MPI_" #name "_init" #suffix;                                                    \
+    const Persistent when{[&] { return call_if_present(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }, \
+                          q};                                                                                         \
+    return overlap_by(function, when, ARGUMENTS);                                                                     \
+  }
+DEFINE(Alltoallv, Ialltoallv, , int, int, MPI_Datatype)
+DEFINE(Alltoallv, Ialltoallv, _c, MPI_Count, MPI_Aint, MPI_Datatype)
+DEFINE(Alltoallw, Ialltoallw, , int, int, const MPI_Datatype*)
+DEFINE(Alltoallw, Ialltoallw, _c, MPI_Count, MPI_Aint, const MPI_Datatype*)
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,118 @@
+// The collectives of blocks whose lengths differ: MPI_Gatherv, Scatterv and Allgatherv. Only the root knows all lengths
+// of the rooted ones, and each member its own: as many messages as there are blocks, straight between the two.
+#pragma once
+#include "mpi/shim/collectives/vector/exchange.hpp"
+
+namespace nearfield::mpi {
+
+// Everybody's block to everybody, or to everybody of the other group. In place one's own is where it will be sent from.
+template <class Count, class Place>
+struct AllGathered {
+  Same<Count> own;
+  VaryingParts<Count, Place> all;
+  int size, me;
+  bool own_in_place;
+
+  bool in_place() const { return false; }
+  bool one_way() const { return false; }
+  std::pair<std::size_t, std::size_t> most() const { return {size, size}; }
+  template <class Visitor>
+  bool edges(Visitor& visitor) const {
+    for (int i = own_in_place; i < size; ++i) {
+      const int to = (me + i) % size, from = (me % size - i + size) % size;
+      if (!visitor.receive(from, 0, all, from)) return false;
+      if (!(own_in_place ? visitor.send(to, 0, all, me) : visitor.send(to, 0, own, 0))) return false;
+    }
+    return true;
+  }
+};
+
+// The root gets a block of each member, or gives one to each; in place its own stays where it is. Across an
+// intercommunicator it has none, and the others of its group have no edges.
+template <class Own, class All, bool gathers>
+struct Rooted {
+  Own own;
+  All all;  // of the root
+  int size, root;
+  bool is_root, is_idle, has_own, own_in_place;
+
+  bool in_place() const { return false; }
+  bool one_way() const { return true; }
+  std::pair<std::size_t, std::size_t> most() const {
+    const std::size_t many = is_root ? std::size_t(size) : 0;
+    return {gathers ? 1 : many, gathers ? many : 1};
+  }
+  template <class Visitor>
+  bool edges(Visitor& visitor) const {
+    auto one = [&](int partner) {
+      return gathers ? visitor.send(partner, 0, own, 0) : visitor.receive(partner, 0, own, 0);
+    };
+    if (is_idle) return true;
+    if (!is_root) return one(root);
+    for (int i = own_in_place; i < size; ++i) {
+      const int partner = (root + i) % size;
+      if (!(gathers ? visitor.receive(partner, 0, all, partner) : visitor.send(partner, 0, all, partner))) return false;
+    }
+    return own_in_place || !has_own || one(root);
+  }
+};
+
+template <Collective collective, class When, class N, class D>
+int all_gathered(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, const N* nr,
+                 const D* dr, MPI_Datatype tr, MPI_Comm comm) {
+  using Operation = AllGathered<N, D>;
+  if (find_alone(comm))
+    return alone::serve(collective, function, when,
+                        only_parts(Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr)), comm);
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+    operation = {{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), c.size, c.rank, s == MPI_IN_PLACE};
+    if (c.inter) return !operation.own_in_place && operation.all.prepare();
+    return operation.all.prepare() &&
+           (operation.own_in_place || !aliased(operation.own, 0, operation.all, operation.me));
+  });
+}
+
+template <class Operation>
+bool make_rooted(Operation& operation, const Communicator& c, int root) {
+  const bool in_place = operation.own.buffer == MPI_IN_PLACE, across = c.inter;
+  operation.size = c.size;
+  operation.is_idle = across && root == MPI_PROC_NULL;
+  operation.is_root = across ? root == MPI_ROOT : root == c.rank;
+  operation.has_own = !across;
+  operation.own_in_place = !across && in_place;
+  operation.root = across && operation.is_root ? 0 : root;
+  if (operation.is_idle) return true;
+  if (operation.root < 0 || operation.root >= c.size) return false;
+  if (!operation.is_root) return !in_place;
+  return operation.all.prepare() && (across || in_place || !aliased(operation.own, 0, operation.all, root));
+}
+
+template <Collective collective, bool gathers, class When, class Own, class All>
+int rooted(const char* function, When when, Own own, All all, int root, MPI_Comm comm) {
+  using Operation = Rooted<Own, All, gathers>;
+  if (find_alone(comm)) {
+    alone::Work work;
+    if (root == 0) work = gathers ? only_parts(own, all) : only_parts(all, own, InPlaceSide::receive);
+    return alone::serve(collective, function, when, work, comm);
+  }
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
+    operation.own = own;
+    operation.all = all;
+    return make_rooted(operation, c, root);
+  });
+}
+
+template <Collective collective, class When, class N, class D>
+int gathered(const char* function, When when, const void* s, N ns, MPI_Datatype ts, void* r, const N* nr, const D* dr,
+             MPI_Datatype tr, int root, MPI_Comm comm) {
+  return rooted<collective, true>(function, when, Same<N>{const_cast<void*>(s), ns, ts}, parts(r, nr, dr, tr), root,
+                                  comm);
+}
+
+template <Collective collective, class When, class N, class D>
+int scattered(const char* function, When when, const void* s, const N* ns, const D* ds, MPI_Datatype ts, void* r, N nr,
+              MPI_Datatype tr, int root, MPI_Comm comm) {
+  return rooted<collective, false>(function, when, Same<N>{r, nr, tr}, parts(s, ns, ds, ts), root, comm);
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,67 @@
+// What such a message does at each start, and what it does with what has come: once, by whoever asks first for its
+// outcome.
+#include "mpi/shim/p2p/activity.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace nearfield::mpi {
+
+void Message::keep() {
+  envelope_ = request.envelope;
+  member_ = request.member;
+  data_ = request.data;
+  request.complete_at_once();
+}
+
+void Message::prepare() {
+  landed_ = false;
+  request.envelope = envelope_;
+  request.member = member_;
+  request.data = data_;
+}
+
+int Message::begin() {
+  landed_ = false;
+  if (proc_null) return MPI_SUCCESS;
+  if (packed && request.is_send)
+    if (const int code = packed->pack_all(); code != MPI_SUCCESS) return code;
+  if (fetches && send_stage && !send_stage->fetch()) return MPI_ERR_BUFFER;
+  prepare();
+  if (request.is_send && mode == SendMode::buffered) {
+    const int code = send_buffered(comm_, envelope_, member_, data_);
+    if (code == MPI_SUCCESS) request.complete_at_once();
+    return code;
+  }
+  the_messenger->start(request);
+  return MPI_SUCCESS;
+}
+
+int Message::outcome() {
+  if (proc_null) return MPI_SUCCESS;
+  if (!std::exchange(landed_, true)) {
+    landing_ = MPI_SUCCESS;
+    if (receive_stage) store(*receive_stage, request);
+    if (packed && !request.is_send)
+      landing_ = packed->unpack_bytes(std::min<std::uint64_t>(request.received, packed->bytes()));
+  }
+  const int error = mpi::outcome(request);
+  return error == MPI_SUCCESS ? landing_ : error;
+}
+
+void Message::status(MPI_Status* status) const {
+  if (proc_null) set_proc_null_status(status);
+  else set_status(status, request);
+}
+
+void Message::cancel() {
+  if (!proc_null && !other) the_messenger->cancel(request);
+}
+
+void Message::abandon() {
+  if (proc_null) return;
+  the_messenger->abandon(request);
+  if (other) the_messenger->abandon(*other);
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,85 @@
+// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. A request
+// is completed by one thread at a time, as MPI asks of the program. Errors of several are reported once, by the handler
+// of the first.
+#pragma once
+#include <utility>
+
+#include "mpi/shim/p2p/point.hpp"
+
+namespace nearfield::mpi {
+
+// After a wait has thrown: nothing of the request is under way any more.
+void abandon(UserRequest& user);
+
+// A look at the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request
+// is complete, so where there are such requests each is tested by itself, in their order: `next` of them are complete.
+extern std::atomic<bool> host_partitioned;  // the host has made any
+int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
+
+// A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
+int finish_slowly(MPI_Request* request, MPI_Status* status);
+[[gnu::always_inline]] inline int finish(MPI_Request* request, MPI_Status* status) {
+  if (*request == sent_at_once.load(std::memory_order_relaxed)) {
+    *request = host.request_null;
+    set_sent_status(status);
+    return MPI_SUCCESS;
+  }
+  UserRequest* const user = own(*request);
+  if (user->activity) [[unlikely]]
+    return finish_slowly(request, status);
+  *request = host.request_null;
+  set_status(status, user->request);
+  const int code = outcome(user->request);
+  user->active = false;
+  free_request(user);
+  return code;
+}
+
+// The error classes of requests that are completed one after the other. None is kept while there is no error: then
+// MPI_ERROR stays as it is in all statuses, but in MPI_Waitall (`all`), after which programs look at it, since hosts
+// set it there.
+class Outcomes {
+ public:
+  explicit Outcomes(MPI_Status* statuses, bool all = false) : statuses_(statuses), kept_(all) {}
+  MPI_Status* status() const { return nth(statuses_, n_); }  // of the next
+  void add(int code, MPI_Comm comm) {
+    if (code != MPI_SUCCESS && !bad_) [[unlikely]]
+      begin(comm);
+    if (kept_ && statuses_ != MPI_STATUSES_IGNORE) statuses_[n_].MPI_ERROR = code;
+    ++n_;
+  }
+  int count() const { return n_; }
+  // MPI_SUCCESS, or MPI_ERR_IN_STATUS through the error handler of the first that failed.
+  int report() const { return bad_ ? raise_code(comm_, MPI_ERR_IN_STATUS) : MPI_SUCCESS; }
+
+ private:
+  void begin(MPI_Comm comm) {
+    bad_ = true;
+    comm_ = comm;
+    if (std::exchange(kept_, true)) return;
+    for (int i = 0; i < n_ && statuses_ != MPI_STATUSES_IGNORE; ++i) statuses_[i].MPI_ERROR = MPI_SUCCESS;
+  }
+  MPI_Status* statuses_;
+  MPI_Comm comm_{};
+  int n_ = 0;
+  bool bad_ = false, kept_;
+};
+
+// A call that looks once: `look(code)` is true when it has completed something, or when there is nothing to complete.
+template <class Look>
+int look_once(Look look) {
+  int code = MPI_SUCCESS;
+  poll_ours();
+  if (!look(code)) look_elsewhere();
+  return code;
+}
+
+// mixed.cpp
+int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses);
+int testall_mixed(int count, MPI_Request* requests, int* flag, MPI_Status* statuses);
+int waitany_mixed(int count, MPI_Request* requests, int* index, MPI_Status* status);
+int testany_mixed(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status);
+int waitsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+int testsome_mixed(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses);
+
+}  // namespace nearfield::mpi

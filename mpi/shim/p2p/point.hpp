@@ -1,0 +1,139 @@
+// What every call of point to point begins with: whether its arguments are good and the message is ours. Arguments that
+// are wrong go to the host, which raises the error that the program expects. Whose a message is follows from its
+// communicator alone, so that sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
+#pragma once
+
+#include "engine/base/out_of_memory.hpp"
+#include "engine/base/yield.hpp"
+#include "mpi/shim/collectives/engine/carry.hpp"
+#include "mpi/shim/handles/requests.hpp"
+#include "mpi/shim/process/functions.hpp"
+
+namespace nearfield::mpi {
+
+extern int largest_tag;
+
+inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
+inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }
+
+// Whether they are right, and ours: on this node.
+inline bool good_destination(const Communicator& c, int dest, int tag) {
+  return tag >= 0 && tag <= largest_tag &&
+         ((dest >= 0 && dest < c.size && c.members[std::size_t(dest)] >= 0) || dest == MPI_PROC_NULL);
+}
+inline bool good_source(const Communicator& c, int source, int tag) {
+  return ((tag >= 0 && tag <= largest_tag) || tag == MPI_ANY_TAG) &&
+         ((source >= 0 && source < c.size && c.members[std::size_t(source)] >= 0) || source == MPI_ANY_SOURCE ||
+          source == MPI_PROC_NULL);
+}
+// Whether it may come from this node or another (any_source.hpp).
+inline bool may_cross(const Communicator& c, int source) { return source == MPI_ANY_SOURCE && spans_nodes(c); }
+
+[[gnu::always_inline]] inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag,
+                                                SendMode mode, const layout::Data& data) {
+  r.is_send = true;
+  r.mode = mode == SendMode::synchronous ? messages::Mode::synchronous : messages::Mode::standard;
+  r.member = c.members[dest];
+  r.envelope = {c.context, c.rank, tag};
+  r.data = data;
+}
+
+[[gnu::always_inline]] inline void prepare_receive(messages::Request& r, const Communicator& c, int source, int tag,
+                                                   const layout::Data& data) {
+  r.is_send = false;
+  r.member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
+  r.envelope = {c.context, wildcard_source(source), wildcard_tag(tag)};
+  r.data = data;
+}
+
+// A message that the host carries in a call that blocks.
+template <class HostCall>
+int blocking_host(HostCall call) {
+  count_host_message();
+  note_host_request();
+  const StandInScope stand_in;
+  return call();
+}
+
+template <class HostCall>
+int passing_host(HostCall call) {
+  count_host_message();
+  note_host_request();
+  return call();
+}
+
+// A persistent request that the host has made.
+void note_persistent(MPI_Request request);
+
+template <class HostCall>
+int making_host(bool persistent, MPI_Request* request, HostCall call) {
+  const int code = passing_host(call);
+  if (persistent && code == MPI_SUCCESS && request) note_persistent(*request);
+  return code;
+}
+
+// Runs `body`, which waits inside the engine; what goes wrong there becomes an error of `comm`.
+template <class Body>
+int guarded(MPI_Comm comm, const char* function, Body body) {
+  try {
+    return body();
+  } catch (const team::Broken& broken) {
+    return raise(comm, function, broken);
+  } catch (const OutOfMemory&) {
+    return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+  }
+}
+
+// Waits for a request on the stack, and takes it out of everything if that goes wrong.
+[[gnu::always_inline]] inline void wait_for(messages::Request& request) {
+  try {
+    the_messenger->wait(request);
+  } catch (...) {
+    the_messenger->abandon(request);
+    throw;
+  }
+}
+
+// Buffered sends (buffered.cpp). 0, or the class of the error.
+// From the buffer of `comm`, which may have gone, or that of the process.
+int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data);
+
+bool buffered_are_outstanding();
+void forget_buffer(MPI_Comm comm);  // the communicator goes
+// The session that a communicator comes from, whose buffer it uses where it has none of its own; 0: none.
+using Origin = std::uint64_t;
+Origin origin_of(MPI_Comm comm);
+Origin origin_of_session(MPI_Session session);
+void set_origin(MPI_Comm comm, Origin origin);
+Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
+void end_origin(Origin origin);
+void forget_any_source(MPI_Comm comm);  // the program frees it
+
+// After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
+// How often it is the host's turn depends on what it may have under way: at every look for a while after the program
+// has used requests of the host's or while there are windows, else at one of sixteen. A while is counted in looks, not
+// in time: programs that compute between their looks need the host at each, those that do nothing else do not.
+struct Looks {
+  unsigned count = 0, attentive = 0;
+  std::uint32_t seen = 0;
+};
+extern const PerThread<Looks, threads::at::looks> looks;
+
+inline void look_elsewhere() {
+  run_bodies();                                                       // programs may do nothing else but look
+  constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // the last one where the host waits for nothing
+  Looks& l = *looks;
+  const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
+  if (seen != l.seen) [[unlikely]]
+    l.seen = seen, l.attentive = a_while;
+  ++l.count;
+  auto& process = *process_ever();
+  const bool due = l.count % seldom == 0 && (l.count % hardly_ever == 0 || process.progress.host_needs_us());
+  if (l.attentive || due || open_windows.load(std::memory_order_relaxed)) {
+    l.attentive -= l.attentive != 0;
+    process.progress.step_host();
+  }
+  if (process.policy().oversubscribed && l.count % 4 == 0) yield();
+}
+
+}  // namespace nearfield::mpi

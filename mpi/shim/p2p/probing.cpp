@@ -1,0 +1,277 @@
+// Probes, and messages that a matched probe took out of matching. What is probed from anybody may be ours or the host's
+// where a communicator spans nodes (any_source.hpp). Handles of matched messages never reach the host if they are ours,
+// as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone when they
+// are received.
+#include <unordered_map>
+
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/p2p/receiving.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// A message that a matched probe took out of matching.
+struct Matched {
+  messages::UnexpectedMessage* early = nullptr;  // nullptr: of MPI_PROC_NULL
+  MPI_Comm comm{};
+  std::uint32_t index = 0;
+};
+
+struct MatchedTable {
+  std::mutex mutex;
+  std::unordered_map<std::uint32_t, Matched*> by_index;
+  std::uint32_t last = 0;
+};
+MatchedTable& matched_table = *new MatchedTable;  // never destroyed
+
+Matched* matched_with(std::uint32_t index) {
+  const std::lock_guard lock(matched_table.mutex);
+  const auto found = matched_table.by_index.find(index);
+  return found == matched_table.by_index.end() ? nullptr : found->second;
+}
+bool is_own_message(MPI_Message message) { return abi::is_ours(message); }
+MPI_Message handle_of(const Matched* matched) { return abi::handle_of<MPI_Message>(matched, matched->index); }
+Matched* own_message(MPI_Message message) { return abi::object_of<Matched>(message, matched_with); }
+
+MPI_Message keep_matched(messages::UnexpectedMessage* early, MPI_Comm comm) {
+  auto* const matched = new Matched{early, comm, 0};
+  const std::lock_guard lock(matched_table.mutex);
+  do {
+    matched_table.last = matched_table.last % 0x03fffffe + 1;
+  } while (matched_table.by_index.count(matched_table.last));
+  matched->index = matched_table.last;
+  matched_table.by_index[matched->index] = matched;
+  return handle_of(matched);
+}
+
+Matched take_matched(MPI_Message message) {
+  Matched* const matched = own_message(message);
+  const Matched copy = *matched;
+  {
+    const std::lock_guard lock(matched_table.mutex);
+    matched_table.by_index.erase(matched->index);
+  }
+  delete matched;
+  return copy;
+}
+
+bool probe_once(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
+  return the_messenger->probe({c.context, wildcard_source(source), wildcard_tag(tag)}, take, found);
+}
+
+void set_probe_status(MPI_Status* status, const messages::Messenger::Found& found) {
+  set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
+}
+
+// From anybody, of this node or another.
+template <class There>
+int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool take,
+               messages::Messenger::Found& found, MPI_Status* status, There there) {
+  before_host_receives(&c, tag);
+  const int code =
+      probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
+  if (where == FoundAt::near) set_probe_status(status, found);
+  if (where == FoundAt::none) look_elsewhere();  // what else waits for the host
+  return code;
+}
+
+// Probe and Mprobe: until there is one.
+void probe_blocking(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
+  bool there = probe_once(c, source, tag, take, found);
+  if (there) return;
+  const int member = source == MPI_ANY_SOURCE ? -1 : c.members[source];
+  auto probe = [&] {
+    if (there || (there = probe_once(c, source, tag, take, found))) return true;
+    if (revoked(c.comm)) throw team::Revoked("the communicator was revoked");
+    return false;
+  };
+  the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
+}
+
+template <class N, class HostCall>
+int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
+                    MPI_Status* status, MPI_Request* request, HostCall host_call) {
+  if (!message || !the_messenger || !is_own_message(*message)) return host_call();
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return raise_code(own_message(*message)->comm, count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
+  const Matched matched = take_matched(*message);
+  *message = host.message_null;
+  return guarded(matched.comm, function, [&]() -> int {
+    std::unique_ptr<Packed> packed;
+    if (typed.packs()) {
+      packed = std::make_unique<Packed>(buffer, count, type, host.self);  // its own may have gone
+      typed.data = packed->data();
+    }
+    auto stage = devices::stage(typed.data, false);
+    if (request) {
+      auto message = std::make_unique<Message>(matched.comm);
+      Message& m = *message;
+      if (packed) packed->keep_type();
+      m.packed = std::move(packed);
+      m.receive_stage = std::move(stage);
+      m.layout = std::move(typed.layout);
+      m.request.is_send = false;
+      m.request.data = typed.data;
+      m.request.member = matched.early->member;
+      *request = under_way(matched.comm, std::move(message));
+      the_messenger->start_matched(m.request, *matched.early);
+      return MPI_SUCCESS;
+    }
+    messages::Request r;
+    r.data = typed.data;
+    r.member = matched.early->member;
+    the_messenger->start_matched(r, *matched.early);
+    wait_for(r);
+    if (stage) store(*stage, r);
+    set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
+    return report(matched.comm, packed ? land(*packed, r) : outcome(r));
+  });
+}
+
+}  // namespace
+
+int Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag)) return blocking_host([&] { return host.Probe(source, tag, comm, status); });
+  if (source == MPI_PROC_NULL) {
+    set_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Probe", [&]() -> int {
+    messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      FoundAt where;
+      return probe_both(true, where, *c, tag, false, found, status,
+                        [&](int* flag) { return iprobe_there(*c, tag, flag, status); });
+    }
+    probe_blocking(*c, source, tag, false, found);
+    set_probe_status(status, found);
+    return MPI_SUCCESS;
+  });
+}
+
+int Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !flag) {
+    before_host_receives(c, tag);
+    poll_ours();
+    return host.Iprobe(source, tag, comm, flag, status);
+  }
+  if (source == MPI_PROC_NULL) {
+    *flag = 1;
+    set_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Iprobe", [&]() -> int {
+    messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      FoundAt where;
+      const int code = probe_both(false, where, *c, tag, false, found, status,
+                                  [&](int* there) { return iprobe_there(*c, tag, there, status); });
+      *flag = where != FoundAt::none;
+      run_bodies();
+      return code;
+    }
+    *flag = probe_once(*c, source, tag, false, found);
+    if (*flag) set_probe_status(status, found);
+    else look_elsewhere();
+    return MPI_SUCCESS;
+  });
+}
+
+int Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !message)
+    return blocking_host([&] { return host.Mprobe(source, tag, comm, message, status); });
+  if (source == MPI_PROC_NULL) {
+    *message = host.message_no_proc;
+    set_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Mprobe", [&]() -> int {
+    messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      FoundAt where;
+      const int code = probe_both(true, where, *c, tag, true, found, status,
+                                  [&](int* flag) { return improbe_there(comm, c->rank, tag, flag, message, status); });
+      if (where == FoundAt::near) *message = keep_matched(found.message, comm);
+      return code;
+    }
+    probe_blocking(*c, source, tag, true, found);
+    *message = keep_matched(found.message, comm);
+    set_probe_status(status, found);
+    return MPI_SUCCESS;
+  });
+}
+
+int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message, MPI_Status* status) {
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !flag || !message) {
+    before_host_receives(c, tag);
+    poll_ours();
+    return host.Improbe(source, tag, comm, flag, message, status);
+  }
+  if (source == MPI_PROC_NULL) {
+    *flag = 1;
+    *message = host.message_no_proc;
+    set_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, "MPI_Improbe", [&]() -> int {
+    messages::Messenger::Found found;
+    if (may_cross(*c, source)) [[unlikely]] {
+      FoundAt where;
+      const int code = probe_both(false, where, *c, tag, true, found, status, [&](int* there) {
+        return improbe_there(comm, c->rank, tag, there, message, status);
+      });
+      if (where == FoundAt::near) *message = keep_matched(found.message, comm);
+      if (where == FoundAt::none) *message = host.message_null;
+      *flag = where != FoundAt::none;
+      run_bodies();
+      return code;
+    }
+    *flag = probe_once(*c, source, tag, true, found);
+    if (*flag) {
+      *message = keep_matched(found.message, comm);
+      set_probe_status(status, found);
+    } else {
+      *message = host.message_null;
+      look_elsewhere();
+    }
+    return MPI_SUCCESS;
+  });
+}
+
+int Mrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
+  return receive_matched("MPI_Mrecv", b, n, t, m, s, nullptr, [&] { return host.Mrecv(b, n, t, m, s); });
+}
+int Mrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
+  return receive_matched("MPI_Mrecv_c", b, n, t, m, s, nullptr,
+                         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv_c", host.world, b, n, t, m, s); });
+}
+int Imrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
+  return receive_matched("MPI_Imrecv", b, n, t, m, MPI_STATUS_IGNORE, r, [&] { return host.Imrecv(b, n, t, m, r); });
+}
+int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
+  return receive_matched("MPI_Imrecv_c", b, n, t, m, MPI_STATUS_IGNORE, r,
+                         [&] { return large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv_c", host.world, b, n, t, m, r); });
+}
+
+// ---------------------------------------------------------------- message handles as integers
+
+int Message_toint(MPI_Message message) {
+  return abi::integer_of(message, [](MPI_Message one) {
+    return is_own_message(one) ? -2 - int(own_message(one)->index) : host.message_to_int(one);
+  });
+}
+MPI_Message Message_fromint(int number) {
+  return abi::of_integer<MPI_Message>(number, [](int one) {
+    if (one >= -1) return host.message_from_int(one);
+    const Matched* const matched = matched_with(std::uint32_t(-2 - one));
+    return matched ? handle_of(matched) : host.message_null;
+  });
+}
+int Message_c2f(MPI_Message message) { return Message_toint(message); }
+MPI_Message Message_f2c(int number) { return Message_fromint(number); }
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,225 @@
+// SendReceive sends and receives.
+#include <cstring>
+
+#include "engine/base/out_of_memory.hpp"
+#include "engine/memory/temporaries.hpp"
+#include "mpi/shim/p2p/receiving.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// pre: the communicator spans nodes. Ranks that do not exist are on neither side.
+bool near(const Communicator& c, int rank) { return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0; }
+bool far(const Communicator& c, int one, int other) {
+  for (const int rank : {one, other})
+    if (rank >= 0 && rank < c.size && c.members[std::size_t(rank)] < 0) return true;
+  return false;
+}
+
+// One half goes by one side, the other by the other, or it is not known.
+template <class N>
+int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
+                       int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
+                       MPI_Comm comm, MPI_Status* status, MPI_Request* request, bool copy) {
+  return guarded(comm, function, [&]() -> int {
+    auto both = std::make_unique<SendReceive>();
+    both->half[0] = both->half[1] = host.request_null;
+    MPI_Count count = send_count;
+    if (copy && dest != MPI_PROC_NULL) {
+      Packed packed(const_cast<void*>(send), send_count, send_type, comm);
+      const layout::Data data = packed.data();
+      if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
+      both->sent.assign(data.address, data.address + data.bytes);
+      send = both->sent.data();
+      count = MPI_Count(both->sent.size());
+      send_type = host.byte;
+    }
+    int code = Irecv_c(recv, recv_count, recv_type, source, recv_tag, comm, &both->half[0]);
+    if (code != MPI_SUCCESS) return code;
+    code = Isend_c(send, count, send_type, dest, send_tag, comm, &both->half[1]);
+    if (code != MPI_SUCCESS) {
+      Cancel(&both->half[0]);
+      Wait(&both->half[0], MPI_STATUS_IGNORE);
+      return code;
+    }
+    if (request) return make_request(comm, std::move(both), false, request);
+    MPI_Status statuses[2];
+    code = Waitall(2, both->half, statuses);
+    if (status != MPI_STATUS_IGNORE) *status = statuses[0];
+    if (code == MPI_SUCCESS) return code;
+    for (const MPI_Status& each : statuses)
+      if (each.MPI_ERROR != MPI_SUCCESS) return each.MPI_ERROR;
+    return code;
+  });
+}
+
+// Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
+template <class N, class HostCall>
+int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+             void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
+             MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
+  Communicator* const c = channel(comm);
+  if (c && spans_nodes(*c)) [[unlikely]] {
+    // Where all goes by one side, that side combines it.
+    const bool hosts = far(*c, dest, source) && (source == MPI_PROC_NULL || !near(*c, source)) &&
+                       (dest == MPI_PROC_NULL || !near(*c, dest)) && source != MPI_ANY_SOURCE;
+    const bool ours = source != MPI_ANY_SOURCE && !far(*c, dest, source);
+    if (!hosts && !ours)
+      return sendrecv_by_halves(function, send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type,
+                                source, recv_tag, comm, status, request, copy);
+  }
+  if (!c || !good_destination(*c, dest, send_tag) || !good_source(*c, source, recv_tag))
+    return blocking_host(host_call);
+  TypedData out(send, send_count, send_type), in(recv, recv_count, recv_type);
+  if (!out.good || !in.good) return blocking_host(host_call);
+  return guarded(comm, function, [&]() -> int {
+    auto send_stage = devices::stage(out.data, dest != MPI_PROC_NULL);
+    auto receive_stage = devices::stage(in.data, false);
+    layout::Data data = out.data;
+    std::unique_ptr<std::byte[]> kept;
+    std::optional<memory::Temporary> temporary;
+    std::unique_ptr<Packed> packed_out, packed_in;
+    if (in.packs() && source != MPI_PROC_NULL) {
+      packed_in = std::make_unique<Packed>(recv, recv_count, recv_type, comm);
+      in.data = packed_in->data();
+    }
+    if (out.packs() && dest != MPI_PROC_NULL) {
+      packed_out = std::make_unique<Packed>(const_cast<void*>(send), send_count, send_type, comm);
+      data = packed_out->data();
+      if (const int code = packed_out->pack_all(); code != MPI_SUCCESS) return code;
+    } else if (copy && dest != MPI_PROC_NULL && data.bytes) {
+      std::byte* to;
+      if (request) {
+        kept.reset(new std::byte[data.bytes]);
+        to = kept.get();
+      } else {
+        temporary.emplace(data.bytes);
+        to = temporary->data();
+        if (!to) throw OutOfMemory();
+      }
+      layout::gather(to, data, 0, data.bytes);
+      data = {to, data.bytes, {}};
+    }
+    if (request) {
+      auto message = std::make_unique<Message>(comm);
+      Message& m = *message;
+      m.layout = std::move(in.layout);
+      m.other_layout = std::move(out.layout);
+      m.copy = std::move(kept);
+      if (packed_in) packed_in->keep_type();
+      m.packed = std::move(packed_in);
+      m.other_packed = std::move(packed_out);
+      m.send_stage = std::move(send_stage);
+      m.receive_stage = std::move(receive_stage);
+      if (dest != MPI_PROC_NULL) m.other = std::make_unique<messages::Request>();
+      m.request.is_send = false;
+      *request = under_way(comm, std::move(message));
+      if (source == MPI_PROC_NULL) {
+        // Its status says so; completion is the send's alone.
+        m.request.member = -1;
+        m.request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
+        m.request.complete_at_once();
+      } else {
+        prepare_receive(m.request, *c, source, recv_tag, in.data);
+        the_messenger->start(m.request);
+      }
+      if (m.other) {
+        prepare_send(*m.other, *c, dest, send_tag, SendMode::standard, data);
+        the_messenger->start(*m.other);
+      }
+      return MPI_SUCCESS;
+    }
+    messages::Request receiving, sending;
+    const bool receives = source != MPI_PROC_NULL;
+    if (receives) {
+      prepare_receive(receiving, *c, source, recv_tag, in.data);
+      the_messenger->start(receiving);
+    }
+    bool sent = dest == MPI_PROC_NULL;
+    try {
+      if (!sent) sent = the_messenger->send_at_once(c->members[dest], {c->context, c->rank, send_tag}, data);
+      if (!sent) {
+        prepare_send(sending, *c, dest, send_tag, SendMode::standard, data);
+        sending.attended = true;
+        the_messenger->start(sending);
+      }
+      if (receives) the_messenger->wait(receiving);
+      if (!sent) the_messenger->wait(sending);
+    } catch (...) {
+      if (receives) the_messenger->abandon(receiving);
+      if (!sent && sending.is_send) the_messenger->abandon(sending);
+      throw;
+    }
+    if (!receives) {
+      set_proc_null_status(status);
+      return MPI_SUCCESS;
+    }
+    if (receive_stage) store(*receive_stage, receiving);
+    set_status(status, receiving.envelope.source, receiving.envelope.tag, counted(receiving), false);
+    return report(comm, packed_in ? land(*packed_in, receiving) : outcome(receiving));
+  });
+} catch (const OutOfMemory&) {
+  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+}
+
+}  // namespace
+
+int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+             int rtag, MPI_Comm c, MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
+                  [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
+}
+int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
+               int source, int rtag, MPI_Comm c, MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
+    return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
+                 status);
+  });
+}
+int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                     MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
+                  [&] { return host.Sendrecv_replace(b, n, t, dest, stag, source, rtag, c, status); });
+}
+int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                       MPI_Status* status) {
+  return sendrecv("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
+    return large(host.Sendrecv_replace_c, host.Sendrecv_replace, "MPI_Sendrecv_replace_c", c, b, n, t, dest, stag,
+                 source, rtag, c, status);
+  });
+}
+
+int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
+              int rtag, MPI_Comm c, MPI_Request* request) {
+  return sendrecv("MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false,
+                  [&] {
+                    return call_if_present(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source,
+                                           rtag, c, request);
+                  });
+}
+int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
+                MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
+  return sendrecv("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  false, [&] {
+                    return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
+                                 tr, source, rtag, c, request);
+                  });
+}
+int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                      MPI_Request* request) {
+  return sendrecv("MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  true, [&] {
+                    return call_if_present(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag,
+                                           source, rtag, c, request);
+                  });
+}
+int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
+                        MPI_Request* request) {
+  return sendrecv("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
+                  true, [&] {
+                    return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
+                                 t, dest, stag, source, rtag, c, request);
+                  });
+}
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,38 @@
+// Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp, law 3 of
+// docs/architecture.md), and counted. A HostCall is alive exactly while the host is called; calls of several threads
+// may be at the same time, and one inside of another.
+#pragma once
+#include "engine/waiting/wait.hpp"
+#include "mpi/numbers.hpp"
+#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/tools/stats.hpp"
+
+namespace nearfield::mpi {
+
+// Around one call.
+class HostCall {
+ public:
+  explicit HostCall(HostCalls& calls)
+      : calls_(calls),
+        start_(counting() ? waiting::nanoseconds() : 0),
+        stand_in_(calls.moves_data, calls.meets_others) {
+    *went_to_host = true;
+  }
+  ~HostCall() {
+    if (!start_) [[likely]]
+      return;
+    calls_.calls.fetch_add(1, std::memory_order_relaxed);
+    calls_.nanoseconds.fetch_add(waiting::nanoseconds() - start_, std::memory_order_relaxed);
+  }
+  HostCall(const HostCall&) = delete;
+
+ private:
+  HostCalls& calls_;
+  const std::uint64_t start_;
+  const StandInScope stand_in_;
+};
+
+// What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
+void* blocking_function(Function number);
+
+}  // namespace nearfield::mpi

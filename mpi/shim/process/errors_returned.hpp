@@ -1,0 +1,41 @@
+// While it lives, errors of calls on a communicator come back to us: what the host is asked may be refused. Errors that
+// another thread makes meanwhile come back to it as well.
+#pragma once
+#include <mutex>
+
+#include "mpi/shim/process/host.hpp"
+
+namespace nearfield::mpi {
+
+class ErrorsReturned {
+ public:
+  explicit ErrorsReturned(MPI_Comm comm) : comm_(comm) {
+    changed_ = host.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS &&
+               host.Comm_set_errhandler(comm, MPI_ERRORS_RETURN) == MPI_SUCCESS;
+  }
+  ~ErrorsReturned() {
+    if (!changed_) return;
+    host.Comm_set_errhandler(comm_, before_);
+    host.Errhandler_free(&before_);
+  }
+  ErrorsReturned(const ErrorsReturned&) = delete;
+
+ private:
+  MPI_Comm comm_;
+  MPI_Errhandler before_{};
+  bool changed_;
+};
+
+// For questions that move nothing: where errors are raised that belong to no communicator, by host and standard. One
+// thread at a time, or one would put back what another has set.
+class Asking {
+ public:
+  Asking() : lock_(mutex), world_(host.world), self_(host.self) {}
+
+ private:
+  static inline std::mutex mutex;
+  const std::lock_guard<std::mutex> lock_;
+  const ErrorsReturned world_, self_;
+};
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,48 @@
+#include "mpi/shim/process/giving_way.hpp"
+
+#include <algorithm>
+
+#include "engine/waiting/wait.hpp"
+#include "mpi/shim/communicators/communicator.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+constexpr unsigned looks_between_naps = 100;
+// Nanoseconds.
+constexpr std::uint64_t long_wait = 10'000'000;
+constexpr std::uint64_t shortest = 10'000, longest = 2'000'000, longest_with_data = 200'000, part = 64;
+
+const PerThread<bool> nobody_looks;
+
+}  // namespace
+
+bool* (*mark_in_host)() = [] { return &*nobody_looks; };
+
+InHost::InHost(bool moves_data) : before_(inside->host) {
+  inside->host = {.now = true, .moves_data = moves_data};
+  *mark_in_host() = true;
+}
+InHost::~InHost() {
+  inside->host = before_;
+  *mark_in_host() = before_.now;
+}
+
+bool give_way() {
+  auto& call = inside->host;
+  team::Process* const process = call.now ? process_ever() : nullptr;
+  if (!process || !process->policy().may_sleep) return false;
+  const std::uint64_t now = waiting::nanoseconds();
+  if (call.since == 0) call.since = now;
+  const std::uint64_t waited = now - call.since;
+  const bool oversubscribed = process->policy().oversubscribed;
+  if (waited < long_wait && (!oversubscribed || ++call.looks < looks_between_naps)) return false;
+  const bool at_rest = !call.moves_data && !process->progress.host_needs_us();
+  if (!oversubscribed && !at_rest) return false;
+  static Atomic<std::uint32_t> unrung{0};
+  waiting::futex_wait(unrung, 0, std::clamp(waited / part, shortest, at_rest ? longest : longest_with_data));
+  call.looks = 0;
+  return true;
+}
+
+}  // namespace nearfield::mpi

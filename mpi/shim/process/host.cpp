@@ -1,0 +1,89 @@
+// Looks up the host's functions, under the lock that preload binds its slots by. Some may be missing: those of a newer
+// standard or of one family are null then; for any other the host serves every call.
+#include "mpi/shim/process/host.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "engine/base/outcome.hpp"
+#include "engine/settings/settings.hpp"
+
+namespace nearfield::mpi {
+
+Host host;
+
+namespace {
+
+void* host_library;
+
+// PMPI_X; of an extension, whose name begins with X_, PMPIX_; MPII_ of what is internal to the MPICH family.
+void* symbol(void* library, const char* name) {
+  if (!std::strncmp(name, "I_", 2)) return dlsym(library, (std::string("MPI") + name).c_str());
+  return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
+}
+
+}  // namespace
+
+bool host_rejects_aliases = false;
+
+// Open MPI only (abi/open_mpi.hpp).
+void* host_data(const char* symbol) {
+  // A program that is not position-independent holds its own copy of such objects; the default scope finds that one.
+  if (void* at = dlsym(RTLD_DEFAULT, symbol)) return at;
+  return dlsym(host_library, symbol);
+}
+
+bool bind_host(void* library) {
+  host_library = library;
+  const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+  host_rejects_aliases = abi::checks_aliases && (!check || !std::strchr("0nNfF", *check));  // 0, no, false
+  const char* lacking = nullptr;
+#define LACKING(name, types) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define FUNCTION(name, types) \
+  LACKING(name, types)        \
+  if (!host.name) lacking = #name;
+#define OF_HANDLES(result, name, types)
+#include "mpi/each_function.def"
+#define F(name)                                                              \
+  host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name)); \
+  if (!host.name) lacking = #name;
+  NEARFIELD_HOST_FUNCTIONS(F)
+#undef F
+#define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define L(name, arguments) F(name##_c, arguments)
+  NEARFIELD_OPTIONAL_FUNCTIONS(F)
+#include "mpi/shim/process/signatures.def"
+#undef F
+#undef L
+  constexpr const auto& names = abi::handle_functions;
+  host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
+  host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));
+  host.window_from_int = reinterpret_cast<decltype(host.window_from_int)>(dlsym(library, "PMPI_Win_f2c"));
+  host.message_to_int = reinterpret_cast<decltype(host.message_to_int)>(dlsym(library, names[2]));
+  host.message_from_int = reinterpret_cast<decltype(host.message_from_int)>(dlsym(library, names[3]));
+#if MPI_VERSION >= 4
+  host.Session_get_info = reinterpret_cast<decltype(host.Session_get_info)>(symbol(library, "Session_get_info"));
+#endif
+  host.Comm_is_revoked = reinterpret_cast<decltype(host.Comm_is_revoked)>(dlsym(library, "PMPIX_Comm_is_revoked"));
+  host.Comm_revoke = reinterpret_cast<decltype(host.Comm_revoke)>(dlsym(library, "PMPIX_Comm_revoke"));
+  if (lacking) {
+    log_line(LogLevel::info, "the host MPI lacks MPI_%s; it serves every call itself", lacking);
+    early::leave_word((std::string("the host MPI lacks MPI_") + lacking).c_str());
+    return false;
+  }
+  host.world = MPI_COMM_WORLD;
+  host.self = MPI_COMM_SELF;
+  host.comm_null = MPI_COMM_NULL;
+  host.type_null = MPI_DATATYPE_NULL;
+  host.byte = MPI_BYTE;
+  host.request_null = MPI_REQUEST_NULL;
+  host.message_null = MPI_MESSAGE_NULL;
+  host.message_no_proc = MPI_MESSAGE_NO_PROC;
+  host.unweighted = abi::unweighted(library);
+  return true;
+}
+
+}  // namespace nearfield::mpi

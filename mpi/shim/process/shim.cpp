@@ -1,0 +1,289 @@
+// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI, and
+// the run-time switch.
+//
+//   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
+//   any call       Entry: what a function throws ends as an error here, since the frames above are C's
+//   MPI_Finalize   host.Finalize, which lets attributes of MPI_COMM_SELF go: the program's callbacks, which may still
+//                    communicate, then ours: end_of_program. Statistics, what has been sent arrives, the node leaves;
+//                    from here on a stand-in serves others, since the host may still wait for them
+//                  dismisses the stand-in and the helper; the segment stays until the process goes
+#include <algorithm>
+
+#include "engine/base/out_of_memory.hpp"
+#include "engine/base/outcome.hpp"
+#include "engine/reach/shared_heap.hpp"
+#include "mpi/shim/calls/calling.hpp"
+#include "mpi/shim/collectives/engine/carry.hpp"
+#include "mpi/shim/communicators/async_creation.hpp"
+#include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/blocking.hpp"
+#include "mpi/shim/process/functions.hpp"
+#include "mpi/shim/process/hints.hpp"
+#include "mpi/shim/process/launchers.hpp"
+#include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/recording/recording.hpp"
+#include "mpi/shim/statistics/report.hpp"
+
+namespace nearfield::mpi {
+
+const PerThread<const char*, threads::at::last_algorithm> last_algorithm{by_host};
+const PerThread<bool, threads::at::went_to_host> went_to_host;
+
+int raise(MPI_Comm comm, const char* function, const char* text, int code) {
+  log_line(LogLevel::error, "%s: %s", function, text);
+  let_launchers_forward(comm, host.Comm_get_errhandler);
+  host.Comm_call_errhandler(comm, code);
+  return code;
+}
+
+int class_and_text(const char* function, const team::Broken& broken) {
+  if (dynamic_cast<const team::Revoked*>(&broken)) {
+    note_revoked();
+    return revoked_class();
+  }
+  log_line(LogLevel::error, "%s: %s", function, broken.what());
+  return dynamic_cast<const team::Died*>(&broken) ? died_class() : MPI_ERR_OTHER;
+}
+
+int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
+  const int code = class_and_text(function, broken);
+  let_launchers_forward(raised_on(comm), host.Comm_get_errhandler);
+  return raise_code(comm, code, true);
+}
+
+// A session with threads beside a world without: both share the messenger.
+std::atomic<bool> threads_in_sessions{false};
+
+namespace {
+
+void started(int thread_level) {
+  leave_host_init();
+  start_node(threads_in_sessions.load(std::memory_order_relaxed) ? MPI_THREAD_MULTIPLE : thread_level, true);
+  recording::begin();
+}
+
+// Whether a session may be used by several threads at once.
+bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
+  constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
+#if MPI_VERSION >= 4
+  MPI_Info given;
+  if (host.Session_get_info && host.Info_free &&
+      host.Session_get_info(*static_cast<MPI_Session*>(session), &given) == MPI_SUCCESS) {
+    const std::string level = hint(given, key);
+    host.Info_free(&given);
+    if (!level.empty()) return level == several;
+  }
+#endif
+  return asked != MPI_INFO_NULL && hint(asked, key) == several;  // one thread is the default
+}
+
+// What has been sent must arrive, even if nobody waits for it any more. What takes longer than a second (or never ends,
+// since nobody receives it) is left to a stand-in while the host waits for the others.
+void finish_messages() {
+  if (!the_messenger) return;
+  auto outstanding = [] {
+    return the_messenger->sends_pending() || freed_are_outstanding() || buffered_are_outstanding();
+  };
+  if (!outstanding()) return;
+  const std::uint64_t limit = waiting::nanoseconds() + 1'000'000'000;
+  try {
+    the_messenger->wait_until([&] { return !outstanding() || waiting::nanoseconds() > limit; },
+                              [](int) { return true; }, nullptr, "finishing its messages");
+  } catch (const team::Broken& broken) {
+    log_line(LogLevel::warn, "MPI_Finalize: %s", broken.what());
+  }
+}
+
+bool lent_at_the_end = false;
+std::optional<InHost> in_host_at_the_end;
+
+// Those of messages that are called most end what they throw by themselves.
+template <auto function>
+constexpr bool never_throws = false;
+template <>
+constexpr bool never_throws<&Send> = true;
+template <>
+constexpr bool never_throws<&Recv> = true;
+template <>
+constexpr bool never_throws<&Isend> = true;
+template <>
+constexpr bool never_throws<&Irecv> = true;
+template <>
+constexpr bool never_throws<&Sendrecv> = true;
+
+// What the program calls: no exception may leave it, since the frames above are C's; and
+// what waits is known to others while it does.
+template <auto function, Function number, class Type = decltype(function)>
+struct Entry;
+template <auto function, Function number, class Result, class... Arguments>
+struct Entry<function, number, Result (*)(Arguments...)> {
+  static Result call(Arguments... arguments) {
+    if constexpr (std::is_same_v<Result, int>) {
+      const calls::ArgumentWords words(arguments...);
+      const calls::Calling calling(number, __builtin_return_address(0), NEARFIELD_RETURN_SLOT, words.all);
+      if constexpr (never_throws<function>) return function(arguments...);
+      try {
+        return function(arguments...);
+      } catch (const OutOfMemory&) {
+        return raise(host.world, function_names[unsigned(number)], "out of memory", MPI_ERR_NO_MEM);
+      } catch (const team::Broken& broken) {
+        return raise(host.world, function_names[unsigned(number)], broken);
+      }
+    } else {
+      return function(arguments...);
+    }
+  }
+};
+}  // namespace
+
+void end_of_program() {
+  recording::end();
+  team::Process* const n = process();
+  if (!n) return;
+  statistics::report(n->settings());
+  finish_messages();
+  finalize_node();
+  lent_at_the_end = StandInScope::lend();  // the host waits for the others, who may still need what we have sent
+  in_host_at_the_end.emplace(false);
+}
+
+int Init(int* argc, char*** argv) {
+  const reach::SharedHeap::Pause pause;
+  enter_host_init();
+  const int code = host.Init(argc, argv);
+  if (code == MPI_SUCCESS) started(MPI_THREAD_SINGLE);
+  return code;
+}
+
+int Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const reach::SharedHeap::Pause pause;
+  enter_host_init();
+  const int code = host.Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) started(provided ? *provided : MPI_THREAD_MULTIPLE);
+  return code;
+}
+
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
+  if (!host.Session_init) return MPI_ERR_UNSUPPORTED_OPERATION;
+  enter_session();
+  int code;
+  {
+    const HostCall blocks(host_calls("MPI_Session_init"));
+    const reach::SharedHeap::Pause pause;
+    code = host.Session_init(info, errhandler, session);
+  }
+  if (code != MPI_SUCCESS || !has_threads(session, info)) return code;
+  threads_in_sessions.store(true, std::memory_order_relaxed);
+  if (the_messenger) the_messenger->set_threaded();
+  return code;
+}
+
+// The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
+int Finalize() {
+  free_created();
+  if (choosing::Leaving::any())  // bodies look for dead members themselves
+    wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
+  if (abi::remarks_on_kept_requests && running()) show_persistent();
+  const int code = host.Finalize();
+  if (code != MPI_SUCCESS) return code;
+  end_of_program();  // where the host has not called it
+  in_host_at_the_end.reset();
+  if (lent_at_the_end) StandInScope::take_back();
+  if (the_stand_in) the_stand_in->dismiss();
+  keep_message_counts();
+  if (the_helper) the_helper->stop();  // until here it has served others, as a stand-in does
+  the_messenger = nullptr;
+  return code;
+}
+
+// Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none),
+// nearfield_reproducible = on | off, as NEARFIELD_REPRODUCIBLE.
+int Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  int keys = 0;
+  if (info == MPI_INFO_NULL || host.Info_get_nkeys(info, &keys) != MPI_SUCCESS || keys == 0)
+    return host.Comm_set_info(comm, info);
+  const std::string on = hint(info, "nearfield"), algorithm = hint(info, "nearfield_algorithm"),
+                    reproducible = hint(info, "nearfield_reproducible");
+  if (on.empty() && algorithm.empty() && reproducible.empty()) return host.Comm_set_info(comm, info);
+  for (const auto& [key, value] : {std::pair("nearfield", &on), std::pair("nearfield_reproducible", &reproducible)})
+    if (!value->empty() && *value != "on" && *value != "off")
+      return raise(comm, "MPI_Comm_set_info", (std::string("the hint ") + key + " is neither on nor off").c_str());
+  if (const std::string wrong = hierarchy::complain_about(algorithm); !wrong.empty())
+    return raise(comm, "MPI_Comm_set_info", ("hint nearfield_algorithm: " + wrong).c_str());
+  Communicator* const state = communicator_of(comm);
+  if (!state) return host.Comm_set_info(comm, info);
+  if (!reproducible.empty()) keep_order(*state, reproducible == "on");
+  if (!state->team && !state->hierarchy && !state->team_tried) make_team(*state);
+  // Where messages are under way the program must not switch.
+  if (!on.empty()) state->messages_on = state->enabled = on == "on";
+  if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
+  if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
+    team->contexts().finish();  // what has been issued was chosen before
+    if (state->team) settle_left(*state);
+    (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
+    for (const auto& chooser : state->further)
+      if (chooser) chooser->override_with(algorithm);
+  }
+  return host.Comm_set_info(comm, info);
+}
+
+using Address = void (*)();
+const Address own_entries[] = {
+    nullptr,
+#define NAME(function) reinterpret_cast<Address>(&Entry<&function, Function::function>::call),
+#include "mpi/each_function.def"
+};
+static_assert(std::size(own_entries) == own_functions + 1);
+
+// What serves the function; nullptr where the host's own does.
+void* serving(Function number) {
+  if (unsigned(number) <= own_functions) return reinterpret_cast<void*>(own_entries[unsigned(number)]);
+  switch (number) {
+    case Function::X_Request_is_complete: return reinterpret_cast<void*>(&X_Request_is_complete);
+    case Function::X_Comm_revoke: return host.Comm_revoke ? reinterpret_cast<void*>(&Comm_revoke) : nullptr;
+    case Function::I_Win_get_attr:
+      return abi::knows_fortran_keys && host.I_Win_get_attr ? reinterpret_cast<void*>(&I_Win_get_attr) : nullptr;
+    default: return blocking_function(number);
+  }
+}
+
+}  // namespace nearfield::mpi
+
+extern "C" {
+
+__attribute__((visibility("default"))) int nearfield_shim_attach(void* library, std::uint64_t numbering) {
+  if (numbering != nearfield::mpi::numbering) {
+    constexpr const char* text = "libnearfield.so and its shim are of different builds; the host MPI serves every call";
+    nearfield::log_line(nearfield::LogLevel::warn, "%s", text);
+    nearfield::early::leave_word(text);
+    return 0;
+  }
+  try {
+    return nearfield::mpi::bind_host(library);
+  } catch (const nearfield::OutOfMemory&) {
+    nearfield::log_line(nearfield::LogLevel::info, "out of memory, the host serves every call");
+    return 0;
+  }
+}
+
+// The shim's version of the function with that number (mpi/numbers.hpp); nullptr where the host's own serves.
+__attribute__((visibility("default"))) void* nearfield_shim_function(unsigned number) {
+  const auto which = static_cast<nearfield::mpi::Function>(number);
+  void* const function = nearfield::mpi::serving(which);
+  return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(which, function)
+                                                         : function;
+}
+// What serves sched_yield to threads that are in the host, as `in_host` tells of the calling one; whether it has
+// waited.
+__attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
+  nearfield::mpi::mark_in_host = in_host;
+  return nearfield::mpi::give_way;
+}
+// Of a window that has it, as bindings for Fortran have read it past MPI_Win_get_attr.
+__attribute__((visibility("default"))) void nearfield_shim_fortran_attribute(int win, int key, std::intptr_t* value) {
+  nearfield::mpi::mend_fortran_attribute(win, key, value);
+}
+__attribute__((visibility("default"))) const char* nearfield_shim_last_algorithm() {
+  return *nearfield::mpi::last_algorithm;
+}
+}

@@ -1,0 +1,359 @@
+// Accumulate and its relatives. An operation is on elements of one predefined type, whatever types describe where they
+// lie: what the program gives is gathered if it is not dense, and combined piece by piece of the target's layout.
+#include <bit>
+
+#include "engine/base/out_of_memory.hpp"
+#include "engine/memory/temporaries.hpp"
+#include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/process/errors_returned.hpp"
+#include "mpi/shim/rma/target.hpp"
+
+namespace nearfield::mpi {
+namespace {
+
+// `count` elements of `type` at `buffer`, as elements of one predefined type with all their gaps.
+struct TypedElements {
+  layout::Data data;
+  const TypeInfo* basic = nullptr;  // nullptr: not of one type
+  std::uint32_t bytes = 1;          // from one element to the next
+  std::shared_ptr<const TypeLayout> keep;
+  bool good = true;  // false: arguments that the host must judge
+
+  TypedElements(const void* buffer, MPI_Count count, MPI_Datatype type) {
+    auto* const address = static_cast<std::byte*>(const_cast<void*>(buffer));
+    basic = find_type(type);
+    good = count >= 0;
+    if (!good) return;
+    if (basic) {
+      bytes = bytes_of(*basic);
+      data = {address, std::uint64_t(count) * bytes, {}};
+      good = address || data.bytes == 0;
+      return;
+    }
+    keep = find_layout(type);
+    good = keep != nullptr;
+    if (!good || !keep->described) return;
+    basic = keep->basic;
+    if (!basic) return;
+    bytes = bytes_of(*basic);
+    if (keep->with_gaps) keep = keep->with_gaps;
+    data = {address, std::uint64_t(count) * keep->size, keep->view};
+  }
+  static std::uint32_t bytes_of(const TypeInfo& type) {
+    return type.dense || type.type == reducing::Type::none ? type.bytes : std::uint32_t(reducing::size_of(type.type));
+  }
+};
+
+bool is_no_op(MPI_Op op) {
+  static const MPI_Op no_op = MPI_NO_OP;
+  return op == no_op;
+}
+
+void combine_by_host(const windows::Window::Operation& operation, const std::byte* from, std::byte* at,
+                     std::uint64_t count) {
+  constexpr std::uint64_t most = 1 << 20;  // elements: what an int counts on every host
+  const auto type = (MPI_Datatype)operation.context[0];
+  const auto op = (MPI_Op)operation.context[1];
+  for (std::uint64_t i = 0; i < count; i += most)
+    if (host.Reduce_local(from + i * operation.bytes, at + i * operation.bytes, int(std::min(most, count - i)), type,
+                          op) != MPI_SUCCESS)
+      throw team::Broken("the host's MPI_Reduce_local failed");
+}
+
+// Whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+bool host_combines(MPI_Op op, const TypeInfo& type) {
+  const Asking asking;
+  std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
+  return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
+}
+
+// What is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
+bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
+  static const MPI_Op replace = MPI_REPLACE;
+  static const MPI_Datatype character = MPI_CHAR;
+  constexpr reducing::Type as_number = std::is_signed_v<char> ? reducing::Type::i8 : reducing::Type::u8;
+  operation = {};
+  operation.type = type.handle == character ? as_number : type.type;
+  operation.bytes = TypedElements::bytes_of(type);
+  if (const auto known = find_op(op)) {
+    operation.op = *known;
+    operation.fold = reducing::fold(*known, operation.type);
+    if (operation.fold) return true;
+    if (!type.dense || !host_combines(op, type)) return false;
+    operation.call = combine_by_host;
+    operation.context[0] = (std::uint64_t)type.handle;
+    operation.context[1] = (std::uint64_t)op;
+    return true;
+  }
+  operation.replaces = op == replace;
+  return operation.replaces || is_no_op(op);
+}
+
+// The last answer of each thread: programs ask for one thing again and again. Predefined handles are never reused.
+struct LastDescribed {
+  MPI_Op op;
+  const TypeInfo* type;
+  windows::Window::Operation operation;
+};
+const PerThread<LastDescribed> last_described;
+
+const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& type) {
+  LastDescribed& last = *last_described;
+  if (last.op == op && last.type == &type) [[likely]]
+    return &last.operation;
+  last.type = nullptr;
+  if (!describe_slowly(last.operation, op, type)) return nullptr;
+  last.op = op;
+  last.type = &type;
+  return &last.operation;
+}
+
+// Dense memory with what lies at `data`: that itself, or a copy.
+class Gathered {
+ public:
+  Gathered(const layout::Data& data, bool filled)
+      : data_(data), device_(devices::possible() && devices::is_device(data)) {
+    if (data.dense() && !device_) return;
+    copy_.emplace(data.bytes);
+    if (!copy_->data()) throw OutOfMemory();
+    if (!filled) return;
+    if (!device_) layout::gather(copy_->data(), data, 0, data.bytes);
+    else if (!devices::gather(copy_->data(), data, 0, data.bytes)) throw team::Broken("a device refused to copy");
+  }
+  std::byte* at() const { return copy_ ? copy_->data() : data_.address; }
+  void scatter() const {
+    if (!copy_) return;
+    if (!device_) layout::scatter(data_, 0, copy_->data(), data_.bytes);
+    else if (!devices::scatter(data_, 0, copy_->data(), data_.bytes)) throw team::Broken("a device refused to copy");
+  }
+
+ private:
+  layout::Data data_;
+  bool device_;
+  std::optional<memory::Temporary> copy_;
+};
+
+// What a device has is copied as a whole.
+void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
+                        const layout::Data* wanted, const windows::Window::Operation& operation) {
+  const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);
+  window.accumulate(rank, target, 0, target.bytes, from.at(), wanted ? fetched.at() : nullptr, operation);
+  if (wanted) fetched.scatter();
+}
+
+// `given`: nullptr where nothing is given, `wanted`: where nothing is fetched. What is not dense goes by way of
+// buffers.
+void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
+             const layout::Data* wanted, const windows::Window::Operation& operation) {
+  if (devices::possible()) [[unlikely]]
+    return combine_by_devices(window, rank, target, given ? *given : layout::Data{}, wanted, operation);
+  const bool gathers = given && !given->dense(), scatters = wanted && !wanted->dense();
+  if (!gathers && !scatters)
+    return window.accumulate(rank, target, 0, target.bytes, given ? given->address : nullptr,
+                             wanted ? wanted->address : nullptr, operation);
+  alignas(64) std::byte in[4096], out[4096];
+  const std::uint64_t most = sizeof in / operation.bytes * operation.bytes;
+  for (std::uint64_t done = 0; done < target.bytes;) {
+    const std::uint64_t n = std::min(most, target.bytes - done);
+    if (gathers) layout::gather(in, *given, done, n);
+    std::byte* const fetched = scatters ? out : wanted ? wanted->address + done : nullptr;
+    window.accumulate(rank, target, done, n,
+                      gathers ? in
+                      : given ? given->address + done
+                              : nullptr,
+                      fetched, operation);
+    if (scatters) layout::scatter(*wanted, done, out, n);
+    done += n;
+  }
+}
+
+struct Fetching {
+  void* buffer = nullptr;
+  MPI_Count count = 0;
+  MPI_Datatype type{};
+};
+
+// `fetching`: of Get_accumulate.
+template <class HostCall>
+[[gnu::noinline]] int accumulate_slowly(OneSided* state, const char* function, const void* origin, MPI_Count count,
+                                        MPI_Datatype type, const Fetching* fetching, int rank, MPI_Aint displacement,
+                                        MPI_Count target_count, MPI_Datatype target_type, MPI_Op op, MPI_Win win,
+                                        HostCall host_call) {
+  if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  windows::Window& window = *state->window;
+  if (unsigned(rank) >= unsigned(window.size())) return host_call();
+  const windows::Memory& memory = window.memory(rank);
+  return on_window(win, function, [&]() -> int {
+    const TypedElements target(address_of(memory, displacement), target_count, target_type);
+    if (target_count < 0 || (!target.good && memory.bytes)) return host_call();
+    if (!target.basic) {
+      if (target.data.bytes == 0 && target.keep && target.keep->size == 0) return MPI_SUCCESS;
+      return raise_on(win, function, "the target's type is not made of one predefined type", MPI_ERR_TYPE);
+    }
+    const windows::Window::Operation* const operation = describe(op, *target.basic);
+    // Of nothing, any predefined operator will do.
+    if (!operation && (target.data.bytes || !find_op(op)))
+      return raise_on(win, function, "the operator is not predefined, or not defined on the type", MPI_ERR_OP);
+    const bool gives = !is_no_op(op);
+    if (!gives && !fetching) return raise_on(win, function, "MPI_NO_OP is for what fetches", MPI_ERR_OP);
+    if (!window.accessible(rank)) return raise_no_epoch(win, function);
+    if (!lies_in(memory, displacement, target.data)) return raise_range(win, function, displacement);
+    const TypedElements given(gives ? origin : nullptr, gives ? count : 0, gives ? type : host.byte);
+    const TypedElements wanted(fetching ? fetching->buffer : nullptr, fetching ? fetching->count : 0,
+                               fetching ? fetching->type : host.byte);
+    if (fetching && fetching->count < 0) return raise_on(win, function, "a negative count", MPI_ERR_COUNT);
+    if (!given.good || !wanted.good) return host_call();
+    const std::uint32_t each = target.bytes;
+    const auto fits = [&](const TypedElements& ours) {
+      return ours.basic && ours.bytes == each && ours.data.bytes == target.data.bytes;
+    };
+    if ((gives && !fits(given)) || (fetching && !fits(wanted)))
+      return raise_on(win, function, "the types do not match", MPI_ERR_TYPE);
+    if (target.data.bytes == 0) return MPI_SUCCESS;
+    count_one_sided(one_sided_counts.accumulates, target.data.bytes);
+    combine(window, rank, target.data, gives ? &given.data : nullptr, fetching ? &wanted.data : nullptr, *operation);
+    return MPI_SUCCESS;
+  });
+}
+
+template <class HostCall>
+int accumulate(const char* function, const void* origin, MPI_Count count, MPI_Datatype type, const Fetching* fetching,
+               int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
+               MPI_Win win, HostCall host_call) {
+  OneSided* const state = one_sided(win);
+  if (!state) return host_call();
+  windows::Window& window = *state->window;
+  const Quick quick(window, origin, count, type, rank, displacement, target_count, target_type);
+  const windows::Window::Operation* operation = nullptr;
+  if (!quick.at || (!fetching && is_no_op(op)) ||
+      (fetching && (fetching->count != count || fetching->type != type || !fetching->buffer)) ||
+      !(operation = describe(op, *quick.type)))
+    return accumulate_slowly(state, function, origin, count, type, fetching, rank, displacement, target_count,
+                             target_type, op, win, host_call);
+  count_one_sided(one_sided_counts.accumulates, quick.bytes);
+  return on_window(win, function, [&] {
+    window.accumulate(rank, quick.at, static_cast<const std::byte*>(origin),
+                      fetching ? static_cast<std::byte*>(fetching->buffer) : nullptr, std::uint64_t(count), *operation);
+    return MPI_SUCCESS;
+  });
+}
+
+template <class HostCall>
+int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
+                 MPI_Win win, HostCall host_call) {
+  const Fetching fetching{result, 1, type};
+  return accumulate("MPI_Fetch_and_op", origin, 1, type, &fetching, rank, displacement, 1, type, op, win, host_call);
+}
+
+// Integers, truth values and bytes: what MPI compares.
+bool compares(const TypeInfo& info) {
+  return (reducing::associative(info.type) || info.type == reducing::Type::character) && info.dense &&
+         std::has_single_bit(info.bytes) && info.bytes <= 8;
+}
+
+}  // namespace
+
+#define NEARFIELD_ARGUMENTS o, n, t, rank, at, tn, tt, op, win
+#define NEARFIELD_FETCHING o, n, t, r, rn, rt, rank, at, tn, tt, op, win
+
+int Accumulate(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Op op,
+               MPI_Win win) {
+  return accumulate("MPI_Accumulate", o, n, t, nullptr, rank, at, tn, tt, op, win,
+                    [&] { return host.Accumulate(NEARFIELD_ARGUMENTS); });
+}
+int Accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
+                 MPI_Op op, MPI_Win win) {
+  constexpr const char* name = "MPI_Accumulate_c";
+  return accumulate(name, o, n, t, nullptr, rank, at, tn, tt, op, win,
+                    [&] { return large_on(win, name, host.Accumulate_c, host.Accumulate, NEARFIELD_ARGUMENTS); });
+}
+int Raccumulate(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Op op,
+                MPI_Win win, MPI_Request* request) {
+  return at_once(win, request, [&] {
+    return accumulate("MPI_Raccumulate", o, n, t, nullptr, rank, at, tn, tt, op, win,
+                      [&] { return host.Raccumulate(NEARFIELD_ARGUMENTS, request); });
+  });
+}
+int Raccumulate_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
+                  MPI_Op op, MPI_Win win, MPI_Request* request) {
+  constexpr const char* name = "MPI_Raccumulate_c";
+  return at_once(win, request, [&] {
+    return accumulate(name, o, n, t, nullptr, rank, at, tn, tt, op, win, [&] {
+      return large_on(win, name, host.Raccumulate_c, host.Raccumulate, NEARFIELD_ARGUMENTS, request);
+    });
+  });
+}
+int Get_accumulate(const void* o, int n, MPI_Datatype t, void* r, int rn, MPI_Datatype rt, int rank, MPI_Aint at,
+                   int tn, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
+  const Fetching fetching{r, rn, rt};
+  return accumulate("MPI_Get_accumulate", o, n, t, &fetching, rank, at, tn, tt, op, win,
+                    [&] { return host.Get_accumulate(NEARFIELD_FETCHING); });
+}
+int Get_accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, void* r, MPI_Count rn, MPI_Datatype rt, int rank,
+                     MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
+  constexpr const char* name = "MPI_Get_accumulate_c";
+  const Fetching fetching{r, rn, rt};
+  return accumulate(name, o, n, t, &fetching, rank, at, tn, tt, op, win, [&] {
+    return large_on(win, name, host.Get_accumulate_c, host.Get_accumulate, NEARFIELD_FETCHING);
+  });
+}
+int Rget_accumulate(const void* o, int n, MPI_Datatype t, void* r, int rn, MPI_Datatype rt, int rank, MPI_Aint at,
+                    int tn, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request* request) {
+  const Fetching fetching{r, rn, rt};
+  return at_once(win, request, [&] {
+    return accumulate("MPI_Rget_accumulate", o, n, t, &fetching, rank, at, tn, tt, op, win,
+                      [&] { return host.Rget_accumulate(NEARFIELD_FETCHING, request); });
+  });
+}
+int Rget_accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, void* r, MPI_Count rn, MPI_Datatype rt, int rank,
+                      MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request* request) {
+  constexpr const char* name = "MPI_Rget_accumulate_c";
+  const Fetching fetching{r, rn, rt};
+  return at_once(win, request, [&] {
+    return accumulate(name, o, n, t, &fetching, rank, at, tn, tt, op, win, [&] {
+      return large_on(win, name, host.Rget_accumulate_c, host.Rget_accumulate, NEARFIELD_FETCHING, request);
+    });
+  });
+}
+
+int Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint at, MPI_Op op, MPI_Win win) {
+  return fetch_and_op(origin, result, type, rank, at, op, win,
+                      [&] { return host.Fetch_and_op(origin, result, type, rank, at, op, win); });
+}
+
+int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank, MPI_Aint at,
+                     MPI_Win win) {
+  constexpr const char* function = "MPI_Compare_and_swap";
+  OneSided* const state = one_sided(win);
+  const TypeInfo* const info = state ? find_type(type) : nullptr;
+  if (state && rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (!info || !compares(*info) || !origin || !compare || !result || unsigned(rank) >= unsigned(state->window->size()))
+    return host.Compare_and_swap(origin, compare, result, type, rank, at, win);
+  windows::Window& window = *state->window;
+  const windows::Memory& memory = window.memory(rank);
+  const layout::Data target{address_of(memory, at), info->bytes, {}};
+  if (!window.accessible(rank)) return raise_no_epoch(win, function);
+  if (!lies_in(memory, at, target)) return raise_range(win, function, at);
+  count_one_sided(one_sided_counts.accumulates, info->bytes);
+  return on_window(win, function, [&] {
+    const auto swap = [&](const void* value, const void* expected, void* fetched) {
+      window.compare_and_swap(rank, target.address, static_cast<const std::byte*>(expected),
+                              static_cast<const std::byte*>(value), static_cast<std::byte*>(fetched), info->bytes);
+    };
+    if (!devices::possible()) [[likely]] {
+      swap(origin, compare, result);
+      return MPI_SUCCESS;
+    }
+    const auto ours = [&](const void* buffer) {
+      return layout::Data{static_cast<std::byte*>(const_cast<void*>(buffer)), info->bytes, {}};
+    };
+    const Gathered value(ours(origin), true), expected(ours(compare), true), fetched(ours(result), false);
+    swap(value.at(), expected.at(), fetched.at());
+    fetched.scatter();
+    return MPI_SUCCESS;
+  });
+}
+#undef NEARFIELD_ARGUMENTS
+#undef NEARFIELD_FETCHING
+
+}  // namespace nearfield::mpi

@@ -1,0 +1,376 @@
+// Making and freeing windows, and whose they are.
+//
+//   the communicator has a team      else the host's: several nodes, another world, a rank without Nearfield
+//   the host makes a window of it    its handle; of MPI_Win_allocate and _shared, of memory of ours
+//   a team of the window's own       so that its epochs meet nobody else's
+//   all reach all of its memory      else the host's after all
+//
+// Each step is agreed on by all ranks. The host's windows are counted: while there are some, ranks that wait in our
+// calls look after the host in every round (law 3 of docs/architecture.md). The count is a hint to threads that wait;
+// nothing is ordered by it.
+#include <sys/statvfs.h>
+
+#include <algorithm>
+
+#include "mpi/shim/collectives/engine/carry.hpp"
+#include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/process/blocking.hpp"
+#include "mpi/shim/process/errors_returned.hpp"
+#include "mpi/shim/process/hints.hpp"
+#include "mpi/shim/rma/window.hpp"
+
+namespace nearfield::mpi {
+
+namespace {
+
+using windows::Window;
+
+constexpr const char* no_large_form =
+    "this MPI library has no large-count form and the displacement unit exceeds an int";
+
+template <class Make>
+int made_by_host(const char* name, Make make) {
+  const HostCall blocks(host_calls(name));
+  return make();
+}
+void leave_to_host(WhoseWindow why) {
+  open_windows.fetch_add(1, std::memory_order_relaxed);
+  count_window(why);
+}
+template <class Make>
+int left_to_host(const char* name, WhoseWindow why, Make make) {
+  const int code = made_by_host(name, make);
+  if (code == MPI_SUCCESS) leave_to_host(why);
+  return code;
+}
+
+// The communicator, where its windows may be ours: the same on all ranks.
+Communicator* eligible(MPI_Comm comm) {
+  if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows have teams
+  grow_up(comm);
+  const Admission admitted = admit(comm);
+  Communicator* const c = admitted.communicator;
+  return c && c->team && !broken_off(*c) ? c : nullptr;
+}
+
+bool in_several_threads() {
+  int level = MPI_THREAD_SINGLE;
+  host.Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE || threads_in_sessions.load(std::memory_order_relaxed);
+}
+
+// Collective: makes a window of the host's ours. nullptr: it stays the host's, on all ranks.
+std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies lies, const windows::Memory& mine,
+                                    std::span<const windows::Memory> known) {
+  auto state = std::make_unique<OneSided>();
+  state->win = win;
+  auto team = separate_team(c);
+  std::string why = "its ranks cannot share memory";
+  if (team) state->window = Window::create(std::move(team), lies, mine, known, why);
+  if (!state->window) {
+    log_line(LogLevel::info, "the host serves a window of %d ranks: %s", c.size, why.c_str());
+    return nullptr;
+  }
+  count_window(WhoseWindow::ours);
+  state->window->several_threads = in_several_threads();
+  host.Comm_group(c.comm, &state->group);
+  return state;
+}
+
+// What a window lacks while it is being made cannot be agreed on any more.
+template <class Body>
+int making(Communicator& c, const char* function, Body body) {
+  return with_memory(c, c.comm, function, [&]() -> int {
+    try {
+      settle_left(c);
+      return body();
+    } catch (const team::Broken& broken) {
+      return raise(c.comm, function, broken);
+    }
+  });
+}
+
+template <class HostCall>
+int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm comm, MPI_Win* win, HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  return making(*c, name, [&] {
+    const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
+    if (auto state = take_over(*c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
+    else leave_to_host(WhoseWindow::reach);
+    return MPI_SUCCESS;
+  });
+}
+
+// Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
+// That of one rank is no other's: a fork keeps it apart, as hosts do.
+Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish, int ranks) {
+  if (size <= 0) return std::size_t{0};
+  const bool own = ranks == 1 && !wish && !process()->placer().wish(memory::Component::windows);
+  return process()->arena().allocate_untouched(
+      std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
+}
+
+// What a rank has for a window. `forced`: not what the program insists on, which is an error of all.
+enum class Ready : std::uint8_t { yes, no, forced };
+
+// Collective: the worst that a member of the team says.
+Ready agree(context::CollectiveContext& context, Ready ours) {
+  const std::uint64_t seq = context.next_slot();
+  *context.reserve_slot(seq) = std::byte(ours);
+  context.publish_slot(seq, 1);
+  context.meet_slots(seq);
+  Ready worst = ours;
+  for (int m = 0; m < context.size(); ++m)
+    if (m != context.rank()) worst = std::max(worst, Ready(*context.slot(m, seq)));
+  return worst;
+}
+
+// Collective: a window of the host's, of memory of ours, that is made ours. nullptr, on all ranks: there is none.
+std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win,
+                                             MadeOf made, const windows::Memory& mine,
+                                             std::span<const windows::Memory> known) {
+  // Hosts that reach other processes' memory by none of their own ways have windows of their memory alone.
+  const int code = made_by_host(name, [&] {
+    const ErrorsReturned errors(c.comm);
+    return host.Win_create(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
+  });
+  const auto unmake = [&] { made_by_host(name, [&] { return host.Win_free(win); }); };
+  if (agree(c.team->context(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
+    if (code == MPI_SUCCESS) unmake();
+    return nullptr;
+  }
+  const Window::Lies lies = known.empty() ? Window::Lies::in_segment : Window::Lies::known;
+  auto state = take_over(c, *win, lies, mine, known);
+  if (state) state->made_of = made;
+  else unmake();
+  return state;
+}
+
+template <class HostCall>
+int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win,
+             HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  return making(*c, name, [&]() -> int {
+    const auto wish = placement_hint(info);
+    const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
+    const memory::Wish* const asked = own ? own : process()->placer().wish(memory::Component::windows);
+    const auto allocation = allocate_in_segment(size, alignment_hint(info), own, c->size);
+    Ready ready = Ready::no;
+    if (!wish || (!allocation && asked && asked->forced)) ready = Ready::forced;
+    else if (size >= 0 && allocation && unit > 0 && unit <= INT_MAX && base && win) ready = Ready::yes;
+    const auto give_back = [&] {
+      if (allocation && *allocation) process()->arena().free(*allocation);
+    };
+    const Ready all = agree(c->team->context(), ready);
+    if (all != Ready::yes) give_back();
+    if (all == Ready::no) return left_to_host(name, WhoseWindow::reach, make);
+    if (all == Ready::forced) {
+      if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
+      return raise(comm, name,
+                   allocation ? "a rank has not the memory that it insists on" : allocation.error().text.c_str(),
+                   MPI_ERR_NO_MEM);
+    }
+    std::byte* const memory = *allocation ? process()->segment().base() + *allocation : nullptr;
+    auto state = make_of_own_memory(name, *c, info, win, MadeOf::allocated,
+                                    {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
+    if (!state) {
+      give_back();
+      return left_to_host(name, WhoseWindow::reach, make);
+    }
+    state->allocation = *allocation;
+    *static_cast<void**>(base) = memory;
+    adopt(std::move(state));
+    return MPI_SUCCESS;
+  });
+}
+
+// Puts the host's memory where the hint or NEARFIELD_MEMORY says; each rank its own part, with the pages at both ends.
+Ready place(const windows::Memory& memory, const memory::Wish* wish) {
+  constexpr std::uintptr_t page = 4096;
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.base) / page * page;
+  const auto end = (reinterpret_cast<std::uintptr_t>(memory.base) + memory.bytes + page - 1) / page * page;
+  if (!memory.bytes) return Ready::yes;
+  auto* const at = reinterpret_cast<void*>(begin);
+  return process()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
+}
+
+// Collective: a window of the host's memory, made ours where that can be, each part of it where its rank wishes.
+template <class HostCall>
+int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win, HostCall make) {
+  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  std::vector<windows::Memory> known(std::size_t(c.size));
+  Ready ready = Ready::yes;
+  for (int m = 0; m < c.size; ++m) {
+    MPI_Aint bytes = 0;
+    int unit = 1;
+    void* at = nullptr;
+    if (host.Win_shared_query(*win, m, &bytes, &unit, &at) != MPI_SUCCESS) ready = Ready::no;
+    known[std::size_t(m)] = {static_cast<std::byte*>(at), std::uint64_t(bytes), std::uint64_t(unit)};
+  }
+  const windows::Memory& mine = known[std::size_t(c.rank)];
+  const auto wish = placement_hint(info);
+  if (!wish) ready = Ready::forced;
+  else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
+  const Ready all = agree(c.team->context(), ready);
+  if (all == Ready::forced) {
+    made_by_host(name, [&] { return host.Win_free(win); });
+    if (!wish) return raise(c.comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
+    return raise(c.comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
+  }
+  std::unique_ptr<OneSided> state;
+  if (all == Ready::yes) state = take_over(c, *win, Window::Lies::known, mine, known);
+  if (state) adopt(std::move(state));
+  else leave_to_host(WhoseWindow::reach);
+  return MPI_SUCCESS;
+}
+
+// What a rank says of its part of a shared window. `offset`: where all of it lies in the segment of the first rank.
+struct SharedPart {
+  std::uint64_t bytes, unit, offset;
+  std::uint64_t hosts_room;  // that the host has, as this rank sees it
+  std::uint8_t takes_ours;   // nothing is wrong, and its part need not be at a place of its own
+};
+
+// Hosts take shared memory from here. Where it is too small they do not notice: the program is killed when it touches
+// what is missing (SIGBUS).
+std::uint64_t room_of_host() {
+  struct statvfs about {};
+  return statvfs("/dev/shm", &about) ? ~std::uint64_t{0} : std::uint64_t(about.f_bavail) * about.f_frsize;
+}
+
+// Collective: what all members say.
+std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPart& ours) {
+  std::vector<SharedPart> all(std::size_t(context.size()), ours);
+  const std::uint64_t seq = context.next_slot();
+  std::memcpy(context.reserve_slot(seq), &ours, sizeof ours);
+  context.publish_slot(seq, sizeof ours);
+  context.meet_slots(seq);
+  for (int m = 0; m < context.size(); ++m)
+    if (m != context.rank()) std::memcpy(&all[std::size_t(m)], context.slot(m, seq), sizeof ours);
+  return all;
+}
+
+// The host's memory; where it has not the room, ours, of the first rank's segment, one part behind the other, as MPI
+// has it where no hint allows otherwise.
+template <class HostCall>
+int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
+                    MPI_Win* win, HostCall make) {
+  Communicator* const c = eligible(comm);
+  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  return making(*c, name, [&]() -> int {
+    context::CollectiveContext& context = c->team->context();
+    const auto wish = placement_hint(info);
+    const bool placed = !wish || *wish || process()->placer().wish(memory::Component::windows);
+    const bool good = size >= 0 && unit > 0 && unit <= INT_MAX && base && win;
+    SharedPart mine{std::uint64_t(size), std::uint64_t(unit), 0, room_of_host(), good && !placed};
+    const std::vector<SharedPart> parts = tell(context, mine);
+    if (!std::ranges::all_of(parts, [](const SharedPart& part) { return part.takes_ours != 0; }))
+      return share_hosts_memory(name, *c, info, win, make);
+    std::uint64_t total = 0;
+    bool fits = true;
+    for (const SharedPart& part : parts)
+      fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
+    constexpr std::uint64_t spare = 1 << 20;  // for what the host keeps beside
+    if (!fits || total + total / 16 + spare <= parts[0].hosts_room)
+      return share_hosts_memory(name, *c, info, win, make);
+    if (c->rank == 0) {
+      constexpr std::size_t page = 4096;
+      const auto offset = allocate_in_segment(MPI_Aint(total), std::max(alignment_hint(info), page), nullptr, c->size);
+      if (offset) mine.offset = *offset;
+    }
+    const auto give_back = [&] {
+      if (mine.offset) process()->arena().free(mine.offset);
+    };
+    const std::uint64_t offset = tell(context, mine)[0].offset;
+    std::vector<windows::Memory> known;
+    std::byte* at = offset ? c->team->segment_of(0) + offset : nullptr;
+    for (const SharedPart& part : parts) {
+      known.push_back({at, part.bytes, part.unit});
+      if (at) at += part.bytes;
+    }
+    const windows::Memory& ours = known[std::size_t(c->rank)];
+    std::unique_ptr<OneSided> state;
+    if (offset || total == 0) state = make_of_own_memory(name, *c, info, win, MadeOf::shared, ours, known);
+    if (!state) {
+      give_back();
+      return share_hosts_memory(name, *c, info, win, make);
+    }
+    state->allocation = mine.offset;
+    *static_cast<void**>(base) = ours.base;
+    adopt(std::move(state));
+    return MPI_SUCCESS;
+  });
+}
+
+}  // namespace
+
+int Win_create(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return create("MPI_Win_create", base, size, unit, comm, win,
+                [&] { return host.Win_create(base, size, unit, info, comm, win); });
+}
+int Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  if (!host.Win_create_c && unit > INT_MAX) return raise(comm, "MPI_Win_create_c", no_large_form);
+  return create("MPI_Win_create_c", base, size, unit, comm, win, [&] {
+    return host.Win_create_c ? host.Win_create_c(base, size, unit, info, comm, win)
+                             : host.Win_create(base, size, int(unit), info, comm, win);
+  });
+}
+int Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate("MPI_Win_allocate", size, unit, info, comm, base, win,
+                  [&] { return host.Win_allocate(size, unit, info, comm, base, win); });
+}
+int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  if (!host.Win_allocate_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_c", no_large_form);
+  return allocate("MPI_Win_allocate_c", size, unit, info, comm, base, win, [&] {
+    return host.Win_allocate_c ? host.Win_allocate_c(size, unit, info, comm, base, win)
+                               : host.Win_allocate(size, int(unit), info, comm, base, win);
+  });
+}
+int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  return allocate_shared("MPI_Win_allocate_shared", size, unit, info, comm, base, win,
+                         [&] { return host.Win_allocate_shared(size, unit, info, comm, base, win); });
+}
+int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  if (!host.Win_allocate_shared_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
+  return allocate_shared("MPI_Win_allocate_shared_c", size, unit, info, comm, base, win, [&] {
+    return host.Win_allocate_shared_c ? host.Win_allocate_shared_c(size, unit, info, comm, base, win)
+                                      : host.Win_allocate_shared(size, int(unit), info, comm, base, win);
+  });
+}
+int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  return left_to_host("MPI_Win_create_dynamic", WhoseWindow::dynamic,
+                      [&] { return host.Win_create_dynamic(info, comm, win); });
+}
+
+int Win_free(MPI_Win* win) {
+  constexpr const char* name = "MPI_Win_free";
+  OneSided* const ours = win ? one_sided(*win) : nullptr;
+  if (!ours) {
+    const int code = made_by_host(name, [&] { return host.Win_free(win); });
+    if (code == MPI_SUCCESS) open_windows.fetch_sub(1, std::memory_order_relaxed);
+    return code;
+  }
+  if (!ours->window->idle()) return raise_on(*win, name, "an epoch of the window is open", MPI_ERR_RMA_SYNC);
+  // What others still do to our memory ends with their part of this.
+  const int met = on_window(*win, name, [&] {
+    ours->window->meet();
+    return MPI_SUCCESS;
+  });
+  if (met != MPI_SUCCESS) return met;
+  const Freeing freeing(ours);
+  std::unique_ptr<OneSided> state = disown(*win);
+  const int code = made_by_host(name, [&] { return host.Win_free(win); });
+  if (code != MPI_SUCCESS) {
+    adopt(std::move(state));
+    return code;
+  }
+  if (state->allocation) process()->arena().free(state->allocation);
+  host.Group_free(&state->group);
+  Window::close(std::move(state->window));
+  return MPI_SUCCESS;
+}
+
+}  // namespace nearfield::mpi
