@@ -2,9 +2,9 @@
 """Arrows run one way: a folder includes what lies below it in the drawing of docs/architecture.md, and nothing else; modules of
 the command import each other without a cycle; what a folder of the engine declares is in the namespace of its name.
 
-    arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, and declaration in a foreign namespace
+    arrows.py           fails for each arrow up, folder that the drawing lacks, cycle, declaration in a foreign namespace, and
+                        name that two types have
     arrows.py --draw    prints what each folder includes, from the top down
-    arrows.py --names   prints types of one name
 """
 
 from __future__ import annotations
@@ -206,11 +206,12 @@ def draw(graph: Graph, rows: list[str]) -> None:
         print(f"nearfield/{name}.py: {', '.join(sorted(names)) or '-'}")
 
 
-def names() -> None:
-    alike = {name: places for name, places in types().items() if len(places) > 1}
-    for name, places in sorted(alike.items(), key=lambda item: (-len(item[1]), item[0])):
-        print(f"{name} ({len(places)}): {', '.join(places)}")
-    print(f"{len(alike)} names of several types")
+def alike() -> list[str]:
+    """Types of one name outside of other types, with their places."""
+    several = {name: places for name, places in types().items() if len(places) > 1}
+    return [
+        f"{name} names {len(places)} types: {', '.join(places)}" for name, places in sorted(several.items())
+    ]
 
 
 def main(arguments: list[str]) -> int:
@@ -218,17 +219,13 @@ def main(arguments: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--draw", action="store_true")
-    parser.add_argument("--names", action="store_true")
     asked = parser.parse_args(arguments)
     rows = layers()
-    if asked.names:
-        names()
-        return 0
     graph = includes(rows)
     if asked.draw:
         draw(graph, rows)
         return 0
-    wrong = [*arrows_up(graph, rows), *foreign(rows)]
+    wrong = [*arrows_up(graph, rows), *foreign(rows), *alike()]
     wrong += [f"{DRAWING} draws {name}, which is not there" for name in rows if name not in graph]
     if cycle := cycle_in(imports()):
         wrong.append("; ".join(f"nearfield/{a}.py imports {b}" for a, b in pairwise(cycle)))

@@ -68,12 +68,12 @@ class Copying {
 void call(Caches& caches, const team::Shape& shape, const ExchangeRow& exchange, const Layout& layout) {
   const int p = shape.size, group = shape.group_size();
   const auto stores =
-      collectives::blend(shape, exchange.course.hybrid, 2.0 * double(layout.block) * p * p, layout.block);
+      collectives::blend(shape, exchange.variant.hybrid, 2.0 * double(layout.block) * p * p, layout.block);
   const auto ranks = std::size_t(p);
   std::vector<std::vector<Copying>> copies(ranks);
   for (int me = 0; me < p; ++me)
     orders::each_copy(
-        exchange.course.order, exchange.course.direction, p, group < p ? group : std::min(4, p), me,
+        exchange.variant.order, exchange.variant.direction, p, group < p ? group : std::min(4, p), me,
         [&](int source, int destination) {
           copies[std::size_t(me)].push_back(
               {layout, source, destination, source / group == destination / group ? stores.near : stores.far});

@@ -61,10 +61,10 @@ void move(CollectiveContext& context, int from, int to, copying::Stores stores) 
 }
 
 // A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
-template <Course course>
+template <ExchangeVariant variant>
 void direct(CollectiveContext& context, const Call& call) {
-  exchange_direct<course>(context, working_set(context.shape(), call), call.bytes,
-                          [&](int from, int to, copying::Stores stores) { move(context, from, to, stores); });
+  exchange_direct<variant>(context, working_set(context.shape(), call), call.bytes,
+                           [&](int from, int to, copying::Stores stores) { move(context, from, to, stores); });
 }
 
 void shares(CollectiveContext& context, const Call& call, int first, int last) {
@@ -84,27 +84,27 @@ double rounds_cost(const Shape& s, const Call& call) {
   if (s.oversubscribed()) return rounds_of(s, n) + copying(s, 2 * n * (s.size + 1), all);
   return rounds_of(s, n) + filling(s, n, all) + emptying(s, n * (s.size - 1), all) + keeping(s, n, all);
 }
-template <Course course>
+template <ExchangeVariant variant>
 double direct_cost(const Shape& s, const Call& call) {
-  return exposing(s) + exchanging(s, course, in_bytes(call) * s.size, working_set(s, call));
+  return exposing(s) + exchanging(s, variant, in_bytes(call) * s.size, working_set(s, call));
 }
 
-constexpr Course push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
+constexpr ExchangeVariant push{Order::rotated, Direction::push}, push_near{Order::near_first, Direction::push};
 constexpr Algorithm rows[] = {
     {"slots", Collective::allgather, fits_slot, slots_cost, slots, "payload in every rank's slot, up to 4 KiB"},
     {"tree", Collective::allgather, all_down_fit, up_and_down_cost, tree,
      "all blocks along the team's tree, up to 4 KiB together", staged, nullptr, worth_climbing},
     {"rounds", Collective::allgather, always, rounds_cost, rounds, "chunks through everybody's copy buffers"},
-    {"pull-rotated", Collective::allgather, always, direct_cost<Course{}>, direct<Course{}>,
+    {"pull-rotated", Collective::allgather, always, direct_cost<ExchangeVariant{}>, direct<ExchangeVariant{}>,
      "between user buffers: every rank fetches, rotated", send_buffers},
-    {"pull-near-first", Collective::allgather, several_caches, direct_cost<Course{Order::near_first}>,
-     direct<Course{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
+    {"pull-near-first", Collective::allgather, several_caches, direct_cost<ExchangeVariant{Order::near_first}>,
+     direct<ExchangeVariant{Order::near_first}>, "every rank fetches, first within its L3", all_buffers},
     {"push-rotated", Collective::allgather, always, direct_cost<push>, direct<push>,
      "every rank stores its block to the others, rotated", all_buffers},
     {"push-near-first", Collective::allgather, several_caches, direct_cost<push_near>, direct<push_near>,
      "every rank stores, first within its L3", all_buffers},
-    {"tiled", Collective::allgather, from_four, direct_cost<Course{Order::tiled}>, direct<Course{Order::tiled}>,
-     "every rank makes the copies of a tile of the matrix", all_buffers},
+    {"tiled", Collective::allgather, from_four, direct_cost<ExchangeVariant{Order::tiled}>,
+     direct<ExchangeVariant{Order::tiled}>, "every rank makes the copies of a tile of the matrix", all_buffers},
     {"together", Collective::allgather, always, together, nullptr,
      "between user buffers: whoever runs makes the copies of all", all_buffers, shares},
 };

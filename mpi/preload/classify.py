@@ -118,7 +118,10 @@ def generate(known: dict[str, str]) -> dict[str, str]:
     made = "Made by mpi/preload/classify.py from the hosts' headers."
     return {
         "mpi/blocking.def": "/* Functions that stay the host's but may block in it, as F(name): a stand-in "
-        "progresses our messages meanwhile\n   (mpi/shim/process/stand_in.hpp). " + made + " */\n" + rows(plain),
+        "progresses our messages meanwhile\n   (mpi/shim/process/stand_in.hpp). "
+        + made
+        + " */\n"
+        + rows(plain),
         "mpi/extensions.def": "/* Hosts' extensions, MPIX_, PMPIX_ and MPII_, as F(X_name): those that may block, and "
         "those that take our handles.\n   " + made + " */\n" + rows(extensions),
         "mpi/shim/process/signatures.def": "// Functions that may block, as F(name, (types)), and the large-count "
