@@ -12,8 +12,7 @@
 // next one's. So each has a context of its own, which the members reserve together:
 //
 //   member     meets the others, by a slot of the first context: which of the contexts that it has let go of may be
-//   used
-//              again; the lowest that all name is taken
+//              used again; the lowest that all name is taken
 //              else meets them once more: where the words of a new one lie, 0: there is no memory for them, and nobody
 //              uses it
 //
