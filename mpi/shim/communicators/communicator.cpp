@@ -35,8 +35,8 @@
 #include "mpi/shim/process/launchers.hpp"
 #include "mpi/shim/process/outcome.hpp"
 #include "mpi/shim/process/stand_in.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 #include "mpi/shim/statistics/report.hpp"
-#include "mpi/shim/tools/stats.hpp"
 
 namespace nearfield::mpi {
 

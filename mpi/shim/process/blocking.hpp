@@ -5,7 +5,7 @@
 #include "engine/waiting/wait.hpp"
 #include "mpi/numbers.hpp"
 #include "mpi/shim/process/stand_in.hpp"
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi {
 

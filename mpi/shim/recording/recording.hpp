@@ -19,7 +19,7 @@
 #include "engine/waiting/wait.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/recording/arguments.hpp"
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi::recording {
 

@@ -17,7 +17,7 @@
 #include "engine/windows/window.hpp"
 #include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/process/host.hpp"
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi {
 

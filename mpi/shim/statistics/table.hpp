@@ -5,7 +5,7 @@
 #include <span>
 
 #include "mpi/shim/communicators/communicator.hpp"
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi::statistics {
 

@@ -6,9 +6,9 @@
 #include <set>
 
 #include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 #include "mpi/shim/tools/handles.hpp"
 #include "mpi/shim/tools/interface.hpp"
-#include "mpi/shim/tools/stats.hpp"
 #include "mpi/shim/tools/variables.hpp"
 
 namespace nearfield::mpi {

@@ -1,6 +1,6 @@
 // What there is of Nearfield's to read: a control variable for every setting (engine/settings/settings.cpp),
-// performance variables for what the statistics count (mpi/shim/tools/stats.hpp). Both are lists that derive from those
-// rows; neither ever changes.
+// performance variables for what the statistics count (mpi/shim/statistics/counts.hpp). Both are lists that derive from
+// those rows; neither ever changes.
 #pragma once
 #include <cstdint>
 #include <functional>

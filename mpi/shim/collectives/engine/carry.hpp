@@ -9,7 +9,7 @@
 #include "mpi/shim/handles/types.hpp"
 #include "mpi/shim/process/functions.hpp"
 #include "mpi/shim/process/stand_in.hpp"
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 namespace nearfield::mpi {
 

@@ -1,4 +1,4 @@
-#include "mpi/shim/tools/stats.hpp"
+#include "mpi/shim/statistics/counts.hpp"
 
 #include <cstring>
 #include <mutex>
