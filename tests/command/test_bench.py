@@ -25,7 +25,7 @@ from nearfield.plots import plot, write_report
 from nearfield.summary import cells_of, pairs, show_summary
 from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
-from tests.mpi.jobs import HOSTS, ROOT, descendants, hosts, launch
+from tests.mpi.jobs import HOSTS, ROOT, UNKNOWN, descendants, hosts, launch
 from tests.nodes.beds import made_or_skip
 from tests.selection import FULL, per_change
 
@@ -34,7 +34,9 @@ def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *
     """What the worker measures of several operations, a few calls each; it ends the job where results differ."""
     worker = [str(program(f"nearfield-bench-{HOSTS[host].abi}")), ",".join(operations)]
     lengths = ",".join(map(str, sizes))
-    job = launch(host, ranks, [*worker, lengths, "used", "0.005", "", ",".join(words)], timeout=400)
+    # Half of it is the plain host's.
+    words = [*worker, lengths, "used", "0.005", "", ",".join(words)]
+    job = launch(host, ranks, words, timeout=400, served=UNKNOWN)
     assert job.returncode == 0 and not job.timed_out, job.text
     about = {"host": host, "version": "5", "machine": "some machine", "heap": "shared", "protocol": "auto"}
     return [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
@@ -398,7 +400,7 @@ def test_ranks_are_bound_to_a_cpu_each(host: str) -> None:
     # In one piece: launchers mix what ranks write at the same time.
     script = "import os; os.write(1, f'on {os.sched_getaffinity(0)}\\n'.encode())"
     program = bound([sys.executable, "-c", script])
-    done = launch(host, len(cpus), program)
+    done = launch(host, len(cpus), program, served=UNKNOWN)
     found = sorted(re.findall(r"on \{(.*?)\}", done.stdout))
     assert found == [str(cpu) for cpu in cpus], done.text
 

@@ -16,6 +16,7 @@ from tests.mpi.jobs import (
     HEAP,
     LIBRARY,
     PROGRAMS,
+    UNKNOWN,
     Completed,
     compile_c,
     compile_library,
@@ -45,7 +46,8 @@ def run_lacking(host: str, rank: int, at: str, mode: str) -> Completed:
         "NEARFIELD_CHOOSE": "model",  # the same calls in every run
         "NEARFIELD_LOG": "off",
     }
-    return launch(host, RANKS, [compile_c(host, "lacking.c"), mode], env=env, timeout=SECONDS)
+    program = [compile_c(host, "lacking.c"), mode]
+    return launch(host, RANKS, program, env=env, timeout=SECONDS, served=UNKNOWN)  # what lacks is the host's
 
 
 def trouble(job: Completed) -> str:

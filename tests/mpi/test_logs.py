@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nearfield import __version__
-from tests.mpi.jobs import EVERYTHING, HOSTS, LIBRARY, NOTHING, SANITIZED, compile_c, hosts, launch
+from tests.mpi.jobs import EVERYTHING, HOSTS, LIBRARY, NOTHING, SANITIZED, UNKNOWN, compile_c, hosts, launch
 from tests.selection import per_change
 
 HOST = re.escape(socket.gethostname()[:64])
@@ -16,6 +16,8 @@ LINE = re.compile(
     r"ranks: (?P<ranks>\d+), on this node: (?P<near>\d+); reach: (?P<reach>.*); heap: (?P<heap>.*); messages: (?P<messages>.*)"
 )
 WHO = re.compile(rf"nearfield: {HOST} (rank|process) \d+: ")
+
+INFO = {"NEARFIELD_LOG": "info"}
 
 
 def of_log(text: str) -> list[str]:
@@ -63,7 +65,7 @@ def test_the_line_says_which_heap_there_is_not_which_is_wished_for(host: str) ->
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_the_line_counts_the_ranks_of_the_node(host: str) -> None:
     text = 'r=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export NEARFIELD_NODE=n$((r / 2)); exec "$0" plain'
-    job = launch(host, 3, ["sh", "-c", text, compile_c(host, "several.c")], env={"NEARFIELD_LOG": "info"})
+    job = launch(host, 3, ["sh", "-c", text, compile_c(host, "several.c")], env=INFO, served=UNKNOWN)
     said = next(found for line in of_log(job.stderr) if (found := LINE.fullmatch(line)))
     assert (said["ranks"], said["near"]) == ("3", "2"), job.stderr
 
@@ -80,7 +82,7 @@ def test_switched_off_the_line_says_so(host: str) -> None:
 @pytest.mark.parametrize("host", per_change(hosts("mpich", "openmpi")))
 def test_every_line_tells_its_rank(host: str) -> None:
     text = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
-    job = launch(host, 2, ["sh", "-c", text, compile_c(host, "several.c")], env={"NEARFIELD_LOG": "info"})
+    job = launch(host, 2, ["sh", "-c", text, compile_c(host, "several.c")], env=INFO, served=UNKNOWN)
     lines = of_log(job.stderr)
     assert all(map(WHO.match, lines)), job.stderr
     assert {line.split(":")[1].split()[-1] for line in lines if " rank " in line} == {"0", "1"}, job.stderr
@@ -90,7 +92,7 @@ def test_every_line_tells_its_rank(host: str) -> None:
 def test_logs_go_to_files_by_host_process_and_rank(host: str, tmp_path: Path) -> None:
     text = 'export NEARFIELD_NODE=n${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; exec "$0" plain'
     env = {"NEARFIELD_LOG": "info", "NEARFIELD_LOG_FILE": f"{tmp_path}/%h.%r.%p"}
-    job = launch(host, 2, ["sh", "-c", text, compile_c(host, "several.c")], env=env)
+    job = launch(host, 2, ["sh", "-c", text, compile_c(host, "several.c")], env=env, served=UNKNOWN)
     assert "good" in job.stdout and not of_log(job.stderr), job.text
     names = {file.name for file in tmp_path.iterdir()}
     assert names and all(re.fullmatch(rf"{HOST}\.(0|1|unknown)\.\d+", name) for name in names), names

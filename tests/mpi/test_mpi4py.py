@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.mpi.jobs import ROOT, Completed, hosts, launch, python_of
+from tests.mpi.jobs import EVERYTHING, ROOT, Completed, hosts, launch, python_of
 from tests.selection import FULL
 
 SUITE = ROOT / ".hosts/mpi4py-tests/test"
@@ -45,6 +45,7 @@ def suite(host: str, ranks: int, nearfield: bool) -> Completed:
         env={"NEARFIELD_STALL_SECONDS": "30"},
         timeout=600,
         nearfield=nearfield,
+        served=EVERYTHING.but("windows: dynamic"),
     )
 
 

@@ -14,7 +14,18 @@ import pytest
 
 from nearfield import recording
 from nearfield.recording import join, join_traces
-from tests.mpi.jobs import command, compile_c, descendants, environment, hosts, kill_tree, launch, python_of
+from tests.mpi.jobs import (
+    EVERYTHING,
+    NOTHING,
+    command,
+    compile_c,
+    descendants,
+    environment,
+    hosts,
+    kill_tree,
+    launch,
+    python_of,
+)
 from tests.selection import per_change
 
 Record = dict[str, Any]
@@ -28,6 +39,7 @@ def recorded(host: str, ranks: int, directory: Path, *arguments: str, **env: str
         ranks,
         [compile_c(host, "recorded.c"), *arguments],
         env={"NEARFIELD_RECORD": str(directory)} | env,
+        served=NOTHING if env.get("NEARFIELD") == "off" else EVERYTHING,
     )
     assert not job.timed_out, job.text[-3000:]
     worlds = join(directory)["worlds"]
@@ -218,7 +230,8 @@ def test_a_job_that_died_at_once_is_apart_from_the_next(
 ) -> None:
     for scenario in ("dies", "all"):
         program = [compile_c(host, "recorded.c"), scenario, "0"]
-        launch(host, 2, program, env={"NEARFIELD_RECORD": str(tmp_path)} | env)
+        served = NOTHING if env or scenario == "dies" else EVERYTHING
+        launch(host, 2, program, env={"NEARFIELD_RECORD": str(tmp_path)} | env, served=served)
     worlds = join(tmp_path)["worlds"]
     assert [[rank["ending"] for rank in world["ranks"]] for world in worlds] == [
         ["", ""],
