@@ -29,6 +29,8 @@ NAMED = (
     "engine/context",
     "engine/waiting",
     "engine/windows",
+    "engine/base",
+    "heap",
 )
 SYNC = re.compile(r"SYNC: ([\w-]+(?:, [\w-]+)*)")
 ORDER = re.compile(r"(?<!signal_fence\(std::)\bmemory_order_(release|acquire|acq_rel|seq_cst)\b")
