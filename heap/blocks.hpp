@@ -25,12 +25,12 @@ struct Statistics {
 
 // State of a region that a fork has retired (giving_back.cpp).
 struct Retired {
-  std::uint64_t since;  // number of that fork
-  bool shared;  // peers were using a part of it, which is still shared
-  bool inherited;  // from the parent, which gives its memory back
-  std::size_t cursor;  // offset up to which it has been searched
+  std::uint64_t since;   // number of that fork
+  bool shared;           // peers were using a part of it, which is still shared
+  bool inherited;        // from the parent, which gives its memory back
+  std::size_t cursor;    // offset up to which it has been searched
   std::size_t data_end;  // offset; holes before it stem from freed blocks only
-  std::uint32_t run;  // first page of the run at the cursor
+  std::uint32_t run;     // first page of the run at the cursor
 };
 
 class Blocks {
@@ -88,11 +88,11 @@ class Blocks {
  private:
   enum State : std::uint8_t { unknown, used, dirty, clean };
   struct Entry {
-    std::uint32_t pages;  // length of the run; at its first and last page
+    std::uint32_t pages;       // length of the run; at its first and last page
     std::uint32_t next, prev;  // in the bin, + 1; 0: none
     State state;               // at the first page
     std::uint8_t free_run;     // 1 at the first and last page of a free run
-    std::uint8_t altered;  // at every page: 1 once the program has changed its protection
+    std::uint8_t altered;      // at every page: 1 once the program has changed its protection
   };
   static constexpr unsigned bins = 256;
   static unsigned bin_of(std::uint32_t pages);
@@ -115,7 +115,7 @@ class Blocks {
   Entry* entry_ = nullptr;
   struct Extent {
     enum : std::uint8_t { no, made, refused } huge;  // refused: a call that included it has failed
-    std::uint8_t uses;  // by messages
+    std::uint8_t uses;                               // by messages
   };
   Extent* extent_ = nullptr;
   std::uint32_t top_ = 0;  // pages
@@ -123,7 +123,7 @@ class Blocks {
   std::size_t open_ = 0;        // bytes from the base that may be accessed
   std::size_t altered_ = 0;     // pages whose protection the program has changed
   std::size_t given_back_ = 0;  // extents that were huge and are no more
-  unsigned dense_ = 0;  // mean part of large blocks that is touched before they are freed, of 256
+  unsigned dense_ = 0;          // mean part of large blocks that is touched before they are freed, of 256
   std::uint32_t bin_[bins] = {};
   std::uint64_t filled_[bins / 64] = {};
   Statistics statistics_ = {};

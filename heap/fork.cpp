@@ -121,7 +121,7 @@ void snapshot(Blocks& blocks, std::byte* end) {
 }
 
 bool interrupted;  // the fork under way has interrupted a call that holds the lock
-bool retiring;  // the fork takes a snapshot of the current region
+bool retiring;     // the fork takes a snapshot of the current region
 
 sigset_t signals_before;  // blocked signals: no handler forks before this fork is over
 

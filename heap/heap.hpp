@@ -37,12 +37,12 @@ struct Heap {
   Mutex mutex = {};
   // True if peers can reach the current region's blocks; ordered by the fence of fork.cpp.
   std::atomic<bool> shared = false;
-  std::atomic<bool> any = false;  // there is a region, current or retired
+  std::atomic<bool> any = false;        // there is a region, current or retired
   std::atomic<bool> unsettled = false;  // retired regions of this process may have memory to give back
   bool asked = false, off = false;      // settings read; switched off
   std::size_t keep = 0, region_bytes = 0;
   std::atomic<int> pauses = 0;  // while positive, no allocation is served
-  bool placed = false;  // `placement` is valid
+  bool placed = false;          // `placement` is valid
   nearfield_heap_placement placement = {};
   Blocks blocks;
   Blocks retired[most_retired];

@@ -10,7 +10,7 @@ namespace nearfield {
 // The rank whose value counts in a communicator.
 enum class Decides : unsigned char {
   each_rank,
-  any_rank,  // off in one rank is off in all
+  any_rank,    // off in one rank is off in all
   first_rank,  // of the communicator, which publishes it (creation/create.cpp)
   the_heap,    // of each rank, before anything else runs
 };

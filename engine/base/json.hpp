@@ -5,7 +5,7 @@
 
 namespace nearfield::json {
 
-// / Returns `text` as a JSON string; bytes beyond ASCII are encoded as by Python's surrogateescape.
+/// Returns `text` as a JSON string; bytes beyond ASCII are encoded as by Python's surrogateescape.
 std::string quoted(std::string_view text);
 
 }  // namespace nearfield::json

@@ -257,7 +257,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
   auto& open = gate_->parts;
   auto& done = gate_->done;
   if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {  // SYNC: gate
-    open.store(round << 32, std::memory_order_release);  // SYNC: parts; all members have arrived
+    open.store(round << 32, std::memory_order_release);                     // SYNC: parts; all members have arrived
     if (parts > 1) wake_everybody();
   }
   for (;;) {

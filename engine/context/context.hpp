@@ -262,7 +262,7 @@ class CollectiveContext {
   const unsigned number_;
   fibers::Fiber* fiber_ = nullptr;
   Attended* attended_ = nullptr;  // the body that attend() runs
-  Awaited awaited_{};  // the suspended body's
+  Awaited awaited_{};             // the suspended body's
   ContextControlBlock* mine_ = nullptr;
   ContextGate* gate_ = nullptr;
   MemberControlBlock* const own_;
@@ -286,7 +286,7 @@ class CollectiveContext {
   bool is_holder_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
-  std::size_t length_ = 0;  // our length in the present rounds
+  std::size_t length_ = 0;                   // our length in the present rounds
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
   Meeting meeting_ = Meeting::flags;  // the shape's

@@ -58,7 +58,7 @@ inline constexpr unsigned buffers = 4;
 constexpr std::size_t staging_bytes(std::size_t buffer_bytes) { return buffers * buffer_bytes; }
 
 struct alignas(line) Slot {
-  Atomic<std::uint64_t> seq;  // owner
+  Atomic<std::uint64_t> seq;        // owner
   std::uint64_t bytes;              // owner, published by seq: length of the payload
   std::byte payload[slot_payload];  // owner, published by seq; the first 48 bytes share the line of seq
 };
@@ -69,27 +69,25 @@ struct Exposure {
 };
 
 struct alignas(line) Line {
-  Atomic<std::uint64_t>
-      seq;  // owner: sequence number << 8 | bytes of the payload
+  Atomic<std::uint64_t> seq;    // owner: sequence number << 8 | bytes of the payload
   std::byte payload[line - 8];  // owner, published by seq
 };
 inline constexpr std::size_t line_payload = sizeof(Line::payload);
 
 struct ContextControlBlock {
-  alignas(line) Atomic<std::uint64_t> posted;  // owner
+  alignas(line) Atomic<std::uint64_t> posted;     // owner
   Atomic<std::uint64_t> staging;                  // owner, published by posted: offset of the staging area
   std::uint64_t place[buffers];                   // owner, published by posted: CollectiveContext::place_of
   Exposure exposure[2];                           // owner, published by posted
-  alignas(line) Atomic<std::uint64_t> consumed;  // owner
+  alignas(line) Atomic<std::uint64_t> consumed;   // owner
   Atomic<std::uint64_t> reading[buffers];         // owner: tick << 24 | clock ticks that reading its buffers took
   alignas(line) Atomic<std::uint64_t> slot_done;  // owner
   alignas(line) Atomic<std::uint64_t> line_done;  // owner
-  alignas(line) Atomic<std::uint64_t> gathered;  // owner
-  alignas(line) Atomic<std::uint64_t> released;  // owner
+  alignas(line) Atomic<std::uint64_t> gathered;   // owner
+  alignas(line) Atomic<std::uint64_t> released;   // owner
   // Owner: its call (collectives::pack), 0: none; for reports only.
   alignas(line) Atomic<std::uint64_t> doing;
-  Atomic<std::uint64_t>
-      calls;  // owner: number of collective calls that it has begun
+  Atomic<std::uint64_t> calls;  // owner: number of collective calls that it has begun
   // Owner, published by ProcessHeader::asleep_on: the word that its suspended body awaits, as in
   // MemberControlBlock::awaits.
   Atomic<std::uint32_t> awaits, awaits_what;
@@ -102,13 +100,13 @@ struct ContextControlBlock {
 static_assert(offsetof(ContextControlBlock, consumed) == line);  // a reader at a barrier finds all of these in one line
 
 struct ContextGate {
-  alignas(line) Atomic<std::uint64_t> gate;  // every member adds one per barrier (acq_rel)
+  alignas(line) Atomic<std::uint64_t> gate;      // every member adds one per barrier (acq_rel)
   alignas(line) Atomic<std::uint32_t> sleepers;  // number of members asleep that await all: each counts itself
   Atomic<std::uint32_t> wake_word;  // futex word of members that wait for all: the member that completes the barrier
   // round << 32 | next part (CollectiveContext::work_together). The last member to arrive begins a round, all take
   // parts by compare-and-swap.
   alignas(line) Atomic<std::uint64_t> parts;
-  Atomic<std::uint64_t> verdict;  // round << 2 | Verdict, any member that takes a part, before `done`
+  Atomic<std::uint64_t> verdict;             // round << 2 | Verdict, any member that takes a part, before `done`
   alignas(line) Atomic<std::uint64_t> done;  // parts done so far in all rounds; each member adds its own
 };
 

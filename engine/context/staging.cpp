@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint8_t oversubscribed_kind = 2;  // rep movsb
 constexpr unsigned clock_bits = 24;
 constexpr std::uint64_t between_shortages = 64;  // ticks
-constexpr std::size_t least_room = 16 << 10;  // shorter buffers are cut from one of that length
+constexpr std::size_t least_room = 16 << 10;     // shorter buffers are cut from one of that length
 
 }  // namespace
 

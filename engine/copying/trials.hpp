@@ -25,7 +25,7 @@ class StoreTrials {
  public:
   struct Choice {
     std::uint8_t kind = 0;  // below Cells::kinds
-    bool sample = false;  // the caller passes its cost to note()
+    bool sample = false;    // the caller passes its cost to note()
   };
 
   Choice next(std::size_t bytes) {

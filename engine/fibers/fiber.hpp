@@ -25,8 +25,8 @@ class Fiber {
   void enter();
   void leave(bool for_good);
   std::byte* memory_ = nullptr;  // a guard page, then the stack
-  void* own_ = nullptr;  // saved stack pointer of the body
-  void* other_ = nullptr;  // saved stack pointer of the thread that runs it
+  void* own_ = nullptr;          // saved stack pointer of the body
+  void* other_ = nullptr;        // saved stack pointer of the thread that runs it
   void (*body_)(void*) = nullptr;
   void* context_ = nullptr;
   bool ended_ = true;

@@ -31,9 +31,9 @@ struct Lane {
   // Called after the body has ended, by the thread that ran its last part, without the runner's lock, so that it may
   // issue others.
   virtual void afterwards() {}
-  Fiber* fiber = nullptr;  // while the body is under way
+  Fiber* fiber = nullptr;       // while the body is under way
   bool has_afterwards = false;  // afterwards() is called; otherwise the lane may be gone by then
-  Lane* next = nullptr;  // list of lanes that have ended and have one
+  Lane* next = nullptr;         // list of lanes that have ended and have one
 
  protected:
   ~Lane() = default;

@@ -24,13 +24,13 @@ enum class AwaitedKind : std::uint8_t { none, send, receive, probe, collective }
 // One thing that a call waits for.
 struct Item {
   AwaitedKind kind = AwaitedKind::none;
-  bool alike = true;  // `bytes` must be the same on all ranks
-  std::uint16_t function = 0;  // the function that has begun it
-  std::int32_t member = none;  // partner, as an index of the node's processes
-  std::int32_t peer = none;  // partner, as a rank of the communicator
-  std::int32_t tag = none, root = none;  // root: a rank, `itself` or `no_root`
+  bool alike = true;                                              // `bytes` must be the same on all ranks
+  std::uint16_t function = 0;                                     // the function that has begun it
+  std::int32_t member = none;                                     // partner, as an index of the node's processes
+  std::int32_t peer = none;                                       // partner, as a rank of the communicator
+  std::int32_t tag = none, root = none;                           // root: a rank, `itself` or `no_root`
   static constexpr std::int32_t itself = -1001, no_root = -1002;  // for intercommunicators
-  std::int32_t size = 0;  // of the communicator, 0: unknown
+  std::int32_t size = 0;                                          // of the communicator, 0: unknown
   std::uint64_t context = 0;  // of the communicator, equal on all of its ranks, 0: unknown
   std::uint64_t bytes = unknown;
   char communicator[24] = {};  // its name, "": none
@@ -42,8 +42,8 @@ struct Item {
 inline constexpr std::size_t most_items = 3, most_awaited = 16;
 
 struct CallState {
-  std::uint64_t call = 0;  // CallPost::call that this state belongs to
-  std::uint64_t since = 0;  // CLOCK_MONOTONIC, ns, 0: unknown
+  std::uint64_t call = 0;     // CallPost::call that this state belongs to
+  std::uint64_t since = 0;    // CLOCK_MONOTONIC, ns, 0: unknown
   std::uint32_t pending = 0;  // number of operations that it waits for; `items` of them are in `item`
   std::uint16_t items = 0;
   std::uint8_t in_host = 0;
@@ -53,7 +53,7 @@ struct CallState {
   std::uint16_t awaited = 0;  // number of members that it waits for; the first most_awaited are in awaited_member
   std::int16_t awaited_member[most_awaited] = {};
   std::uint8_t company = 0;  // 1: others have wanted its CPUs since the wait began
-  bool has_site = false;  // the fields behind `item` are filled in
+  bool has_site = false;     // the fields behind `item` are filled in
   Item item[most_items];
   char object[304];  // file that the call lies in, "": not looked up yet
   std::uint64_t offset;
@@ -114,7 +114,7 @@ constexpr std::uint64_t next_call(std::uint64_t before, unsigned function) {
 // In the header of every segment.
 struct CallBoard {
   CallPost post[posts];
-  std::atomic<std::int32_t> rank;  // owner: rank in MPI_COMM_WORLD, plus one
+  std::atomic<std::int32_t> rank;    // owner: rank in MPI_COMM_WORLD, plus one
   std::atomic<std::int32_t> unseen;  // owner: threads that have called MPI and have no post
   // Used in the first member's: time of the last hang report (CLOCK_MONOTONIC, ns). Any member, by compare-and-swap
   // before it writes a report, so that one writes it for all.

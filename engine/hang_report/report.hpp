@@ -9,8 +9,8 @@ namespace nearfield::hang_report {
 
 struct ThreadSeen {
   std::uint64_t call = 0;  // CallPost::call
-  double unchanged = 0;  // seconds for which `call` has been the same, at least
-  bool told = false;  // `what` is known
+  double unchanged = 0;    // seconds for which `call` has been the same, at least
+  bool told = false;       // `what` is known
   CallState what{};
 };
 
@@ -21,7 +21,7 @@ struct Attendance {
   long process = 0;
   State state = State::here;
   std::vector<ThreadSeen> threads;  // that have called MPI
-  int unseen = 0;  // number of threads that have called MPI and have no post
+  int unseen = 0;                   // number of threads that have called MPI and have no post
 };
 
 // Returns the lines of the report. `now`: CLOCK_MONOTONIC, ns. `name`: returns a function's name.

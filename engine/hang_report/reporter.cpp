@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint64_t fresh = second / 2;  // for that long the members that a suspended body waits for count
-constexpr double pauses = 10;  // least time between reports, in multiples of `stall`
+constexpr double pauses = 10;                // least time between reports, in multiples of `stall`
 
 }  // namespace
 

@@ -42,7 +42,7 @@ class Calibration {
 
  private:
   bool step(int me);  // hands the turn to the other and waits until it is ours again; the second waits first
-  bool end();  // second only: ends the first's last wait
+  bool end();         // second only: ends the first's last wait
   bool wait(int whom, std::uint64_t value);
   std::uint64_t steps_ = 0, until_ = 0;
 };

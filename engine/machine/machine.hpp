@@ -12,10 +12,10 @@ namespace nearfield {
 // least.
 struct Handing {
   double line = 0;   // a cache line, one way; 0: not measured
-  double own = 0;  // a core copies within its private cache
-  double copy = 0;  // it copies bytes that the other has just written
-  double left = 0;  // the other writes them again: time beyond that before they were read
-  double fill = 0;  // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
+  double own = 0;    // a core copies within its private cache
+  double copy = 0;   // it copies bytes that the other has just written
+  double left = 0;   // the other writes them again: time beyond that before they were read
+  double fill = 0;   // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
   double empty = 0;  // out of it, by the other
 };
 
@@ -37,14 +37,14 @@ struct Machine {
   double line = 100;          // a cache line from one core to another, one way
   double near = 0;            // the same where they share a last-level cache, as part of them do; 0: as `line`
   double turn = 1600;         // from one rank to the next on a CPU that both want
-  double copy = 0.018;  // per byte: one core copies bytes that another has just written, in cache
+  double copy = 0.018;        // per byte: one core copies bytes that another has just written, in cache
   double fold = 0.010;        // per byte of operands: reducing in cache
   double memory = 0.05;       // per byte: one core copies out of cache, the others idle
   double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
   double cache = 0;           // one last-level cache; 0: as the system says
   double cores = 0;           // cores that share one; 0: all of them
   double own = 0;             // the largest cache of a core alone; 0: as the system says
-  double span = 0;  // bytes over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
+  double span = 0;            // bytes over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
   // For the simulator alone (tools/simulation/caches.hpp).
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;

@@ -27,7 +27,7 @@ struct MemoryNode {
 
   int number = 0;  // the operating system's
   std::size_t bytes = 0;
-  CpuSet cpus;  // CPUs nearest to it
+  CpuSet cpus;                  // CPUs nearest to it
   std::vector<Seen> bandwidth;  // MB/s
   std::vector<Seen> latency;    // ns
   std::vector<Distance> distances;

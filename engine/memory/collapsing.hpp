@@ -76,7 +76,7 @@ class CollapsingAlone {
 
 struct Collapsed {
   std::size_t pages = 0;  // huge pages that were tried; 0: not permitted now
-  int error = 0;  // errno if not all were made
+  int error = 0;          // errno if not all were made
 };
 // Makes the first of `wanted` pages at `at`, a multiple of their length, huge. The contents stay.
 inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, std::uint64_t spared = 0) {

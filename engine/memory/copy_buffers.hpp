@@ -52,7 +52,7 @@ class CopyBuffers {
   const std::size_t units_;
   std::size_t begin_ = 0;           // 0: no memory; under the lock
   std::atomic<bool> there_{false};  // begin_ != 0, to be read without the lock
-  std::atomic<bool> huge_{false};  // set as well if it can never have huge pages
+  std::atomic<bool> huge_{false};   // set as well if it can never have huge pages
   std::atomic<unsigned> turns_{0};  // rotations since the last attempt to make huge pages
   std::mutex making_;
   bool refused_ = false;  // under making_

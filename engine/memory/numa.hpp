@@ -22,7 +22,7 @@ Result<void> fill(void* at, std::size_t bytes);
 
 struct Census {
   std::map<int, std::size_t> bytes;  // by node
-  std::size_t absent = 0;  // bytes whose pages do not exist, or are not mapped here yet
+  std::size_t absent = 0;            // bytes whose pages do not exist, or are not mapped here yet
 };
 // Counts the bytes of the range by node.
 Result<Census> where(const void* at, std::size_t bytes);

@@ -29,9 +29,9 @@ const char* about(Component component);  // description for users
 struct Wish {
   enum class Target : std::uint8_t { bandwidth, latency, capacity, local, numbers, every_node };
   Target target = Target::every_node;
-  std::vector<int> numbers;  // for Target::numbers
+  std::vector<int> numbers;     // for Target::numbers
   bool interleave = false;      // page by page over the nodes asked for
-  bool forced = false;  // memory elsewhere is an error
+  bool forced = false;          // memory elsewhere is an error
   std::size_t most = SIZE_MAX;  // limit in bytes: of this process; in an info key, of that allocation
   std::string text;             // as it was written
 };
@@ -52,9 +52,9 @@ struct Vantage {
 
 // Numbers of nodes, best first.
 struct NodeOrder {
-  std::vector<int> asked;  // nodes that fulfil the wish
+  std::vector<int> asked;   // nodes that fulfil the wish
   std::vector<int> others;  // nodes that memory falls back to
-  std::string doubt;  // why `asked` differs from the wish; a forced wish fails then
+  std::string doubt;        // why `asked` differs from the wish; a forced wish fails then
 };
 NodeOrder order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from);
 

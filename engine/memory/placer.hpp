@@ -20,8 +20,8 @@ class Placer {
  public:
   // Bytes of one component. They do not fall when memory is given back.
   struct Counts {
-    std::size_t asked = 0;  // allocated by a wish
-    std::size_t placed = 0;  // on the nodes asked for, as the kernel says
+    std::size_t asked = 0;      // allocated by a wish
+    std::size_t placed = 0;     // on the nodes asked for, as the kernel says
     std::size_t elsewhere = 0;  // on other nodes, as the kernel says
     // Bytes whose node the kernel does not say. It counts whole pages, so the sum may exceed `asked`.
     std::size_t unknown() const { return asked - std::min(asked, placed + elsewhere); }
@@ -69,7 +69,7 @@ class Placer {
   mutable std::mutex mutex_;
   std::array<Counts, component_count> counts_{};
   std::array<std::size_t, component_count> held_{};  // bytes charged to the component's limit
-  bool told_ = false;  // miss() has logged a line
+  bool told_ = false;                                // miss() has logged a line
 };
 
 // The process's position at the first call, so that all memory of a component goes to the same nodes.

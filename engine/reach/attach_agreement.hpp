@@ -25,9 +25,9 @@ class AttachAgreement {
  public:
   // One for each member. `complete` and `through` count agreements.
   struct ControlBlock {
-    Atomic<std::uint64_t> offered;  // owner: generation << 32 | descriptor, 0: none
+    Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none
     Atomic<std::uint64_t> complete;  // owner: it has attached everything, so nothing more need be sent to it
-    Atomic<std::uint64_t> through;  // owner: it has sent everything as well, so nothing more comes from it
+    Atomic<std::uint64_t> through;   // owner: it has sent everything as well, so nothing more comes from it
     // owner, published by the team's barrier: bit of each mapper that failed to attach a new region
     std::uint32_t failed;
     std::uint32_t out;  // owner, published by the team's barrier: bit of each mapper that is out there for good

@@ -43,9 +43,9 @@ struct Costs {
 // Result of attaching a region.
 struct Attached {
   enum class State : std::uint8_t { no, not_yet, yes } state = State::no;
-  std::byte* at = nullptr;  // yes: address of the region's begin here
+  std::byte* at = nullptr;                // yes: address of the region's begin here
   std::shared_ptr<const void> keep = {};  // yes: it stays attached while this lives
-  std::string why = {};  // no: the reason
+  std::string why = {};                   // no: the reason
 };
 
 // All functions but `place`, `gives`, `read` and `write` are called under Peers::mutex. Errors say what was tried.

@@ -25,16 +25,16 @@ namespace nearfield::reach {
 
 // At offset 0 of every segment; team/process_header.hpp adds the words of other layers.
 struct SegmentHeader {
-  std::uint64_t probe;  // owner, before it sends the segment: a random number that identifies it
+  std::uint64_t probe;              // owner, before it sends the segment: a random number that identifies it
   std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI by MPI_Finalize
 };
 
 // A process sends its card to all that are to reach it.
 struct Card {
   MailboxAddress address;
-  std::int64_t pid, fd;  // in its own pid namespace; its segment's, in its own table of descriptors
+  std::int64_t pid, fd;              // in its own pid namespace; its segment's, in its own table of descriptors
   std::uint64_t header;              // address of the segment's header in its address space
-  std::uint64_t probe;  // SegmentHeader::probe
+  std::uint64_t probe;               // SegmentHeader::probe
   std::uint64_t told[mapper_count];  // by MemoryMapper::open
   std::uint32_t mappers;             // a bit of each that is open
 };
@@ -47,7 +47,7 @@ struct Peer {
   int pidfd = -1;
   Card card{};                // once it is met
   std::uint32_t mappers = 0;  // bit 1 << row of each that reaches it
-  std::uint32_t told = 0;  // mask of mappers by which we may describe our buffers to it
+  std::uint32_t told = 0;     // mask of mappers by which we may describe our buffers to it
   MapperStates kept;
   bool gone() const;  // the process has ended
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }

@@ -37,7 +37,7 @@ struct Settings {
   bool check{};
   std::string algorithm;  // grammar in choosing/choose.hpp
   Choosing choosing{};
-  std::string tuned;  // the file for Choosing::file
+  std::string tuned;    // the file for Choosing::file
   bool reproducible{};  // reductions over nodes in rank order
   double stall_seconds{};
   std::string stall_signal;  // the signal that writes a hang report
@@ -52,9 +52,9 @@ struct Settings {
   std::uint64_t young_calls{};
   Machine machine;         // its figures, for the choice of algorithms
   bool calibrate = false;  // ranks measure and store unknown figures
-  std::string record;  // directory of the recording
-  std::string trace;  // pattern of file names
-  std::string node;  // the process pretends to be on a node of this name
+  std::string record;      // directory of the recording
+  std::string trace;       // pattern of file names
+  std::string node;        // the process pretends to be on a node of this name
 };
 
 // Parser and getter of a setting.

@@ -15,8 +15,8 @@ struct Shape {
   Meeting meeting = Meeting::flags;
   bool one_group = true;  // members that share CPUs let each other run by yielding (memory::scheduling_group)
   std::size_t buffer_bytes = 64 << 10;  // one copy buffer
-  int group = 0;  // consecutive ranks that share a last-level cache; 0: unknown
-  int package = 0;  // consecutive ranks that share a package; 0: unknown
+  int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
+  int package = 0;                      // consecutive ranks that share a package; 0: unknown
   Machine machine;
   Tree tree{size, group, package};
   bool oversubscribed() const { return ranks_per_cpu > 1; }

@@ -57,17 +57,17 @@ struct WindowControlBlock {
   alignas(line) Atomic<std::uint32_t> busy;
   // Owner: `awake`, or its reason to sleep (`for_notice`, `for_lock` + target, `urgent`), and the ticket it waits with.
   alignas(line) Atomic<std::uint32_t> asleep;
-  Atomic<std::uint32_t> ticket;                // published by asleep
-  Atomic<std::uint32_t> wake_word;  // futex word: any member, to wake the owner
+  Atomic<std::uint32_t> ticket;              // published by asleep
+  Atomic<std::uint32_t> wake_word;           // futex word: any member, to wake the owner
   alignas(line) Atomic<std::uint32_t> mode;  // any member; used in the first member's block
   alignas(line) Stripe stripe[stripes];
 };
 
 // Words that concern one member, in the block of another, the owner.
 struct Towards {
-  Atomic<std::uint32_t> posted;  // that member: number of its posts to the owner
+  Atomic<std::uint32_t> posted;     // that member: number of its posts to the owner
   Atomic<std::uint32_t> completed;  // that member: number of its completes towards the owner
-  Atomic<std::uint32_t> engaged;  // owner: 1 while it holds that member's lock or waits for it
+  Atomic<std::uint32_t> engaged;    // owner: 1 while it holds that member's lock or waits for it
 };
 
 constexpr std::size_t words_bytes(int size) { return sizeof(WindowControlBlock) + std::size_t(size) * sizeof(Towards); }

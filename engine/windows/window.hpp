@@ -163,7 +163,7 @@ class Window {
   std::unique_ptr<Landing[]> landing_;  // by target
   std::vector<int> targets_, origins_;
   std::vector<std::uint32_t> starts_, waits_;  // by member: starts and posts so far that used `posted` and `completed`
-  bool always_locked_ = false;  // a member's kernel has no barrier on all processors
+  bool always_locked_ = false;                 // a member's kernel has no barrier on all processors
 };
 
 // The processors' barrier (membarrier); false: the kernel does not have it, or forbids it.

@@ -54,10 +54,10 @@ enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
 team::Process* the_process;  // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;  // of the world, or of its processes on this node
-Near near_ranks;  // ranks of the world on this node, as of MPI_Init
-std::string why_no_team;  // in MPI_Init: reason of the last communicator without a team
-bool several_nodes;  // the world has no team of all its ranks
+team::Team* base_team;       // of the world, or of its processes on this node
+Near near_ranks;             // ranks of the world on this node, as of MPI_Init
+std::string why_no_team;     // in MPI_Init: reason of the last communicator without a team
+bool several_nodes;          // the world has no team of all its ranks
 int keyval;
 int last_keyval;  // of the attribute whose callback calls end_of_program() in MPI_Finalize
 
@@ -440,7 +440,7 @@ void finalize_node() {
 Communicator* communicator_slowly(MPI_Comm comm) {
   if (comm == host.comm_null || inside->creating) return nullptr;
   if (phase.load(std::memory_order_acquire) == Phase::before) {  // SYNC: phase
-    int level = MPI_THREAD_SINGLE;  // a wrapper of MPI_Init may bypass ours
+    int level = MPI_THREAD_SINGLE;                               // a wrapper of MPI_Init may bypass ours
     host.Query_thread(&level);
     start_node(level, false);
   }

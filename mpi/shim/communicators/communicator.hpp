@@ -47,10 +47,10 @@ enum class Side : std::uint8_t { unknown, near, both, far };
 class AsyncCreation;
 
 struct Communicator {
-  std::unique_ptr<team::Team> team;  // of all ranks, if they share a node
-  std::unique_ptr<choosing::Chooser> chooser;  // for its calls; made with the team
-  choosing::Leaving leaving;  // bodies of calls that we have left
-  std::unique_ptr<hierarchy::Hierarchy> hierarchy;  // if the ranks live on several nodes
+  std::unique_ptr<team::Team> team;                                // of all ranks, if they share a node
+  std::unique_ptr<choosing::Chooser> chooser;                      // for its calls; made with the team
+  choosing::Leaving leaving;                                       // bodies of calls that we have left
+  std::unique_ptr<hierarchy::Hierarchy> hierarchy;                 // if the ranks live on several nodes
   std::unique_ptr<hierarchy::HierarchyChooser> hierarchy_chooser;  // made with the hierarchy
   // Returns the team of the ranks that we share memory with; may be null. Without team and hierarchy the host serves
   // this communicator's collectives.
@@ -60,7 +60,7 @@ struct Communicator {
   // number of next collective calls that the host serves (collectives/young.hpp); equal on all ranks
   std::uint32_t young = 0;
   std::shared_ptr<AsyncCreation> async_creation;  // set if its first collective call must not wait (async_creation.hpp)
-  bool reproducible = false;  // hint `nearfield_reproducible`, for a hierarchy to be made
+  bool reproducible = false;                      // hint `nearfield_reproducible`, for a hierarchy to be made
   MPI_Comm comm{};
   int rank = 0, size = 1;
   bool inter = false;  // an intercommunicator
@@ -70,9 +70,9 @@ struct Communicator {
       further[context::further];  // for its operations that may overlap others, by context
 
   bool messages_on = true;                                // hint `nearfield`
-  std::uint64_t context = 0;  // 0: the host serves its messages
-  std::uint64_t births = 0;  // children made by collective constructors
-  std::uint64_t plans = 0;  // persistent operations made of messages; each has a context
+  std::uint64_t context = 0;                              // 0: the host serves its messages
+  std::uint64_t births = 0;                               // children made by collective constructors
+  std::uint64_t plans = 0;                                // persistent operations made of messages; each has a context
   std::map<std::uint64_t, std::uint64_t> partial_births;  // the same for constructors that only some ranks call
   std::vector<int> members;  // rank to member of the messenger, -1: on another node; filled in by the first message
   std::atomic<Side> side{Side::unknown};

@@ -28,7 +28,7 @@ namespace {
 // The job, by those variables of the launcher that the hosts themselves depend on.
 struct Job {
   std::string identity;  // equal on all ranks; empty: unknown
-  pid_t launcher = 0;  // ancestor of all ranks on this node, if no variable names the job
+  pid_t launcher = 0;    // ancestor of all ranks on this node, if no variable names the job
   int rank = -1;
 };
 
@@ -60,7 +60,7 @@ Job find_job() {
 
 Job job;
 std::optional<team::Presence> presence;
-bool announced = false;  // our name is bound
+bool announced = false;   // our name is bound
 bool met_by_init = true;  // the host's MPI_Init returns after all have announced themselves
 
 // Returns whether the launcher says that all ranks are on this node.

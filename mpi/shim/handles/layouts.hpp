@@ -20,7 +20,7 @@ namespace nearfield::mpi {
 struct TypeLayout {
   layout::View view;
   std::uint64_t size = 0;  // bytes of one element
-  bool described = true;  // false: it has too many runs, so the host packs its data (packing.hpp)
+  bool described = true;   // false: it has too many runs, so the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
   // The last type of this layout, of which there may be several, that the host has found committed
   // (collectives/single/alone.cpp).

@@ -29,7 +29,7 @@ struct alignas(64) UserRequest {
   bool persistent = false;
   bool active = false;
   bool in_use = false;
-  bool common = false;  // handle of all sends that were complete at once; never freed
+  bool common = false;        // handle of all sends that were complete at once; never freed
   std::uint32_t made_at = 0;  // number of communicators freed by then
   MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
@@ -71,7 +71,7 @@ inline MPI_Comm UserRequest::comm() const {
 // except on freed communicators.
 void show_persistent();
 extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it has been called
-void find_fortran_number();  // Open MPI: finds where its Fortran interface reads a request's number
+void find_fortran_number();                    // Open MPI: finds where its Fortran interface reads a request's number
 
 inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
 extern std::atomic<UserRequest*> request_chunks[most_request_chunks];

@@ -13,7 +13,7 @@ namespace nearfield::mpi {
 
 struct StatusFields {
   int count_at = 0, cancelled_at = 0;  // offsets; the mark may be in the count's word
-  std::uint64_t most = 0;  // bytes; for more the host's functions are called. 0: always
+  std::uint64_t most = 0;              // bytes; for more the host's functions are called. 0: always
 
   void set(MPI_Status* status, std::uint64_t bytes) const {
     constexpr std::uint32_t not_cancelled = 0;

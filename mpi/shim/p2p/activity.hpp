@@ -27,17 +27,17 @@ class Message final : public Activity {
   void keep();
   messages::Request request;  // its status is that of the whole
   bool proc_null = false;     // to or from MPI_PROC_NULL: complete at once
-  bool fetches = false;  // persistent: device data are fetched at each start
+  bool fetches = false;       // persistent: device data are fetched at each start
   SendMode mode{};
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
   std::unique_ptr<devices::Stage> send_stage, receive_stage;
-  std::unique_ptr<std::byte[]> copy;  // of the sent data of MPI_Sendrecv_replace
+  std::unique_ptr<std::byte[]> copy;             // of the sent data of MPI_Sendrecv_replace
   std::unique_ptr<Packed> packed, other_packed;  // packed copies, if the type is not described
 
  private:
   const MPI_Comm comm_;
-  bool landed_ = false;  // the data of this start have been stored ...
+  bool landed_ = false;        // the data of this start have been stored ...
   int landing_ = MPI_SUCCESS;  // ... with this error class
   messages::Envelope envelope_{};
   int member_ = -1;

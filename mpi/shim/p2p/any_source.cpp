@@ -49,7 +49,7 @@ struct AnySourceRequests {
   void settle_tokens();
   bool send_token(MPI_Comm comm, int rank, int tag);
   bool drain_token(MPI_Comm comm, int tag);
-  messages::Tokens* tokens_of(MPI_Comm comm, int tag);  // may be null
+  messages::Tokens* tokens_of(MPI_Comm comm, int tag);            // may be null
   messages::Tokens* tokens_of(MPI_Comm comm, int rank, int tag);  // made if needed; nullptr without memory
   void lose_token(MPI_Comm comm, int tag);
   bool look();

@@ -52,9 +52,9 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source();
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
-  enum class Met : std::uint8_t { no, there, proc_null };  // proc_null: cancelled
+  enum class Met : std::uint8_t { no, there, proc_null };      // proc_null: cancelled
   enum class Look : std::uint8_t { nothing, moved, through };  // through: it is matched
-  Look look();  // probes the host for this request and those before it
+  Look look();                                                 // probes the host for this request and those before it
   void post_there();
   void orphan(MPI_Comm comm);
   void leave();
@@ -80,7 +80,7 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   // Under the messenger's lock until the host matches it, then its owner's.
   MPI_Request there_;
   bool cancelling_ = false, orphan_ = false;
-  bool done_ = false;  // matched there, and complete
+  bool done_ = false;    // matched there, and complete
   bool listed_ = false;  // owner
   unsigned looks_ = 0;
   std::unique_ptr<std::byte[]> longer_;  // room for a message that is longer than the buffer
@@ -144,7 +144,7 @@ int probe_for_anybody(const Communicator& c, bool blocks, FoundAt& found, Near n
 // A combined send and receive as two requests.
 class SendReceive final : public Activity {
  public:
-  MPI_Request half[2];  // the receive, the send
+  MPI_Request half[2];          // the receive, the send
   std::vector<std::byte> sent;  // copy of the sent data of MPI_Isendrecv_replace
   int begin() override { return MPI_SUCCESS; }
   bool completed() override;

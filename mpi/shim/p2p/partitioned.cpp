@@ -99,7 +99,7 @@ class PartitionedSendActivity final : public Activity {
   messages::PartitionedSend send_;
   const int count_;
   const std::uint64_t bytes_;  // of one partition
-  const std::int64_t step_;  // distance of partitions in memory
+  const std::int64_t step_;    // distance of partitions in memory
   std::atomic<int> marked_{0};
   int code_ = MPI_SUCCESS;
 };

@@ -120,7 +120,7 @@ struct Looks {
 extern const PerThread<Looks, threads::at::looks> looks;
 
 inline void look_elsewhere() {
-  run_bodies();  // programs may do nothing but poll
+  run_bodies();                                                       // programs may do nothing but poll
   constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // hardly_ever: if the host has nothing under way
   Looks& l = *looks;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
