@@ -1,8 +1,9 @@
 // A fork and the heap.
 //
 //   before, in the parent    lock; the region is no longer shared; ranges that peers are using now (the noticeboard)
-//                            are copied for the child every other block is mapped again, private and copy on write, at
-//                            the same place and with the access that it had
+//                            are copied for the child
+//                            every other block is mapped again, private and copy on write, at the same place and with
+//                            the access that it had
 //   fork
 //   parent                   the region is retired; unlock. Ranges that stayed shared become private at the next fork
 //   child                    maps the copies in place of the ranges in use; the region is retired; unlock

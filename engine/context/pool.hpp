@@ -13,8 +13,8 @@
 //
 //   member     publishes, by a slot of the first context, which reserved contexts it has let go of; the lowest that all
 //              members name is reused
-//              if there is none, publishes the position of new control blocks, 0: no memory, and then no member uses
-//              them
+//              if there is none, publishes the position of new control blocks; if a member has no memory (0), none
+//              uses them
 //
 // A member lets go of a context once its operation is complete, so it does not access its words any more.
 #pragma once
