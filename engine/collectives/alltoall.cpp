@@ -23,9 +23,8 @@ void slots(CollectiveContext& context, const Call& call) {
       });
 }
 
-// Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
-// buffer. In place works because a round's pieces have all been staged, by everybody, before any of them is
-// overwritten.
+// Every round copies a piece of each block; the piece for the rank that follows us by i is piece i - 1 of the buffer.
+// In place works because all members have staged all pieces of a round before any of them is overwritten.
 void rounds(CollectiveContext& context, const Call& call) {
   const int p = context.size(), me = context.rank();
   const std::size_t piece = round_bytes(context, call.bytes, p - 1), place = place_bytes(context, piece, p - 1);

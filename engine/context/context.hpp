@@ -49,7 +49,7 @@ class CollectiveContext {
   void publish_slot(std::uint64_t seq, std::size_t bytes);
   const std::byte* wait_slot(int member, std::uint64_t seq);  // returns its payload
   std::size_t slot_bytes(int member, std::uint64_t seq) const { return words_[member]->slot[seq % slots].bytes; }
-  // After publish_slot: waits until everybody has published `seq`.
+  // After publish_slot: waits until all members have published `seq`.
   void meet_slots(std::uint64_t seq);
   // pre: all members have published `seq`, known by other means than meet_slots().
   void have_met_slots(std::uint64_t seq) { slots_safe_ = std::max(slots_safe_, seq - 1); }

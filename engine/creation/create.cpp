@@ -7,7 +7,7 @@
 //                                                     no letter take it from the owner's table of descriptors
 //   4. tries the memory mappers for each new peer
 //      The first two measure the distance of their cores (calibrating.hpp)
-//   5. bootstrap agreement: everybody has everything, or nobody uses the team
+//   5. bootstrap agreement: all members have attached all segments, or none uses the team
 //   6. reads the plan that the first member wrote before step 2
 //
 // Members on several nodes, or a failure of one member, mean an Error on all: the host serves that communicator.

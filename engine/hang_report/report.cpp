@@ -142,7 +142,7 @@ class Reporter {
     return "is in " + call(*f);
   }
 
-  // Where the processes are.
+  // Lists the calls that processes are in.
   void attend() {
     struct Group {
       std::vector<int> who;
@@ -186,7 +186,7 @@ class Reporter {
     }
   }
 
-  // What seems to be wrong.
+  // Adds a conclusion, once.
   void say(std::string text) {
     if (said_.insert(text).second) lines_.push_back("  => " + std::move(text));
   }

@@ -34,7 +34,7 @@ struct NodeProcess {
 
 class HangReporter {
  public:
-  // What only the shim knows about calls.
+  // Functions of the shim, which knows the calls.
   struct Language {
     const char* (*name)(unsigned function);
     // Returns this thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 outside of

@@ -58,7 +58,8 @@ class AttachAgreement {
     return peers_.gives(found) ? found : RemoteBuffer();
   }
 
-  // Collective. `place(member, i)`: the two remote buffers that each member has published; one of them was news.
+  // Collective. `place(member, i)`: the two remote buffers that each member has published; at least one
+  // lies in a region not agreed on yet.
   template <class Places>
   void begin(Places place) {
     start();

@@ -1,4 +1,5 @@
-// Which processes of a job run Nearfield, without any message or call that would need a process without it.
+// Finds the processes of a job that run Nearfield, without a message or call that the others would have to take part
+// in.
 //
 //   every process, before all meet   binds an abstract socket, named by job, user and number
 //   after it                         looks for the names of all

@@ -9,7 +9,7 @@
 // could close a cycle: that writer waits for a reader, which waits elsewhere behind a writer that waits for us. Such a
 // reader is urgent; it has no ticket, and comes in by the first of
 //
-//   free        nobody waits: tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
+//   free        no waiters:  tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
 //   let in      urgent.waiting += 1      the next writer that leaves:  n = urgent.waiting
 //                                          urgent = {phase + 1, 0 waiting}, then turn = {ticket + 1 - n, ticket + 1}
 //               urgent.phase is another one and readers are inside: one of them is us

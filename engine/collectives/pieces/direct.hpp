@@ -3,8 +3,8 @@
 //
 //   member      expose, post A, meet A | work on own share, straight between user buffers | post B, meet B
 //
-// B says that peers are done with a member's buffers and that their stores have arrived, so nobody leaves before it. In
-// rooted operations without such accesses among the others, these wait for the root alone.
+// B says that peers are done with a member's buffers and that their stores have arrived, so no member leaves before it.
+// In rooted operations without such accesses among the others, these wait for the root alone.
 #pragma once
 #include "engine/collectives/pieces/folding.hpp"
 

@@ -1,7 +1,7 @@
 // All-to-all straight between user buffers, in any order (orders.hpp) with any kind of store.
 //
 // Rows of alltoall and allgather are instances of exchange_direct; each names an order, who makes a copy (pull: its
-// destination, push: its source, or by place whoever the order says) and what is streamed:
+// destination, push: its source, or by place a third member) and which lines are streamed:
 //
 //   fit        temporal while all members' data fit the last-level caches, else streaming
 //   temporal, streaming   always

@@ -1,11 +1,11 @@
 // Makes the hierarchy of a communicator over several nodes, in its first collective call.
 //
-//   every rank                                          what all know then
-//   1. allgather by the host: its home, whether it can   who is on which node; without one rank the host serves all
-//   2. the host splits off its node's ranks, a team of   (alone on a node: no team; MPI_Comm_split blocks, but all
-//      them                                               are here by now)
-//   3. agreement by the host: everybody has everything, or the host serves all
-//   4. bcast along lane 0 and the teams: what the first rank's settings say, and its shape
+//   every rank                                           result
+//   1. allgather by the host: its home, whether it can   the ranks of each node; if one cannot, the host serves all
+//   2. the host splits off its node's ranks, which       a team (none if alone on a node). MPI_Comm_split blocks, but
+//      make a team                                       all ranks are in this call
+//   3. agreement by the host: all ranks have created everything, or the host serves all calls
+//   4. bcast along lane 0 and the teams: settings of the first rank, and its shape
 //
 // A rank's home is the lowest rank that the messenger reaches: the same for all ranks of a node, which share one
 // messenger.

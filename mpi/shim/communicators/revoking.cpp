@@ -2,11 +2,11 @@
 // ranks, and the host does not see those that are inside Nearfield. So revocation is published in shared memory: to the
 // team by a word in its member's block, to messages by their contexts.
 //
-//   who revokes                          whoever waits
+//   rank that revokes                    ranks that wait
 //   host.Comm_revoke                     in a collective: reads the members' words now and then (Team::revoked)
-//   note_revoked                         for a message: takes in what others have closed (look_for_revoked); its
+//   note_revoked                         for a message: learns which contexts are closed (look_for_revoked); its
 //   Team::revoke: its member's word        request ends by ErrorKind::closed
-//   Messenger::close: its contexts       then both: note_revoked, and the error; from now on calls ask the host
+//   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host
 //
 // Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
 #include "mpi/shim/collectives/engine/carry.hpp"
