@@ -419,7 +419,7 @@ std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser 
 bool running() { return phase.load(std::memory_order_acquire) == Phase::running; }  // SYNC: phase
 
 void adopt(MPI_Comm comm, std::uint64_t context) {
-  // SYNC: phase.load || phase
+  // SYNC: phase
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
   auto state = describe(comm);
   state->context = context;
