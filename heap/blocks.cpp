@@ -22,7 +22,7 @@ std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1
 void* map_private(std::size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return nullptr;
-  advise(at, bytes, MADV_DONTDUMP);  // sparse as well
+  advise(at, bytes, MADV_DONTDUMP);  // keeps sparse tables out of core files
   return at;
 }
 
@@ -34,12 +34,12 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
   for (bytes = bytes / extent * extent; bytes >= smallest; bytes = bytes / 2 / extent * extent) {
     const int fd = memfd_create("nearfield-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return false;
-    // An extent more than needed of address space, to begin at a multiple of an extent.
+    // Reserves an extent more, so that the region can begin at a multiple of an extent.
     auto* const at = static_cast<std::byte*>(
         mmap(nullptr, bytes + extent, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     const bool placed = at != MAP_FAILED;
     std::byte* const aligned = reinterpret_cast<std::byte*>(round_up(reinterpret_cast<std::uintptr_t>(at), extent));
-    // Without access at first (open_up): mlockall would make every page of it.
+    // Without access at first (open_up), since mlockall would make every page of an accessible mapping.
     if (placed && ftruncate(fd, off_t(bytes)) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
         mmap(aligned, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) != MAP_FAILED) {
@@ -55,7 +55,7 @@ bool Blocks::create(std::size_t bytes, std::uint64_t generation) {
         generation_ = generation;
         entry_ = entries;
         extent_ = extents;
-        std::atomic_signal_fence(std::memory_order_release);  // a fork in a signal handler asks whether it exists
+        std::atomic_signal_fence(std::memory_order_release);  // a fork in a signal handler calls exists()
         base_ = aligned;
         return true;
       }
@@ -103,8 +103,8 @@ void Blocks::unlink(std::uint32_t at) {
   if (entry.state == dirty) statistics_.kept -= std::size_t(entry.pages) * page;
 }
 
-// A free run that holds `pages` pages at a multiple of `align_pages` (counted from the region's base, which is a
-// multiple of an extent); its first page + 1, and the place in it. 0: none.
+// Finds a free run that holds `pages` pages at a multiple of `align_pages` (from the region's base, which is a multiple
+// of an extent). Returns its first page + 1, and the `place` in it; 0: none.
 std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::uint32_t& place) {
   unsigned bin = bin_of(pages);
   while (bin < bins) {
@@ -127,7 +127,7 @@ std::uint32_t Blocks::find(std::uint32_t pages, std::uint32_t align_pages, std::
 
 void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) {
   if (bytes > size_ / 4 || alignment > size_ / 4) return nullptr;
-  // Large blocks begin at an extent, and end there where that wastes little.
+  // Large blocks begin at an extent's boundary, and end at one if that wastes little.
   if (bytes >= extent * 3 / 4) alignment = std::max(alignment, extent);
   std::size_t length = round_up(std::max<std::size_t>(bytes, 1), page);
   if (round_up(length, extent) - length < length / 8 && bytes >= extent * 3 / 4) length = round_up(length, extent);
@@ -157,7 +157,8 @@ void* Blocks::allocate(std::size_t bytes, std::size_t alignment, bool& is_zero) 
   return base_ + begin;
 }
 
-// What lies below the top gets access, and its place in core files, which would make every page that they hold.
+// Makes the first `bytes` accessible and part of core files. The rest stays out: writing a core file would make all its
+// pages.
 bool Blocks::open_up(std::size_t bytes) {
   if (bytes <= open_) return true;
   const std::size_t wanted = std::min(round_up(bytes, extent), size_);
@@ -176,7 +177,7 @@ std::size_t Blocks::length(const void* p) const {
 
 bool Blocks::punch(std::size_t begin, std::size_t bytes) {
   const int fd = file_.get();
-  // The mapping can do it as well, as long as it is shared and may be written.
+  // madvise does it, too, while the mapping is shared and writable.
   if (fd < 0) return advise(base_ + begin, bytes, MADV_REMOVE) == 0;
   return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off_t(begin), off_t(bytes)) == 0;
 }
@@ -187,7 +188,8 @@ bool Blocks::place(const nearfield_heap_placement& placement) {
     int count = 0;
     for (std::size_t i = 0; i < most_nodes / 64; ++i) count += __builtin_popcountll(nodes[i]);
     if (bytes == 0 || count == 0) return true;
-    // Never bound: where a node is full, the kernel would kill. It takes one bit less than it is told.
+    // Never bound, since the kernel kills a process whose node is full. The kernel uses one bit less than the argument
+    // says.
     const int mode = count == 1 ? MPOL_PREFERRED : MPOL_INTERLEAVE;
     return syscall(SYS_mbind, at, bytes, mode, nodes, most_nodes + 1, MPOL_MF_MOVE) == 0;
   };
@@ -224,7 +226,7 @@ void Blocks::free(void* p, std::size_t keep_at_most) {
   look_how_dense(std::size_t(at) * page, std::size_t(pages) * page);
   entry_[at].state = unknown;
   if (altered_) make_accessible(at, pages);
-  // Clean neighbours stay apart: what is known to be zero must not be lost.
+  // Clean runs beside it stay separate, since merging would lose that they are zero.
   if (at > 0 && entry_[at - 1].free_run) {
     const std::uint32_t before = at - entry_[at - 1].pages;
     if (entry_[before].state == dirty) {
@@ -276,7 +278,7 @@ void Blocks::alter(const std::byte* begin, const std::byte* end) {
   }
 }
 
-// Whoever gets the pages next does not know what the program has forbidden there.
+// Restores access that the program has changed, for the next owner of the pages.
 void Blocks::make_accessible(std::uint32_t at, std::uint32_t pages) {
   bool any = false;
   for (std::uint32_t i = at; i < at + pages; ++i) {
@@ -296,7 +298,7 @@ void Blocks::drop(void* p) {
 
 void Blocks::unmap_beyond_top() {
   munmap(base_ + top_bytes(), size_ - top_bytes());
-  size_ = top_bytes();  // others may be mapped behind it from now on
+  size_ = top_bytes();  // other mappings may follow from now on
 }
 
 void Blocks::unmap() {

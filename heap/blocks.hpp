@@ -5,7 +5,7 @@
 // that neighbours merge on free. Free runs hang in bins by length; a bitmap finds the next bin that has one.
 //
 //   base .. top             runs, free or used
-//   top .. end of region    never used: zero, no memory behind it, no access (but for the rest of an extent)
+//   top .. end of region    never used: zero, no memory, no access (but for the rest of an extent)
 //
 // Nothing here calls malloc. All functions expect the caller to hold the heap's lock.
 #pragma once
@@ -23,21 +23,21 @@ struct Statistics {
   std::uint64_t allocations, in_use, kept, highest, huge_extents;
 };
 
-// Of a region that a fork has retired (giving_back.cpp).
+// State of a region that a fork has retired (giving_back.cpp).
 struct Retired {
-  std::uint64_t since;   // the fork that did
-  bool shared;           // peers were using a part of it, which is still shared with them
-  bool inherited;        // from the parent: its memory is the parent's to give back
-  std::size_t cursor;    // bytes up to which it has been looked through
-  std::size_t data_end;  // there is no hole before it, but where blocks were freed
-  std::uint32_t run;     // page of the run that the cursor is in
+  std::uint64_t since;   // number of that fork
+  bool shared;           // peers were using a part of it, which is still shared
+  bool inherited;        // from the parent, which gives its memory back
+  std::size_t cursor;    // offset up to which it has been searched
+  std::size_t data_end;  // offset; holes before it stem from freed blocks only
+  std::uint32_t run;     // first page of the run at the cursor
 };
 
 class Blocks {
  public:
   // Creates the memfd, at most `bytes` long; false where the system refuses.
   bool create(std::size_t bytes, std::uint64_t generation);
-  // Leaves the mapping alone and forgets everything.
+  // Resets the object and leaves the mapping.
   void forget();
 
   bool exists() const { return base_ != nullptr; }
@@ -52,28 +52,29 @@ class Blocks {
     return std::size_t(static_cast<const std::byte*>(p) - base_) < size_ && base_ != nullptr;
   }
 
-  // `alignment`: a power of two. `is_zero` tells whether nobody has written there before. nullptr: no room.
+  // `alignment`: a power of two. `is_zero`: set if the block has never been written. nullptr: no room.
   void* allocate(std::size_t bytes, std::size_t alignment, bool& is_zero);
-  // The whole pages of the block that begins at p; 0 when none does.
+  // Returns the bytes, whole pages, of the block that begins at p; 0: none does.
   std::size_t length(const void* p) const;
   void free(void* p, std::size_t keep_at_most);
   bool resize(void* p, std::size_t bytes);  // in place
 
-  // The program has changed what may be done with these pages.
+  // Notes that the program has changed the protection of these pages.
   void alter(const std::byte* begin, const std::byte* end);
-  bool punch(std::size_t begin, std::size_t bytes);  // these pages read as zero, and no memory is behind them
+  bool punch(std::size_t begin, std::size_t bytes);  // frees these pages' memory; they read as zero
 
-  // Peers have read or written these bytes of a block (huge_pages.cpp).
+  // Notes that peers have read or written these bytes of a block (huge_pages.cpp).
   void note_use(std::size_t begin, std::size_t bytes);
 
-  // Pages that are made from now on lie where it says, those that are there are moved; false where the kernel refuses.
+  // Places new pages and moves existing ones. False: the kernel refuses.
   bool place(const nearfield_heap_placement& placement);
 
-  // After a fork the region is a snapshot: a block's pages go as soon as it is freed.
+  // For a retired region, a snapshot: frees a block and its pages at once.
   void drop(void* p);
   void unmap_beyond_top();
   void unmap();
-  // The run around `offset`, searched from the one that begins at `run` on; `run` is that run's begin afterwards.
+  // Finds the run around `offset`, searching from the run that begins at page `run`; `run` is the found run's first
+  // page afterwards.
   struct Run {
     std::size_t end;  // offset
     bool used;
@@ -87,11 +88,11 @@ class Blocks {
  private:
   enum State : std::uint8_t { unknown, used, dirty, clean };
   struct Entry {
-    std::uint32_t pages;       // of the run; at its last page too
+    std::uint32_t pages;       // length of the run; at its first and last page
     std::uint32_t next, prev;  // in the bin, + 1; 0: none
     State state;               // at the first page
     std::uint8_t free_run;     // 1 at the first and last page of a free run
-    std::uint8_t altered;      // of every page: 1 once the program has changed its protection
+    std::uint8_t altered;      // at every page: 1 once the program has changed its protection
   };
   static constexpr unsigned bins = 256;
   static unsigned bin_of(std::uint32_t pages);
@@ -108,13 +109,13 @@ class Blocks {
   void give_back(std::uint32_t at, std::uint32_t pages);
 
   std::byte* base_ = nullptr;
-  std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; that the tables are for
+  std::size_t size_ = 0, room_ = 0;  // bytes that are mapped; bytes that the tables cover
   File file_;
   std::uint64_t generation_ = 0;
   Entry* entry_ = nullptr;
   struct Extent {
-    enum : std::uint8_t { no, made, refused } huge;  // refused: asked for once, and not all of the call's were made
-    std::uint8_t uses;                               // by messages, up to 255
+    enum : std::uint8_t { no, made, refused } huge;  // refused: a call that included it has failed
+    std::uint8_t uses;                               // by messages
   };
   Extent* extent_ = nullptr;
   std::uint32_t top_ = 0;  // pages
@@ -122,7 +123,7 @@ class Blocks {
   std::size_t open_ = 0;        // bytes from the base that may be accessed
   std::size_t altered_ = 0;     // pages whose protection the program has changed
   std::size_t given_back_ = 0;  // extents that were huge and are no more
-  unsigned dense_ = 0;          // how much of large blocks is touched before they are freed, of 256
+  unsigned dense_ = 0;          // mean part of large blocks that is touched before they are freed, of 256
   std::uint32_t bin_[bins] = {};
   std::uint64_t filled_[bins / 64] = {};
   Statistics statistics_ = {};

@@ -1,12 +1,12 @@
-// What a fork does to the heap.
+// A fork and the heap.
 //
-//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now are asked for, and
-//                            copied for the child
+//   before, in the parent    lock; the region is no longer shared; ranges that peers are using now (the noticeboard)
+//                            are copied for the child
 //                            every other block is mapped again, private and copy on write, at the same place and with
 //                            the access that it had
 //   fork
-//   parent                   the region is retired; unlock. What stayed shared becomes private at the next fork
-//   child                    puts the copies in the place of the ranges in use; the region is retired; unlock
+//   parent                   the region is retired; unlock. Ranges that stayed shared become private at the next fork
+//   child                    maps the copies in place of the ranges in use; the region is retired; unlock
 //
 // A fork in a signal handler may interrupt a call of this very thread that holds the lock: it does the same, but
 // leaves retiring the region to that call, as its last step, on both sides.
@@ -30,7 +30,7 @@ namespace {
 
 void say(const char* text) { (void)!write(STDERR_FILENO, text, std::strlen(text)); }
 
-// Ranges of ours only; where there is no room for another one, the last grows to hold it.
+// Adds a range if it lies in a region; if the table is full, the last range is extended to include it.
 void note(const void* begin, std::size_t bytes, void*) {
   const auto from = reinterpret_cast<std::uintptr_t>(begin) / page * page;
   const auto to = (reinterpret_cast<std::uintptr_t>(begin) + bytes + page - 1) / page * page;
@@ -49,7 +49,7 @@ void note(const void* begin, std::size_t bytes, void*) {
   last = {std::min(last.begin, range.begin), std::max(last.end, range.end)};
 }
 
-// In order, and apart from each other.
+// Sorts the ranges and merges those that overlap.
 void merge_in_flight() {
   std::sort(heap.in_flight.begin(), heap.in_flight.end(),
             [](const Range& a, const Range& b) { return a.begin < b.begin; });
@@ -71,7 +71,7 @@ bool make_private(Blocks& blocks, const Range& range, int protection) {
                          MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, fd, range.begin - blocks.base()) != MAP_FAILED;
 }
 
-// By the file where it can be had: the range need not be readable.
+// Copies from the file if it is open, since the range need not be readable.
 void copy_for_child(Blocks& blocks, const Range& range, int protection) {
   const auto bytes = std::size_t(range.end - range.begin);
   blocks.retired.shared = true;
@@ -98,8 +98,8 @@ void take_apart(Blocks& blocks, const Range& range, int protection, bool used_by
   copy_for_child(blocks, range, protection);
 }
 
-// What of [base, end) is still shared becomes private; what peers use, or what cannot be mapped so, the child gets
-// as a copy.
+// Makes the shared parts of [base, end) private; parts that peers use, or that cannot be mapped so, are copied for the
+// child.
 void snapshot(Blocks& blocks, std::byte* end) {
   blocks.retired.shared = false;
   heap.pieces.clear();
@@ -108,7 +108,8 @@ void snapshot(Blocks& blocks, std::byte* end) {
     std::abort();
   }
   for (const Piece& piece : heap.pieces) {
-    if (!piece.shared || !blocks.file().is(piece.device, piece.inode)) continue;  // not ours any more, or private
+    // private, or the program has mapped something else there
+    if (!piece.shared || !blocks.file().is(piece.device, piece.inode)) continue;
     std::byte* done = piece.begin;
     for (const Range& used : heap.in_flight) {
       const Range here = {std::clamp(used.begin, done, piece.end), std::clamp(used.end, done, piece.end)};
@@ -121,9 +122,9 @@ void snapshot(Blocks& blocks, std::byte* end) {
 }
 
 bool interrupted;  // the fork under way has interrupted a call that holds the lock
-bool retiring;     // it takes a snapshot of the current region
+bool retiring;     // the fork takes a snapshot of the current region
 
-sigset_t signals_before;  // the fork is over before another one begins in a handler
+sigset_t signals_before;  // blocked signals: no handler forks before this fork is over
 
 void prepare() {
   sigset_t all, before;
@@ -131,7 +132,7 @@ void prepare() {
   pthread_sigmask(SIG_SETMASK, &all, &before);
   interrupted = heap.mutex.mine();
   if (!interrupted) heap.mutex.lock();
-  // An interrupted call may be about to hand out the first block.
+  // An interrupted call may be about to return the first block.
   retiring = interrupted ? heap.blocks.exists() && heap.retire == Heap::no : heap.blocks.used_bytes() != 0;
   signals_before = before;
   heap.copies.clear();
@@ -139,10 +140,11 @@ void prepare() {
   bool left = false;
   for (int i = 0; i < heap.retired_count; ++i) left |= heap.retired[i].retired.shared;
   if (retiring) heap.shared.store(false, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with Noticeboard::Slot::store: noted, then asked
+  // SYNC: noted; a buffer that visit() misses is noted later, and then `shared` is false
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((retiring || left) && heap.visit) heap.visit(note, nullptr);
   merge_in_flight();
-  // What earlier forks left shared becomes private as soon as peers are through with it.
+  // Ranges that earlier forks left shared become private once peers no longer use them.
   for (int i = 0; i < heap.retired_count; ++i)
     if (heap.retired[i].retired.shared) snapshot(heap.retired[i], heap.retired[i].base() + heap.retired[i].top_bytes());
   if (retiring) {
@@ -184,7 +186,7 @@ void child() {
   }
   heap.visit = nullptr;
   forget_children();
-  if (!retiring && !interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent goes on with the region
+  if (!retiring && !interrupted && heap.blocks.exists()) heap.blocks.unmap();  // the parent keeps the region
   finish(true);
 }
 
@@ -202,8 +204,8 @@ void retire(bool in_child) {
   heap.blocks.forget();
 }
 
-// At load, before any other library registers its handlers: those that run before the fork are through when ours takes
-// the lock, and those that run after it find it free, so that all of them may allocate.
+// At load, before other libraries register their handlers: ours takes the lock after their handlers before the fork,
+// and frees it before those after the fork, so that all of them may allocate.
 [[gnu::constructor]] static void watch_forks() { pthread_atfork(prepare, parent, child); }
 
 }  // namespace nearfield::heap

@@ -1,18 +1,18 @@
-// What a fork leaves behind, given back.
+// Gives back memory of regions that forks have retired.
 //
-// A retired region is mapped privately by the parent and its children, from one file. A page that one of them writes
-// is copied, and the file's page stays for the others; so does that of a block which is freed. Once no child is left,
-// the file's pages below what the parent has copied or freed are nobody's and go. When the program learns that a child
-// has ended, those that it has not written yet are copied before, up to a limit: its next store would copy them, and
-// then it would hold them twice. Beyond the limit only extents that it has begun to write are, now and then, while it
-// allocates and frees: what it only reads costs nothing.
+// A retired region is mapped privately by the parent and its children, from one file. A page that one of them writes is
+// copied, and the file's page stays for the others, as do pages of freed blocks. Once no child is left, file pages that
+// the parent has copied or freed are unused and are punched out. When the program learns that a child has ended, pages
+// that it has not written yet are copied first, up to a limit, since its next store would copy them and leave the
+// file's page unused. Beyond the limit only extents that it has begun to write are copied, now and then, while it
+// allocates and frees; pages that it only reads are not held twice.
 //
-//   parent, before a fork    makes a mark, an empty memfd, and maps it shared and writable
-//   fork                     child and its children inherit the mapping; exec, or the end, takes it away
+//   parent, before a fork    makes a mark, an empty memfd, and maps it shared
+//   fork                     the child and its children inherit the mapping, which exec or their end removes
 //   parent, after the fork   unmaps the mark
-//   later                    seals the mark against writing: refused as long as anybody maps it
+//   later                    seals the mark against writing: refused while a process maps it
 //
-// Descriptors could not tell: children that become daemons close them all and go on.
+// Descriptors would not do: children that become daemons close them all.
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@
 namespace nearfield::heap {
 namespace {
 
-constexpr std::uint64_t soonest = 10'000'000, latest = 1'000'000'000;  // nanoseconds between looks
+constexpr std::uint64_t soonest = 10'000'000, latest = 1'000'000'000;  // nanoseconds between searches
 
 std::uint64_t now() {
   timespec t;
@@ -40,7 +40,7 @@ bool is_gone(Children& children) {
   return fd >= 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE) == 0;
 }
 
-// The latest fork of which somebody may be left; 0: of none.
+// Returns the latest fork of which a child may be left; 0: none.
 std::uint64_t latest_with_children() {
   std::uint64_t fork = 0;
   for (int i = 0; i < heap.children_count;) {
@@ -62,7 +62,7 @@ const Piece* piece_at(const std::byte* at) {
   return nullptr;
 }
 
-// Whether the parent has a copy of its own of any page of [begin, end), an extent at most; yes where nobody can tell.
+// Returns whether the parent has a private copy of any page of [begin, end), an extent at most; true if unknown.
 bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
   constexpr std::uint64_t present = 1ull << 63, swapped = 1ull << 62, of_a_file = 1ull << 61;
   static std::uint64_t entries[extent / page];
@@ -74,10 +74,10 @@ bool copied_in(const std::byte* begin, const std::byte* end, int pagemap) {
                      [](std::uint64_t entry) { return entry & (present | swapped) && !(entry & of_a_file); });
 }
 
-// From the cursor on, until `bytes` have been copied or the end is reached; whether anything was given back. Pages that
-// nobody had touched are in the file as well once they are written: the next look finds them.
+// Searches from the cursor on, until `bytes` have been copied or the end is reached. Returns whether it gave anything
+// back. Untouched pages get into the file when they are written; the next search finds them.
 bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
-  constexpr std::size_t looks_for_a_copy = 64;  // looking costs a fraction of copying
+  constexpr std::size_t looks_for_a_copy = 64;  // searching takes that fraction of copying
   Retired& retired = blocks.retired;
   const int fd = blocks.file().get();
   bool asked = false, any = false;
@@ -86,9 +86,9 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
       const off_t data = lseek(fd, off_t(retired.cursor), SEEK_DATA);
       if (data < 0) break;
       retired.cursor = std::size_t(data);
-      retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // walks all pages up to there
+      retired.data_end = std::size_t(lseek(fd, data, SEEK_HOLE));  // takes time for all pages up to there
     }
-    if (retired.cursor >= blocks.top_bytes()) break;  // which goes down as blocks are freed
+    if (retired.cursor >= blocks.top_bytes()) break;  // top_bytes() may have shrunk
     heap.pieces.cut(asked ? heap.pieces.size() : 0);
     if (!asked && !pieces_of(blocks.base(), blocks.base() + blocks.top_bytes(), heap.pieces)) break;
     asked = true;
@@ -101,7 +101,7 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
       if (bytes == 0) return any;
       end = std::min({end, std::size_t(piece->end - blocks.base()), (begin / extent + 1) * extent});
       std::byte* const at = blocks.base() + begin;
-      // Of what is still shared with peers there is one page only. What may not be written stays.
+      // Pages still shared with peers exist once only. Pages without write access stay.
       nobodys = !piece->shared && (all || copied_in(at, at + (end - begin), pagemap)) &&
                 advise(at, end - begin, MADV_POPULATE_WRITE) == 0;
       const std::size_t cost = nobodys ? end - begin : (end - begin) / looks_for_a_copy;
@@ -122,11 +122,12 @@ bool look_through(Blocks& blocks, std::size_t& bytes, bool all, int pagemap) {
 void expect_child() {
   Children* children = heap.children + heap.children_count;
   if (heap.children_count == most_children) {
-    --children;  // shares the last one's
+    --children;  // shares the last mark
   } else {
     ++heap.children_count;
     const int fd = file_limit() < page ? -1 : memfd_create("nearfield-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    children->mark = File(fd >= 0 && ftruncate(fd, page) == 0 ? fd : -1);  // without: as if it lived for ever
+    // without a mark the child counts as alive for ever
+    children->mark = File(fd >= 0 && ftruncate(fd, page) == 0 ? fd : -1);
     if (fd >= 0 && children->mark.get() < 0) close(fd);
   }
   children->fork = heap.forks;
@@ -142,7 +143,7 @@ void child_is_born() {
 }
 
 void forget_children() {
-  heap.mark = nullptr;  // the mapping stays: it is the parent's
+  heap.mark = nullptr;  // the mapping stays, as the parent's mark
   for (int i = 0; i < heap.children_count; ++i) heap.children[i].mark.close();
   heap.children_count = 0;
   for (int i = 0; i < heap.retired_count; ++i) {

@@ -13,8 +13,8 @@
 #include "heap/heap.h"
 #include "heap/limits.hpp"
 
-// Absent: the C library is musl, whose allocator this library was not written for. Present: AddressSanitizer and the
-// like bring an allocator that has to see every block. Valgrind does so too, and walks through whatever is reserved.
+// gnu_get_libc_version is absent in musl, whose allocator this library does not support. The others are present under
+// sanitizers, whose allocators must see every block. So must Valgrind's, which also visits all reserved memory.
 extern "C" [[gnu::weak]] const char* gnu_get_libc_version();
 extern "C" [[gnu::weak]] void __asan_init();
 extern "C" [[gnu::weak]] void __tsan_init();
@@ -33,21 +33,21 @@ bool serves_this_process() {
          !processor::is_instrumented();
 }
 
-constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, while the program allocates or frees
+constexpr std::size_t copied_on_the_way = 4 << 20;  // bytes, in one call that allocates or frees
 
-// What cannot be understood counts as not given; the engine complains about it.
+// Wrong values are ignored; the engine reports them.
 void read_settings() {
   heap.asked = true;
   memory::collapsing.begin(nanoseconds());
   const char* const text = std::getenv(early::heap.variable);
   heap.off = (text && !std::strcmp(text, "off")) || !serves_this_process();
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * std::size_t(sysconf(_SC_PAGESIZE));
-  // Every rank maps every other's heap: all of them must fit a quarter of the address space, at two ranks to a CPU.
+  // Every rank maps every other's heap: all of them must fit a quarter of the address space, with two ranks to a CPU.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * std::size_t(sysconf(_SC_NPROCESSORS_ONLN)));
   heap.region_bytes = std::min(memory, (std::size_t{32} << 40) / ranks);
   heap.keep = std::min<std::size_t>(256u << 20, memory / 16);
   if (const char* const keep = std::getenv(early::heap_keep.variable)) early::read_bytes(keep, heap.keep);
-  // A fork asks what is mapped how.
+  // A fork reads /proc/self/maps.
   heap.off |= address_space_is_scarce() || access("/proc/self/maps", R_OK) != 0;
 }
 
@@ -61,7 +61,7 @@ bool begin_region() {
   ++heap.generation;
   if (heap.placed) heap.blocks.place(heap.placement);
   heap.any.store(true, std::memory_order_relaxed);
-  heap.shared.store(true, std::memory_order_release);  // pairs with nearfield_heap_contains
+  heap.shared.store(true, std::memory_order_release);  // SYNC: heap-shared
   return true;
 }
 
@@ -80,7 +80,7 @@ void Lock::release() {
     retire(heap.retire == Heap::in_child);
     heap.mutex.unlock();
   } else {
-    heap.mutex.unlock();  // a fork in between leaves the rest to the next one that lets go
+    heap.mutex.unlock();  // a fork in between sets `retire` for the next call that unlocks
   }
 }
 
@@ -107,12 +107,12 @@ std::size_t length(const void* p) {
 
 bool free(void* p) {
   if (!heap.any.load(std::memory_order_relaxed)) return false;
-  // Blocks are page-aligned; the next allocator's large ones never are, its small ones seldom.
+  // Filters without the lock: blocks are page-aligned; those of the next allocator seldom are.
   if (reinterpret_cast<std::uintptr_t>(p) % page) return false;
   const Lock lock;
   Blocks* const blocks = owner(p);
   if (!blocks || !blocks->length(p)) return false;
-  if (!lock.held()) return true;  // rather lost than in the way of the call that holds it
+  if (!lock.held()) return true;  // the block is lost, since the interrupted call holds the lock
   if (blocks == &heap.blocks) {
     blocks->free(p, heap.keep);
     give_back_retired(copied_on_the_way, false);
@@ -124,7 +124,7 @@ bool free(void* p) {
   if (bytes >= extent / 2) give_back_freed(*blocks, std::size_t(static_cast<std::byte*>(p) - blocks->base()), bytes);
   give_back_retired(copied_on_the_way, false);
   if (blocks->used_bytes() == 0) {
-    give_back_freed(*blocks, 0, blocks->top_bytes());  // peers may have it mapped still
+    give_back_freed(*blocks, 0, blocks->top_bytes());  // peers may still map it
     blocks->unmap();
     *blocks = heap.retired[--heap.retired_count];
     heap.retired[heap.retired_count].forget();
@@ -171,7 +171,7 @@ __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t ge
 }
 
 __attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {
-  return heap.shared.load(std::memory_order_acquire) && heap.blocks.contains(address);
+  return heap.shared.load(std::memory_order_acquire) && heap.blocks.contains(address);  // SYNC: heap-shared
 }
 
 __attribute__((visibility("default"))) void nearfield_heap_use(const void* address, size_t bytes) {

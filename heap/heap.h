@@ -1,4 +1,4 @@
-/* What libnearfield-heap.so offers to the engine, which looks the functions up at run time. */
+/* Interface of libnearfield-heap.so for the engine, which looks the functions up at run time. */
 #ifndef NEARFIELD_HEAP_H
 #define NEARFIELD_HEAP_H
 #include <stddef.h>
@@ -16,51 +16,51 @@ struct nearfield_heap_view {
   uint64_t generation;
 };
 
-/* Fills `view`; 0, or -1 with errno set when there is no region. */
+/* Fills `view`. Returns 0, or -1 with errno set when there is no region. */
 int nearfield_heap_current(struct nearfield_heap_view* view);
 
-/* 1 when allocations of this process come from regions, now or from the first one on; 0: it is off, or stays out. */
+/* Returns 1 if allocations of this process come from regions, now or from the first one on; 0 if the heap is off. */
 int nearfield_heap_serves(void);
 
-/* A descriptor of the region of that generation, which the caller closes; -1 when it is not the current one any more,
-   since a fork in another thread may retire it at any time. */
+/* Returns a descriptor of the region of that generation, which the caller closes; -1 if the region is no longer
+   current, since a fork in another thread may retire it at any time. */
 int nearfield_heap_descriptor(uint64_t generation);
 
-/* 1 when `address` lies in the current region and peers may map it. */
+/* Returns 1 if `address` lies in the current region and peers may map it. */
 int nearfield_heap_contains(const void* address);
 
-/* Peers read or write these bytes of the current region, which are in one block, at 1 MiB or more: what is used again and
-   again may get huge pages. */
+/* Notes that peers read or write these bytes of the current region, 1 MiB or more of one block. Blocks that are used
+   repeatedly may get huge pages. */
 void nearfield_heap_use(const void* address, size_t bytes);
 
-/* `visit` is called in a process that is about to fork, after its region has been taken out of reach: it calls
-   `keep` for every range that peers may be reading or writing now. Such blocks stay shared in the parent. */
+/* Registers `visit`, which is called in a process that is about to fork, once peers can no longer map its region. It
+   calls `keep` for every range that peers may be reading or writing now. Such blocks stay shared in the parent. */
 void nearfield_heap_on_fork(void (*visit)(void (*keep)(const void* begin, size_t bytes, void* context),
                                           void* context));
 
-/* Where pages of the heap should lie: on one NUMA node as long as it has any, or by turns on several. */
+/* Placement of pages of the heap: on one NUMA node as long as it has free memory, or interleaved on several. */
 struct nearfield_heap_placement {
   uint64_t nodes[16]; /* bit n % 64 of word n / 64: node n */
-  uint64_t most;      /* bytes of a region for which that holds */
-  int rest;           /* node for what lies beyond; -1: any */
+  uint64_t most;      /* bytes of a region that this applies to */
+  int rest;           /* node of the bytes beyond; -1: any */
 };
 
-/* For the pages that are made from now on, also in regions that a fork begins; those that are there already are moved
-   where that is possible. 0, or -1 with errno set where the kernel refuses. */
+/* Applies to new pages, also in regions that a fork begins; existing pages are moved if possible. Returns 0, or -1 with
+   errno set if the kernel refuses. */
 int nearfield_heap_place(const struct nearfield_heap_placement* placement);
 
-/* From now on allocations of every thread come from the next allocator (`more` 1), until there are as many calls with -1:
-   what a host MPI allocates for itself needs no peers, and shared pages are made more generously than private ones.
-   Blocks that are there stay, and may be freed and resized. */
+/* `more` 1: allocations of all threads come from the next allocator, until as many calls with -1 have followed. Peers do
+   not access allocations of a host MPI's own, and shared pages take more memory than private ones. Existing blocks
+   stay, and may be freed and resized. */
 void nearfield_heap_pause(int more);
 
 struct nearfield_heap_statistics {
   uint64_t allocations;    /* served from regions so far */
-  uint64_t bytes_in_use;   /* handed out now */
+  uint64_t bytes_in_use;   /* allocated now */
   uint64_t bytes_kept;     /* freed and kept for reuse */
-  uint64_t bytes_highest;  /* in use and kept, at most so far */
+  uint64_t bytes_highest;  /* maximum of in use and kept so far */
   uint64_t huge_extents;   /* 2 MiB pages made */
-  uint64_t forks;          /* that had to take a snapshot */
+  uint64_t forks;          /* forks that copied or remapped blocks */
 };
 void nearfield_heap_stats(struct nearfield_heap_statistics* statistics);
 

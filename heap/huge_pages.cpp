@@ -1,12 +1,12 @@
-// Which blocks get huge pages, and when (engine/memory/collapsing.hpp says what that may cost).
+// Huge pages for blocks (engine/memory/collapsing.hpp bounds their time).
 //
-//   when they are made      blocks of memory that is new, in programs that touch what they allocate: their huge pages
-//                           replace small ones that would come anyway. What is freed shows whether they do
-//   when messages use them  what peers have reached often enough to do so again: copies between huge pages take two
-//                           thirds to four fifths of the time, and one fault in 512
+//   at allocation   blocks of new memory, in programs that touch what they allocate, since small pages would come
+//                   anyway. Freed blocks show whether they do
+//   by messages     extents that peers have accessed often: copies between huge pages take two thirds to four fifths of
+//                   the time, with one page fault in 512
 //
-// An extent counts when half of it belongs to the block or message. Its rest belongs to other blocks, which threads and
-// peers write as they like: collapsing leaves contents alone.
+// An extent counts if half of it belongs to the block or message. The rest may belong to other blocks, which threads
+// and peers may write meanwhile: collapsing keeps the contents.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@
 namespace nearfield::heap {
 namespace {
 
-constexpr std::size_t sure = 16 << 20;  // bytes at once for which nobody is asked whether there is plenty
+constexpr std::size_t sure = 16 << 20;  // bytes from which on free memory is checked
 constexpr unsigned all_of_it = 256, dense_enough = all_of_it * 3 / 4;
 constexpr std::uint8_t often = 16;  // uses of an extent by messages
 
-// Nanoseconds that an extent's small pages take when they come one by one, as memory of malloc does.
+// Measures the nanoseconds that an extent's small pages take when they come one by one, as memory of malloc does.
 std::uint64_t small_pages_take() {
   constexpr std::size_t tried = 256 << 10;
   void* const at = mmap(nullptr, tried, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,7 +38,7 @@ std::uint64_t small_pages_take() {
 
 }  // namespace
 
-// The first ones of `count` extents; how many they were.
+// Makes the first of `count` extents huge; returns how many.
 std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::uint64_t spared) {
   const std::size_t made = std::size_t(statistics_.huge_extents - given_back_) * extent;
   if (made >= eager_limit()) return 0;
@@ -52,7 +52,7 @@ std::size_t Blocks::collapse_extents(std::size_t first, std::size_t count, std::
   return done.pages;
 }
 
-// [begin, end) is a new block, in pages that nobody has written.
+// pre: [begin, end) is a new block of pages never written.
 void Blocks::make_huge(std::size_t begin, std::size_t end) {
   if (no_huge_ || dense_ < dense_enough || end - begin < extent) return;
   const std::size_t first = (begin + extent / 2) / extent, last = (end + extent / 2) / extent;
@@ -65,7 +65,7 @@ void Blocks::make_huge(std::size_t begin, std::size_t end) {
   }
 }
 
-// Before a block is freed. Pages that a block before it had are taken for its own.
+// Called before a block is freed: samples which of its pages exist. Pages that stem from an earlier block count, too.
 void Blocks::look_how_dense(std::size_t begin, std::size_t bytes) {
   constexpr std::size_t looks = 16;
   if (bytes < extent || no_huge_) return;
@@ -82,7 +82,7 @@ void Blocks::note_use(std::size_t begin, std::size_t bytes) {
   if (no_huge_) return;
   const std::size_t first = (begin + extent / 2) / extent;
   const std::size_t last = std::min((begin + bytes + extent / 2) / extent, top_bytes() / extent);
-  // Again and again, since it is not always to be had.
+  // Repeatedly, since a call is not always permitted.
   auto due = [&](std::size_t e) { return !extent_[e].huge && extent_[e].uses && extent_[e].uses % often == 0; };
   for (std::size_t e = first; e < last; ++e)
     extent_[e].uses = std::uint8_t(extent_[e].uses < 2 * often ? extent_[e].uses + 1 : often + 1);

@@ -24,9 +24,9 @@ struct Next {
   std::size_t (*usable)(void*);
 };
 constinit Next next_functions = {};
-constinit std::atomic<int> state = 0;  // 0 unknown, 1 being looked up, 2 known
+constinit std::atomic<int> state = 0;  // state of next_functions: 0 unknown, 1 being looked up, 2 known
 
-// What is asked for while the next allocator is being looked up; never freed.
+// Serves allocations while the next allocator is being looked up; never freed.
 alignas(64) char early[64 << 10];
 constinit std::atomic<std::size_t> early_used = 0;
 
@@ -38,7 +38,7 @@ void* early_malloc(std::size_t bytes) {
 }
 
 const Next* next() {
-  if (state.load(std::memory_order_acquire) == 2) [[likely]]
+  if (state.load(std::memory_order_acquire) == 2) [[likely]]  // SYNC: next-allocator
     return &next_functions;
   int expected = 0;
   if (!state.compare_exchange_strong(expected, 1)) return nullptr;
@@ -52,7 +52,7 @@ const Next* next() {
   look_up(next_functions.realloc, "realloc");
   look_up(next_functions.memalign, "memalign");
   look_up(next_functions.usable, "malloc_usable_size");
-  state.store(2, std::memory_order_release);  // pairs with the load above
+  state.store(2, std::memory_order_release);  // SYNC: next-allocator
   return &next_functions;
 }
 
@@ -102,7 +102,7 @@ EXPORT void* calloc(std::size_t count, std::size_t each) {
     errno = before;
   }
   const Next* const n = next();
-  return n ? n->calloc(count, each) : early_malloc(bytes);  // static, hence zero
+  return n ? n->calloc(count, each) : early_malloc(bytes);  // early memory is static, hence zero
 }
 
 EXPORT void* realloc(void* p, std::size_t bytes) {

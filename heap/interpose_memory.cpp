@@ -1,5 +1,5 @@
-// Functions of the C library that mean something else to shared memory than to the program's own, which it takes its
-// blocks for; and those by which it learns that a child has ended.
+// Functions of the C library that act differently on shared memory than on private memory, which the program takes its
+// blocks for; and functions by which it learns that a child has ended.
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -43,7 +43,8 @@ int each_part(std::byte* begin, std::byte* end, Visit visit, Pass pass) {
   return 0;
 }
 
-// Zero from now on, with the access that it had. A snapshot's file would show its old contents again.
+// Makes the range read as zero and keeps its access. In a snapshot it is replaced by other memory, since the file would
+// show its old contents.
 int discard(Blocks& blocks, std::byte* begin, std::byte* end) {
   if (&blocks == &heap.blocks && heap.shared.load(std::memory_order_relaxed))
     return blocks.punch(std::size_t(begin - blocks.base()), std::size_t(end - begin)) ? 0 : -1;
@@ -69,7 +70,7 @@ struct Next {
 };
 constinit Next next_functions = {};
 
-// Before anybody calls them in a signal handler, where they are allowed and looking them up is not.
+// At load, since programs may call them in signal handlers, where dlsym is not allowed.
 [[gnu::constructor]] void look_up() {
   auto find = [](auto& function, const char* name) {
     void* const found = dlsym(RTLD_NEXT, name);
@@ -80,13 +81,13 @@ constinit Next next_functions = {};
   find(next_functions.waitid, "waitid");
 }
 
-constexpr std::size_t copied_at_an_end = 32 << 20;  // bytes: the program may never write them again
+constexpr std::size_t copied_at_an_end = 32 << 20;  // bytes; limited, since the program may never write them again
 
 template <class Result>
 Result after_wait(Result result) {
   if (result < 0 || !heap.unsettled.load(std::memory_order_relaxed)) return result;
   const int before = errno;
-  if (heap.mutex.try_lock()) {  // may be in a handler that has interrupted who holds it
+  if (heap.mutex.try_lock()) {  // this may be a signal handler that has interrupted the holder
     nearfield::heap::give_back_retired(copied_at_an_end, true);
     Lock::release();
   }
@@ -123,7 +124,7 @@ EXPORT int mprotect(void* address, std::size_t bytes, int protection) __THROW {
   return 0;
 }
 
-// The header says that these two never throw: a thread that is cancelled in them would end the program.
+// Under other names, since the header declares them as not throwing: cancelling a thread in them would end the program.
 EXPORT pid_t cancellable_wait4(pid_t, int*, int, rusage*) __asm__("wait4");
 EXPORT pid_t cancellable_wait3(int*, int, rusage*) __asm__("wait3");
 

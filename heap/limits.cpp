@@ -14,7 +14,7 @@
 namespace nearfield::heap {
 namespace {
 
-// The beginning of a file; empty where there is none.
+// Returns the beginning of a file; empty if there is none.
 template <std::size_t N>
 const char* read_file(const char* path, char (&text)[N]) {
   text[0] = 0;
@@ -26,11 +26,12 @@ const char* read_file(const char* path, char (&text)[N]) {
   return text;
 }
 
-// Too large for small stacks; under the heap's lock.
+// Static, since they are too large for small stacks; guarded by the heap's lock.
 constexpr std::size_t longest = 4096;  // of a path
 char path_text[longest], groups_text[2 * longest];
 
-// The least limit from the group `path` up to the mount point, which in a container is the container's own group.
+// Returns the least limit from the group `path` up to the mount point, which in a container is the container's own
+// group.
 std::size_t least(const char* root, const char* mount, const char* path, const char* file) {
   std::size_t limit = SIZE_MAX;
   char text[32];
@@ -88,8 +89,8 @@ std::size_t memory_limit(const char* root) {
   return limit;
 }
 
-// Huge pages take memory before the program touches it, which it may never do. So all processes together make them for
-// an eighth of the memory at most, a process for its CPUs' share of that; and large blocks only while there is plenty.
+// Huge pages take memory that the program may never touch. So all processes together make them for an eighth of the
+// memory at most, a process for its CPUs' share of that; and for large blocks only while plenty().
 std::size_t eager_limit() {
   static const std::size_t limit = [] {
     cpu_set_t allowed;

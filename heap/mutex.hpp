@@ -1,5 +1,5 @@
-// The heap's lock: a futex that holds its owner, so that code which runs inside a call of the heap (a signal handler,
-// a hook of mmap) learns that this very thread holds it, and does without instead of waiting for itself.
+// The heap's lock: a futex that holds its owner, so that code which runs inside a call of the heap (a signal handler, a
+// hook of mmap) finds out that its own thread holds it, and proceeds without it.
 #pragma once
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -17,7 +17,8 @@ class Mutex {
     for (;;) {
       int now = word_.load(std::memory_order_relaxed);
       if (now == 0) {
-        // Others may sleep as well.
+        // With `waiters`, since other threads may sleep as well.
+        // SYNC: heap-mutex
         if (word_.compare_exchange_strong(now, self() | waiters, std::memory_order_acquire)) return;
       } else if (now & waiters || word_.compare_exchange_strong(now, now | waiters, std::memory_order_relaxed)) {
         syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, now | waiters, nullptr, nullptr, 0);
@@ -26,14 +27,14 @@ class Mutex {
   }
   bool try_lock() {
     int nobody = 0;
-    return word_.compare_exchange_strong(nobody, self(), std::memory_order_acquire);  // pairs with unlock
+    return word_.compare_exchange_strong(nobody, self(), std::memory_order_acquire);  // SYNC: heap-mutex
   }
   void unlock() {
-    if (word_.exchange(0, std::memory_order_release) & waiters)  // pairs with lock
+    if (word_.exchange(0, std::memory_order_release) & waiters)  // SYNC: heap-mutex
       syscall(SYS_futex, &word_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
   bool mine() const { return (word_.load(std::memory_order_relaxed) & ~waiters) == self(); }
-  // In a forked child: the thread that held it goes on there, under another id and alone.
+  // For a forked child: its only thread is the one that held the lock, under another id.
   void inherit() {
     own_id = 0;
     word_.store(self(), std::memory_order_relaxed);

@@ -11,10 +11,10 @@
 namespace nearfield::heap {
 namespace {
 
-// "7f00-7f01 rw-s 00000000 00:01 1234   /memfd:nearfield-heap (deleted)", character by character.
+// Parses "7f00-7f01 rw-s 00000000 00:01 1234 /memfd:nearfield-heap (deleted)", character by character.
 class Line {
  public:
-  // Whether the line ends here.
+  // Returns whether the line ends here.
   bool take(char c) {
     if (c == '\n') return true;
     if (field_ == path) {

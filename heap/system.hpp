@@ -1,4 +1,4 @@
-// What the heap asks of the system, without anything that allocates or that this library itself interposes.
+// System calls of the heap, which neither allocate nor call functions that this library interposes.
 #pragma once
 #include <signal.h>
 #include <sys/stat.h>
@@ -18,8 +18,8 @@ inline int protect(void* at, std::size_t bytes, int protection) {
   return int(syscall(SYS_mprotect, at, bytes, protection));
 }
 
-// A descriptor of ours. Programs close descriptors that are not theirs and get the number again for a file of their
-// own, in which nothing may be punched, sealed or mapped: so it is looked at before each use.
+// A descriptor that is checked before each use: programs close descriptors that are not theirs, and the number may be a
+// file of their own by then, which must not be punched, sealed or mapped.
 class File {
  public:
   constexpr File() = default;
@@ -40,12 +40,12 @@ class File {
   }
 
  private:
-  int fd_ = 0;  // zero, as all of the heap before it is used; no file has this device and number
+  int fd_ = 0;  // zero, as all of the heap initially; no file has device 0 and inode 0
   dev_t device_ = 0;
   ino_t inode_ = 0;
 };
 
-// While it lives no signal handler runs in this thread: for what a fork in one must not meet half done.
+// Blocks signals of this thread while it lives, so that a fork in a handler does not interrupt it.
 class NoSignals {
  public:
   NoSignals() {
@@ -97,9 +97,9 @@ struct Piece {
   bool shared;
   dev_t device;
   ino_t inode;
-  bool sparse;  // shared memory of Nearfield's: most of it has never been touched, and must not be
+  bool sparse;  // shared memory of Nearfield: most of it has never been touched, and must not be
 };
-// What is mapped in [begin, end), cut to it. False where the system does not tell, or memory is short.
+// Lists the mappings in [begin, end), cut to it. False: /proc/self/maps cannot be read, or there is no memory.
 bool pieces_of(const std::byte* begin, const std::byte* end, Table<Piece>& pieces);
 
 }  // namespace nearfield::heap

@@ -19,16 +19,34 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("engine", "heap", "mpi")
 NAMED = (
+    "engine/base",
+    "engine/collectives",
+    "engine/context",
+    "engine/copying",
     "engine/creation",
     "engine/fibers",
+    "engine/hang_report",
+    "engine/layout",
     "engine/machine",
     "engine/memory",
+    "engine/orders",
+    "engine/processor",
     "engine/reach",
-    "engine/hang_report",
+    "engine/reducing",
+    "engine/settings",
     "engine/team",
-    "engine/context",
     "engine/waiting",
     "engine/windows",
+    "heap",
+    "mpi/shim/abi",
+    "mpi/shim/calls",
+    "mpi/shim/communicators",
+    "mpi/shim/handles",
+    "mpi/shim/p2p",
+    "mpi/shim/process",
+    "mpi/shim/rma",
+    "mpi/shim/statistics",
+    "mpi/shim/tools",
 )
 SYNC = re.compile(r"SYNC: ([\w-]+(?:, [\w-]+)*)")
 ORDER = re.compile(r"(?<!signal_fence\(std::)\bmemory_order_(release|acquire|acq_rel|seq_cst)\b")

@@ -1,4 +1,4 @@
-// Atomic operations on words that are not ours to declare, and the fence of all memory. As with Atomic, models of the
+// Atomic operations on words that the program declares, and the fence of all memory. As with Atomic, models of the
 // protocols have their own (atomic.hpp).
 #pragma once
 #include <atomic>
@@ -15,10 +15,10 @@ using AtomicRef = std::atomic_ref<T>;
 #ifdef __SANITIZE_THREAD__  // it knows no fences
 inline void full_fence() {
   std::atomic<int> word{0};
-  word.exchange(1, std::memory_order_seq_cst);
+  word.exchange(1, std::memory_order_seq_cst);  // SYNC: full-fence
 }
 #else
-inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
+inline void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }  // SYNC: full-fence
 #endif
 #endif
 

@@ -1,5 +1,5 @@
-// What a setting says of itself, and the settings that are read before the engine is there: by the shared heap at the
-// first allocation, and by libnearfield.so. Both have nothing of the C++ library, nor is anything of it used here.
+// Texts of a setting, and the settings that are read before the engine exists: by the shared heap at the first
+// allocation, and by libnearfield.so. Neither links the C++ library, so nothing of it is used here.
 #pragma once
 #include <cstddef>
 #include <cstdlib>
@@ -7,17 +7,17 @@
 
 namespace nearfield {
 
-// Whose value counts in a communicator.
+// The rank whose value counts in a communicator.
 enum class Decides : unsigned char {
   each_rank,
-  any_rank,    // what is off in one is off in all
+  any_rank,    // off in one rank is off in all
   first_rank,  // of the communicator, which publishes it (creation/create.cpp)
   the_heap,    // of each rank, before anything else runs
 };
 
 struct SettingText {
   const char* variable;
-  const char* fallback;  // as the variable would say it; "" where it depends on the machine, or nothing is set
+  const char* fallback;  // default, as text of the variable; "": it depends on the machine, or there is none
   Decides decides;
   const char* meaning;
 };
@@ -28,7 +28,7 @@ namespace early {
 inline constexpr const char* log_levels[] = {"off", "error", "warn", "info", "debug"};
 inline constexpr SettingText log{"NEARFIELD_LOG", "warn", Decides::each_rank,
                                  "what is written to standard error: `off`, `error`, `warn`, `info`, `debug`"};
-// The index of a level; -1 where the text is none.
+// Returns the index of a level; -1: the text is none.
 inline int log_level(const char* text) {
   for (int i = 0; i < int(sizeof log_levels / sizeof *log_levels); ++i)
     if (!std::strcmp(text, log_levels[i])) return i;
@@ -49,7 +49,7 @@ inline constexpr SettingText outcome{"NEARFIELD_OUTCOME", "", Decides::each_rank
 inline constexpr SettingText libraries{"NEARFIELD_LIBDIR", "", Decides::each_rank,
                                        "where the libraries are; default: beside libnearfield.so"};
 
-// Both are asked for before the first call of MPI, when its functions are bound.
+// Both are read before the first call of MPI, when its functions are bound.
 inline constexpr SettingText record{
     "NEARFIELD_RECORD", "", Decides::each_rank,
     "a directory, in which each rank writes what its calls of MPI did, by place, communicator and length "
@@ -77,8 +77,7 @@ inline constexpr SettingText heap_keep{
     "bytes of freed blocks that the shared heap keeps for reuse, a plain number; default: 256 MiB, at most 1/16 of "
     "memory"};
 
-// Digits alone, so that nobody is surprised by what strtoull would take as well. What cannot be understood changes
-// nothing.
+// Accepts digits alone, while strtoull would accept more. Leaves `bytes` as it is if the text is wrong.
 inline bool read_bytes(const char* text, std::size_t& bytes) {
   if (*text < '0' || *text > '9') return false;
   char* end = nullptr;

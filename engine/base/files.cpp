@@ -15,7 +15,7 @@ std::optional<std::string> read_file(const std::string& path) {
   while (fd < 0 && errno == EINTR);
   if (fd < 0) return std::nullopt;
   std::optional<std::string> text(std::in_place);
-  char piece[4096];  // files of /proc and /sys tell no length
+  char piece[4096];  // files of /proc and /sys have no length
   for (;;) {
     const ssize_t got = read(fd, piece, sizeof piece);
     if (got < 0 && errno == EINTR) continue;

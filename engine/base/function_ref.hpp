@@ -1,4 +1,4 @@
-// A reference to something that can be called, for the time of one call: nothing is copied or allocated.
+// A reference to a callable, valid for one call: nothing is copied or allocated.
 #pragma once
 #include <cstddef>
 #include <memory>

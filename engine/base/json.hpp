@@ -1,11 +1,11 @@
-// Texts of JSON.
+// JSON.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace nearfield::json {
 
-/// `text` between quotation marks; a byte that is no ASCII as Python's surrogateescape has it.
+/// Returns `text` as a JSON string; bytes beyond ASCII are encoded as by Python's surrogateescape.
 std::string quoted(std::string_view text);
 
 }  // namespace nearfield::json

@@ -4,12 +4,12 @@
 
 namespace nearfield {
 
-// Their names: early_settings.hpp.
+// Their names are in early_settings.hpp.
 enum class LogLevel : std::uint8_t { off, error, warn, info, debug };
 
-// One line, when `level` is at or above what NEARFIELD_LOG asks for.
+// Writes one line if NEARFIELD_LOG includes `level`.
 void log_line(LogLevel level, const char* format, ...) __attribute__((format(printf, 2, 3)));
 void set_log_level(LogLevel level);
-void set_log_rank(int rank);  // of this process in the world, from when on it is known
+void set_log_rank(int rank);  // rank of this process in the world, once it is known
 
 }  // namespace nearfield

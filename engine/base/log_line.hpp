@@ -1,5 +1,5 @@
-// A line of the log: who says it, and where it goes. The engine's log and libnearfield.so write such lines; the latter
-// has nothing of the C++ library, nor is anything of it used here.
+// A line of the log: its speaker, and its file. The engine and libnearfield.so write such lines; the latter does not
+// link the C++ library, so nothing of it is used here.
 #pragma once
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -17,7 +17,7 @@ namespace nearfield::early {
 
 struct Speaker {
   char host[65] = "";
-  int process = 0, rank = -1;  // in the world; -1: not known (yet)
+  int process = 0, rank = -1;  // rank in the world; -1: unknown (yet)
 };
 
 inline Speaker speaker(int rank) {
@@ -29,16 +29,15 @@ inline Speaker speaker(int rank) {
   return who;
 }
 
-// "nearfield: node7 rank 3: ", the beginning of a line; its length. pre: room for 128 bytes.
+// Writes "nearfield: node7 rank 3: ", the beginning of a line, and returns its length. pre: room for 128 bytes.
 inline std::size_t begin_line(char* line, const Speaker& who) {
   const bool known = who.rank >= 0;
   return std::size_t(std::snprintf(line, 128, "nearfield: %s %s %d: ", who.host, known ? "rank" : "process",
                                    known ? who.rank : who.process));
 }
 
-// The path that a pattern means (NEARFIELD_LOG_FILE, NEARFIELD_TRACE): %h is the host, %p the process, %r the rank in
-// the world
-// ("unknown" until MPI_Init is through), %% a percent sign. nullptr, or what is wrong with it.
+// Expands a pattern (NEARFIELD_LOG_FILE, NEARFIELD_TRACE) to a path: %h is the host, %p the process, %r the rank in the
+// world ("unknown" until MPI_Init is through), %% a percent sign. Returns nullptr, or an error text.
 inline const char* expand_pattern(const char* pattern, const Speaker& who, char* path, std::size_t room) {
   std::size_t used = 0;
   for (const char* at = pattern; *at; ++at) {
@@ -62,9 +61,9 @@ inline const char* expand_pattern(const char* pattern, const Speaker& who, char*
   return nullptr;
 }
 
-// Writes a whole line by one call, so that lines of several processes do not mix. A file is opened for each line: a
-// descriptor that is kept could be closed by the program and then be another file's. Where it cannot be had, or
-// `pattern` is "" or nullptr, standard error gets the line. `complained`: whether it has been told why.
+// Writes a whole line by one call, so that lines of several processes do not mix. The file is opened for each line: the
+// program could close a descriptor that we keep, which then could be another file's. The line goes to standard error if
+// the file cannot be opened, or `pattern` is "" or nullptr. `complained`: the reason has been written there.
 inline void write_line(const char* line, std::size_t bytes, const Speaker& who, const char* pattern, bool& complained) {
   if (pattern && *pattern) {
     char path[4096];

@@ -1,4 +1,4 @@
-// The operators new of whatever the engine is linked into, which throw OutOfMemory. Sanitizers have operators of their
+// Operators new that throw OutOfMemory, for every library that links the engine. Sanitizers have operators of their
 // own, which end the process.
 #include "engine/base/out_of_memory.hpp"
 

@@ -1,5 +1,5 @@
-// What memory that is not there throws within Nearfield. Callbacks of the program run within calls of ours, and may
-// throw std::bad_alloc themselves, which is the program's to catch: handlers of ours hence name this one.
+// Thrown within Nearfield for want of memory. The program's callbacks run within our calls and may throw
+// std::bad_alloc, which only the program may catch: our handlers name this type.
 #pragma once
 #include <new>
 

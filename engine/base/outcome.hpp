@@ -1,9 +1,9 @@
-// A word for `nearfield run`: what became of this process when it came to its MPI. Who runs the launcher makes an empty
-// file and names it in the environment; each process adds a line, and nothing where it does not see that file (on
-// another node, in a container). Nothing of the C++ library is used: libnearfield.so has a word, too.
+// A line for `nearfield run`: whether Nearfield serves this process. The command makes an empty file and names it in
+// the environment; each process appends a line, unless it does not see that file (on another node, in a container).
+// Nothing of the C++ library is used, since libnearfield.so does not link it.
 //
 //   served                 Nearfield serves what it can
-//   host REASON            every call is the host's, or there is nobody to talk to
+//   host REASON            the host serves every call, or there is no other rank to talk to
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A turn for others, by the kernel: sched_yield by name is served by libnearfield.so for hosts
+// Yields by the system call, since libnearfield.so replaces the function sched_yield for hosts
 // (mpi/preload/yielding.cpp).
 #pragma once
 #include <sys/syscall.h>

@@ -60,7 +60,7 @@ void move(CollectiveContext& context, int from, int to, copying::Stores stores) 
       stores);
 }
 
-// A pull stores to its own buffer only, which may be anywhere, out of peers' reach.
+// A pull stores to its own buffer only, so that buffer may be out of peers' reach.
 template <ExchangeVariant variant>
 void direct(CollectiveContext& context, const Call& call) {
   exchange_direct<variant>(context, working_set(context.shape(), call), call.bytes,

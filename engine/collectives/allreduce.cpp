@@ -25,7 +25,7 @@ void tree(CollectiveContext& context, const Call& call) {
   lengths.report();
 }
 
-// Everybody stages everything and reduces everything: one meeting, p times the arithmetic.
+// Every member stages all of its operand and reduces all operands: one barrier, p times the arithmetic.
 void oneshot(CollectiveContext& context, const Call& call) {
   all_by_rounds(
       context, call.bytes, 1, CollectiveContext::Passing::folded_by_readers, [&](std::size_t) { return call.bytes; },
@@ -57,7 +57,7 @@ void direct_pull(CollectiveContext& context, const Call& call) {
   const int p = context.size(), me = context.rank();
   const std::size_t element = call.bytes / call.count;
   reduce_direct(context, call, me, me + 1, {std::size_t(me), std::size_t(me) + 1});
-  finish_direct(context);  // so far: everybody's share is in place
+  finish_direct(context);  // all shares are reduced now
   const auto store = store_for(context, 2 * call.bytes * std::size_t(p));
   for (int i = 1; i < p; ++i) {
     const int r = (me + i) % p;

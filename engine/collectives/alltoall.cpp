@@ -23,9 +23,8 @@ void slots(CollectiveContext& context, const Call& call) {
       });
 }
 
-// Every round carries a piece of each block; the piece for the rank that follows us by i lies at place i - 1 of the
-// buffer. In place works because a round's pieces have all been staged, by everybody, before any of them is
-// overwritten.
+// Every round copies a piece of each block; the piece for the rank that follows us by i is piece i - 1 of the buffer.
+// In place works because all members have staged all pieces of a round before any of them is overwritten.
 void rounds(CollectiveContext& context, const Call& call) {
   const int p = context.size(), me = context.rank();
   const std::size_t piece = round_bytes(context, call.bytes, p - 1), place = place_bytes(context, piece, p - 1);
@@ -55,7 +54,7 @@ void rounds(CollectiveContext& context, const Call& call) {
   copying::fence();
 }
 
-// Swaps `bytes` bytes at a and b, by way of room that stays in the first-level cache.
+// Swaps `bytes` bytes at a and b, through a buffer that stays in the first-level cache.
 void swap(std::byte* a, std::byte* b, std::size_t bytes) {
   alignas(64) std::byte room[4096];
   for (std::size_t at = 0; at < bytes; at += sizeof room) {
@@ -66,11 +65,11 @@ void swap(std::byte* a, std::byte* b, std::size_t bytes) {
   }
 }
 
-// The block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
+// Copies the block that `from` has for `to`. In place, each member of a pair swaps half of their two blocks.
 void move(CollectiveContext& context, const Call& call, int from, int to, copying::Stores stores) {
   const std::size_t n = exposed_block(context, from, to), from_n = exposed_length(context, from),
                     to_n = exposed_length(context, to);
-  if (call.send != call.recv) {  // on all ranks alike, as MPI asks
+  if (call.send != call.recv) {  // the same on all ranks, as MPI requires
     copying::copy_hybrid(context.recv_of(to) + from * to_n, context.send_of(from) + to * from_n, n, stores);
   } else if (to != from) {
     const auto half = divide(n, 2);

@@ -1,4 +1,4 @@
-// Barrier: everybody publishes an empty slot and waits for everybody's.
+// Barrier: every member publishes an empty slot and waits for all others'.
 #include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {

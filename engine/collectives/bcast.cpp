@@ -32,8 +32,8 @@ void tree(CollectiveContext& context, const Call& call) {
   lengths.report(context.team().exact_bcast);
 }
 
-// For oversubscribed teams: everybody waits for everybody, which one event ends, instead of being woken one by one by
-// the root.
+// For oversubscribed teams: all members meet, so that one event wakes all, instead of the root waking one after
+// another.
 void met(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = context.next_slot();
   std::byte* const mine = context.reserve_slot(seq);
@@ -87,7 +87,7 @@ void direct(CollectiveContext& context, const Call& call) {
     layout::scatter(*call.gaps, part.first, static_cast<std::byte*>(call.recv) + part.first, part.rest);
 }
 
-// Every receiver copies: receive buffers may be anywhere.
+// Every receiver copies, so receive buffers may be out of peers' reach.
 void direct_pull(CollectiveContext& context, const Call& call) {
   if (context.rank() != call.root)
     land(call, 0, context.send_of(call.root), call.bytes, store_for(context, call.bytes * std::size_t(context.size())));

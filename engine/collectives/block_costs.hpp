@@ -10,7 +10,8 @@ inline double line(const Shape& s, const Call& call) {
 inline double slots(const Shape& s, const Call& call) {
   return collecting(s, slots_ahead) + line_within(s, s.size) / 2 + copying(s, in_bytes(call) * s.size, 0);
 }
-// `fill`, `empty`: bytes of the member that does most of either. Whoever has all of them also copies its own block.
+// `fill`, `empty`: bytes of the member that fills, or empties, most. The member that has all blocks also copies its
+// own.
 inline double pipeline_by(const Shape& s, const Call& call, double fill, double empty) {
   const double all = 2 * in_bytes(call) * s.size;
   return pipelined(s, in_bytes(call), filling(s, fill, all), emptying(s, empty, all)) + keeping(s, in_bytes(call), all);

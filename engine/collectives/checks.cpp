@@ -1,4 +1,4 @@
-// Whether all members are in the same call.
+// NEARFIELD_CHECK: compares the calls of all members.
 #include <cstring>
 
 #include "engine/collectives/pieces/rounds.hpp"
@@ -13,7 +13,7 @@ struct CallRecord {
   std::uint8_t host;
   std::int32_t root;
   std::uint64_t bytes;
-  std::uint64_t parts;  // a sum over where they begin; 0: equal ones
+  std::uint64_t parts;  // hash of where they begin; 0: equal parts
   bool operator==(const CallRecord&) const = default;
 };
 
@@ -61,7 +61,7 @@ void compare_calls(CollectiveContext& context, const Call& call) {
     CallRecord other;
     std::memcpy(&other, context.slot(r, seq), sizeof other);
     if (other == first) continue;
-    // One rank speaks for all; the others fail as well, with the same text.
+    // All ranks fail with the same text.
     const bool by_parts_alone = describe(first) == describe(other) && first.parts != other.parts;
     throw team::Broken("rank 0 calls " + describe(first) + " but rank " + std::to_string(r) + " calls " +
                        describe(other) + (by_parts_alone ? ", parted otherwise," : "") +

@@ -1,7 +1,7 @@
 // Pieces of the estimates that the algorithms' rows give: nanoseconds until the slowest member is through.
 //
-// A piece of memory is in cache while the working set of all members fits the shared cache, and out of it beyond;
-// around the border the estimate passes from one to the other. Out of cache all cores share the memory's bandwidth.
+// Memory is in cache while the working set of all members fits the shared cache, and out of cache beyond; around that
+// limit the estimate is interpolated. Out of cache all cores share the memory's bandwidth.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -10,39 +10,38 @@
 
 namespace nearfield::collectives {
 
-// Once around all ranks that share CPUs. In scheduling groups of their own, the more ranks on a CPU, the less a yield
-// helps: measured 6, 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
+// One turn of all ranks that share CPUs. In scheduling groups of their own a yield helps less the more ranks share a
+// CPU: measured 6, 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
 inline double around(const Shape& s) {
   return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
 }
 
-// A line between two of `members` neighbours.
+// A line between two of `members` consecutive members.
 inline double line_within(const Shape& s, int members) {
   return s.machine.near > 0 && members <= s.group ? s.machine.near : s.machine.line;
 }
 
-// A line of every other member, while those that follow are on their way.
+// Reads a line of every other member; the transfers overlap.
 inline double looking(const Shape& s) {
   const int near = s.group_size() - 1, far = s.size - s.group_size();
   return 0.2 * (near * line_within(s, s.group_size()) + far * s.machine.line);
 }
 
-// One member waits for all others, each of which has something for it. With a root, ranks that share CPUs run ahead by
-// some of the operations that their rings hold, and pay one turn for all of them.
+// One member waits for data of all others. With a root, ranks that share CPUs run ahead by some of the operations that
+// their rings hold, and pay one turn for all of them.
 inline double collecting(const Shape& s, double ahead = 1) {
   if (s.oversubscribed()) return around(s) / (s.deep() ? 1 : ahead);
   return 0.8 * line_within(s, s.size) + looking(s);
 }
 inline constexpr double lines_ahead = 16, slots_ahead = 4, buffers_ahead = 2;
-// All others wait for the root. When deeply oversubscribed they sleep, and the root wakes them one by one; else they
-// queue for its line.
+// All others wait for the root. When deeply oversubscribed they sleep, and the root wakes them one by one; otherwise
+// they compete for its line.
 inline double hop_from_root(const Shape& s, double ahead = 1) {
   if (s.oversubscribed()) return s.deep() ? 3.5 * around(s) : around(s) / ahead;
   return line_within(s, s.size) * (1 + 0.05 * (s.size - 2));
 }
 
-// One way along the tree of the team. A leader looks at its children's lines one after another, while those that follow
-// are on their way.
+// One way along the tree of the team. A leader reads its children's lines one after another; the transfers overlap.
 inline double climb(const Shape& s) {
   const team::Tree& tree = s.tree;
   if (s.oversubscribed()) return tree.levels() * around(s);
@@ -54,8 +53,8 @@ inline double climb(const Shape& s) {
   return time;
 }
 
-// Everybody waits for everybody: once around all ranks where they share CPUs. Else they look at each other's lines, or
-// climb the tree and come down again, or add to one counter, whose line every member must have for itself once.
+// A barrier: one turn of all ranks if they share CPUs. Otherwise they read each other's lines, or go up and down the
+// tree, or add to one counter, whose line each member must own once.
 inline double meeting(const Shape& s) {
   if (s.oversubscribed()) return around(s);
   switch (s.meeting) {
@@ -64,25 +63,25 @@ inline double meeting(const Shape& s) {
     default: return collecting(s);
   }
 }
-// The same, and then a line of everybody's: by flags it is the line that they have met at.
+// A barrier, and reading a line of every member: with flags these lines have been read for the barrier.
 inline double meeting_to_look(const Shape& s) {
   return meeting(s) + (s.oversubscribed() || s.meeting == Meeting::flags ? 0 : looking(s));
 }
 
-// Meetings before and after work between exposed buffers: where each lies is in a line of its owner's.
+// Barriers before and after work between exposed buffers: each member's addresses are in a line of its own.
 inline double exposing(const Shape& s) { return meeting_to_look(s) + meeting(s); }
 
 inline double spilled(const Shape& s, double working_set) {
   return std::clamp(working_set / s.all_caches() - 0.5, 0.0, 1.0);
 }
 
-// A byte that goes from one member to another, per byte: of near members and far ones, by their numbers.
+// Time per byte from one member to another: mean over near and far members.
 inline double handed(const Shape& s, double Handing::*what) {
   const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
   return s.machine.hand(false).*what * (1 - far) + s.machine.hand(true).*what * far;
 }
 
-// Every member moves `bytes`, for so many nanoseconds each while they are in cache, at the same time as the others.
+// All members move `bytes` at the same time; `in_cache`: nanoseconds per byte in cache.
 inline double moving(const Shape& s, double bytes, double in_cache, double working_set) {
   const Machine& m = s.machine;
   const double active = std::min<double>(s.size, m.cpus);
@@ -97,15 +96,14 @@ inline double copying(const Shape& s, double bytes, double working_set) {
   return moving(s, bytes, known ? handed(s, &Handing::copy) : s.machine.copy, working_set);
 }
 
-// Every member reads `bytes` of operands, most of which others have written, and stores a part of that.
+// Every member reads `bytes` of operands, most of them written by others, and stores a part of that.
 inline double folding(const Shape& s, double bytes, double working_set) {
   const bool known = s.machine.handing.line > 0 && !s.oversubscribed();
   const double others = known ? handed(s, &Handing::copy) * (s.size - 1) / s.size : 0;
   return moving(s, bytes, std::max(s.machine.fold, others), working_set);
 }
 
-// ---- rounds of copy buffers. Oversubscribed teams are estimated as they always were: their lines do not move between
-// caches.
+// ---- rounds of copy buffers. Not for oversubscribed teams, whose lines do not move between caches.
 inline double filling(const Shape& s, double bytes, double working_set) {
   return moving(s, bytes, handed(s, &Handing::fill), working_set);
 }
@@ -115,25 +113,25 @@ inline double emptying(const Shape& s, double bytes, double working_set) {
 inline double keeping(const Shape& s, double bytes, double working_set) {
   return moving(s, bytes, handed(s, &Handing::own), working_set);
 }
-// Operands of others out of their copy buffers, and our own.
+// Combines operands of others from their copy buffers with our own.
 inline double combining(const Shape& s, double others, double own, double working_set) {
   return moving(s, others, std::max(s.machine.fold, handed(s, &Handing::empty)), working_set) +
          moving(s, own, s.machine.fold, working_set);
 }
 
-// What rounds cost beside their bytes. `bytes`: of one member's buffers.
+// Cost of rounds without that of their bytes. `bytes`: through one member's buffers.
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
   if (s.oversubscribed())
     return std::max(rounds, 4.0) * 1.5 * s.machine.line + rounds / (s.deep() ? 1 : ahead) * meeting(s);
   return rounds * meeting_to_look(s) + line_within(s, s.size);
 }
-// Bytes that take as long to hand over as their telling, and waiting for it, four times. With chunks of a quarter of
-// that 64 KiB took twice as long, far and near; 16 KiB in two chunks instead of one a quarter more, far.
+// Bytes whose copies take as long as publishing and awaiting four chunks. With chunks of a quarter of that 64 KiB took
+// twice as long, far and near; 16 KiB in two chunks instead of one took a quarter more, far.
 inline double least_chunk(const Shape& s) {
   return 4 * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
 }
-// A pipeline from or to a root: its chunks, and what overlaps.
+// A pipeline from or to a root: its chunks, and the copies that do not overlap.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
   const double longest = double(s.buffer_bytes), chunk = std::min(std::max(bytes / 4, least_chunk(s)), longest);
   const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
@@ -143,23 +141,23 @@ inline double pipelined(const Shape& s, double bytes, double fill, double empty)
 inline double in_bytes(const Call& call) { return double(call.bytes); }
 inline double alone(const Shape& s) {
   return 1 / s.ranks_per_cpu;
-}  // turns the time of an oversubscribed team into that of one CPU
+}  // converts the time of an oversubscribed team to that of one CPU
 
-// Work that whoever runs does for all, the rows `together`: one crossing, then the time that one CPU would need for the
-// whole; more, since it works on data that other CPUs' caches hold and through pages it has not used lately (measured 2
-// to 4 times at 8 ranks). How much it is, operations.def tells: all that is given or got, whichever is more.
+// Rows `together`, where running members do the work of all: one barrier, then the time of one CPU for the whole, times
+// 2 to 4 (measured at 8 ranks), since the data lie in other CPUs' caches and in pages not used lately. The amount of
+// work follows from operations.def: all bytes given, or got if these are more.
 inline double together(const Shape& s, const Call& call) {
   const Operation& op = operation(call.collective);
   const auto all_of = [&](const Contribution& side) {
     return in_bytes(call) * double(side.each(s.size)) * (side.who == Who::root ? 1 : s.size);
   };
   const double given = all_of(op.gives), got = all_of(op.gets), most = std::max(given, got);
-  const double touched = given == got ? 2 * most : most;  // where one side is less, it hardly counts
+  const double touched = given == got ? 2 * most : most;  // the smaller side hardly counts
   const double copied = !op.reduces() ? most : given == got ? most / 2 : 0;
   const double folded = op.reduces() ? most : 0;
   const double whole = alone(s) * (folding(s, folded, touched) + copying(s, copied, touched));
   if (!s.oversubscribed())
-    return exposing(s) + whole;  // one CPU does it, as the others would as well (choose: never tried)
+    return exposing(s) + whole;  // an estimate of one CPU doing all; the chooser never tries these rows then
   return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (most > (128 << 10) ? s.machine.cpus : 1);
 }
 

@@ -66,8 +66,8 @@ void pipeline(CollectiveContext& context, const Call& call) {
       });
 }
 
-// Root and senders share the work: the root fetches a part of each block where it has no copy of its
-// own to make.
+// Root and senders share the work: the root copies a part of each block if it works in place, since it has no block of
+// its own to copy then.
 void direct(CollectiveContext& context, const Call& call) {
   const int p = context.size(), me = context.rank();
   const auto store = store_for(context, 2 * call.bytes * std::size_t(p));

@@ -1,5 +1,5 @@
-// What every collective operation is. It stands once, in operations.def; names, exposure, checks, reports, statistics,
-// what is left behind, benchmarks and tests derive from that.
+// Properties of the collective operations, from operations.def. Names, exposure, checks, reports, statistics, costs of
+// later calls, benchmarks and tests derive from them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nearfield::collectives {
 
-// Those with algorithms come first: what is chosen is kept for them alone.
+// Operations with algorithms come first: choosers keep cells for them alone.
 enum class Collective : std::uint8_t {
 #define OPERATION(name, ...) name,
 #define OF_MESSAGES(name, ...)
@@ -26,9 +26,9 @@ inline constexpr std::size_t collective_count = 0
     ;
 // clang-format on
 
-// Members that have something to give, or that get something.
+// Members that contribute data, or that receive data.
 enum class Who : std::uint8_t { nobody, root, others, all_but_first, all };
-// How much each of them: a block, whose length a call tells, one for every member, or the member's part of a block.
+// Data of each of them: a block of the call's length, one block for every member, or the member's part of a block.
 enum class Amount : std::uint8_t { block, blocks, part };
 
 struct Contribution {
@@ -45,15 +45,14 @@ struct Contribution {
     }
     return true;
   }
-  // Blocks of a member that has any; of a part, the block that it is of.
+  // Blocks of a member that has data; a part counts as its whole block.
   constexpr std::size_t each(int size) const { return amount == Amount::blocks ? std::size_t(size) : 1; }
   constexpr std::size_t blocks(int rank, int size, int root) const { return has(rank, root) ? each(size) : 0; }
 };
 
-// Which members' operands a result is made of, always from left to right in rank order.
+// Members whose operands a result combines, always from left to right in rank order.
 enum class Combines : std::uint8_t { none, all_operands, up_to_own, before_own };
-// Where what a member gives and what it gets are one buffer: what it gives already lies where its result goes, or what
-// it gets stays where it is.
+// In place: how the send buffer and the receive buffer of a member coincide.
 enum class InPlace : std::uint8_t { never, same_address, own_block_of_recv, own_block_of_send };
 
 struct Operation {
@@ -62,12 +61,12 @@ struct Operation {
   Combines combines;
   InPlace in_place;
 
-  // One member has or gets everything, and the others need not wait for each other.
+  // One member gives or gets all data, and the others need not wait for each other.
   constexpr bool rooted() const { return gives.who == Who::root || gets.who == Who::root; }
   constexpr bool reduces() const { return combines != Combines::none; }
-  // A call of no bytes is still a call.
+  // Calls move no bytes, but are not skipped for that.
   constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }
-  // Bytes from the other buffer's start to where an in-place member's buffer begins.
+  // Bytes from the start of the other buffer to an in-place member's own block.
   constexpr std::size_t in_place_at(int rank, std::size_t block) const {
     return in_place == InPlace::never || in_place == InPlace::same_address ? 0 : std::size_t(rank) * block;
   }
@@ -96,7 +95,7 @@ constexpr const char* name(Collective collective) {
 }
 constexpr bool rooted(Collective collective) { return operation(collective).rooted(); }
 
-// The collective with algorithms that has this name.
+// Returns the collective with algorithms that has this name.
 constexpr std::optional<Collective> collective_named(std::string_view name) {
   for (std::size_t c = 0; c < collective_count; ++c)
     if (name == table::rows[c].name) return Collective(c);

@@ -67,7 +67,7 @@ void shares(CollectiveContext& context, const Call& call, int first, int last) {
 
 void direct(CollectiveContext& context, const Call& call) {
   shares(context, call, context.rank(), context.rank() + 1);
-  // The others' send buffers are read by everybody, so that everybody waits for everybody.
+  // All members read the others' send buffers, so all wait for all.
   finish_direct(context);
 }
 

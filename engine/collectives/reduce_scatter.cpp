@@ -1,5 +1,6 @@
 // Reduce_scatter and Reduce_scatter_block: every member gets its part of a vector, all operands combined from left to
-// right in rank order by every algorithm. Division may have any lengths; those of Reduce_scatter_block are its blocks.
+// right in rank order by every algorithm. Parts of Reduce_scatter have any lengths, those of Reduce_scatter_block are
+// its blocks.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
@@ -9,7 +10,7 @@
 namespace nearfield::collectives {
 namespace {
 
-// How a vector is divided.
+// Division of the vector among members.
 struct Division {
   const Call& call;
   const int size;
@@ -18,7 +19,7 @@ struct Division {
 
   Division(const Call& call, const CollectiveContext& context) : call(call), size(context.size()) {}
   std::size_t count() const { return blocks ? call.count * std::size_t(size) : call.count; }  // elements of the vector
-  // Of member r, bytes.
+  // Returns the part of member r in bytes.
   Slice of(int r) const {
     if (blocks) return {std::size_t(r) * call.bytes, (std::size_t(r) + 1) * call.bytes};
     const Slice elements = part_of(call, size, r);
@@ -33,7 +34,7 @@ struct Division {
   }
 };
 
-// Operands of `bytes` bytes each.
+// Combines operands of `bytes` bytes each.
 void combine_bytes(const Call& call, void* out, std::span<const void* const> inputs, std::size_t bytes) {
   if (bytes) combine(call, out, inputs, bytes / (call.bytes / call.count));
 }
@@ -52,7 +53,7 @@ void slots(CollectiveContext& context, const Call& call) {
       [&](std::uint64_t) { combine_bytes(call, call.recv, context.inputs(), own.size()); });
 }
 
-// Who gets nothing waits for nobody.
+// A member whose part is empty does not wait.
 void line(CollectiveContext& context, const Call& call) {
   const Division parts(call, context);
   const std::size_t bytes = parts.count() * parts.element;
@@ -76,7 +77,7 @@ void line(CollectiveContext& context, const Call& call) {
   lengths.report();
 }
 
-// The first member reduces the whole vector into the slot from which it travels down again.
+// The first member reduces the whole vector into the slot that its children read on the way down.
 void tree(CollectiveContext& context, const Call& call) {
   constexpr int root = 0;
   const Division parts(call, context);
@@ -90,8 +91,8 @@ void tree(CollectiveContext& context, const Call& call) {
 }
 
 // Every round carries a piece of each part; the piece for the rank that follows us by i lies at place i - 1. In place,
-// a rank's result overwrites the start of the vector: pieces that everybody has staged by then, since no byte of a part
-// is nearer to the part's start than to the vector's. Its own operand may lie across the place of its result.
+// a rank's result overwrites the start of the vector, whose pieces all have been staged by then, since a byte is at
+// least as far from the vector's start as from its part's. Its own operand may overlap its result.
 void rounds(CollectiveContext& context, const Call& call) {
   const Division parts(call, context);
   const int p = context.size(), me = context.rank();
@@ -128,7 +129,7 @@ void rounds(CollectiveContext& context, const Call& call) {
       });
 }
 
-// Every rank reduces its own part out of all send buffers. In place, its result belongs where others still read, and
+// Every rank reduces its own part out of all send buffers. In place, others still read where its result goes, so it
 // waits in a temporary until all have read.
 void direct(CollectiveContext& context, const Call& call) {
   const Slice own = Division(call, context).of(context.rank());

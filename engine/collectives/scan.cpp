@@ -1,15 +1,15 @@
-// Scan and Exscan: what all members up to us, or before us, have given, combined from left to right in rank order.
+// Scan and Exscan: the operands of all members up to us, or before us, combined from left to right in rank order.
 //
-// Lengths that fit a slot are published, and everybody combines what it needs: when all have met, or when those below
-// have published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of Scan,
-// along a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
+// Operands that fit a slot are published, and every member combines those it needs: when all have met, or when those
+// below have published theirs, so that lower members run ahead. Longer ones go through rounds of copy buffers, or, of
+// Scan, along a chain of results that peers can reach: 1/p of the arithmetic, but p steps one after another.
 #include "engine/collectives/pieces/direct.hpp"
 #include "engine/collectives/pieces/slots.hpp"
 
 namespace nearfield::collectives {
 namespace {
 
-// Of the operands of all members those that are ours to combine.
+// Combines the operands that our result needs, given those of all members.
 void combine_own(const CollectiveContext& context, const Call& call, void* out, std::span<const void*> all,
                  std::size_t count) {
   const bool includes_own = operation(call.collective).combines == Combines::up_to_own;
@@ -25,7 +25,7 @@ void slots(CollectiveContext& context, const Call& call) {
       [&](std::uint64_t) { combine_own(context, call, call.recv, context.inputs(), call.count); });
 }
 
-// Nobody waits for members above it.
+// Members do not wait for those above them.
 template <class Ring>
 void from_below(CollectiveContext& context, const Call& call) {
   const std::uint64_t seq = Ring::next(context);
@@ -60,7 +60,8 @@ void rounds(CollectiveContext& context, const Call& call) {
       });
 }
 
-// Bytes of a piece: some, so that members work at the same time, and none of less than what telling it costs.
+// Returns the bytes of a piece: several pieces, so that members work at the same time, but none so short that
+// publishing it costs more than combining.
 std::size_t chain_piece(const Call& call) {
   constexpr std::size_t pieces = 8, least = 32 << 10;
   return std::max(divide_up(call.bytes, pieces), least);

@@ -9,8 +9,8 @@ namespace {
 
 using Buffer = context::CollectiveContext::Buffer;
 
-// What peers may have to load of ours, and to store. `own`: also what only the root itself needs of its own, where it
-// shares with all others what is not combined.
+// Returns the buffer that peers may load or store. `own`: also the root's buffer that only the root copies, since
+// members may do each other's copies.
 Buffer exposed(const context::CollectiveContext& context, const Call& call, const Contribution& side, const void* at,
                bool own) {
   const Operation& op = operation(call.collective);
@@ -19,7 +19,7 @@ Buffer exposed(const context::CollectiveContext& context, const Call& call, cons
   return {const_cast<void*>(at), blocks * call.bytes};
 }
 
-// Whether this root's own block needs no copy: peers then leave it more of theirs.
+// True if we are a root whose own block needs no copy; the root then copies a part of the others'.
 bool in_place_at_root(const context::CollectiveContext& context, const Call& call) {
   if (context.rank() != call.root || !rooted(call.collective)) return false;
   const Operation& op = operation(call.collective);
@@ -30,8 +30,8 @@ bool in_place_at_root(const context::CollectiveContext& context, const Call& cal
          (op.in_place == InPlace::own_block_of_send && recv == send + at);
 }
 
-// Parts worth the trouble of sharing them out, some to every CPU. As many for all members whose lengths are of a class,
-// since programs get lengths wrong.
+// Returns the number of parts to share out: some for every CPU, but none too short. It is equal for all lengths of a
+// class, since wrong programs give members different lengths.
 std::size_t parts_of(const context::CollectiveContext& context, const Call& call) {
   constexpr std::size_t least = 64 << 10;  // bytes of one part
   const auto p = std::size_t(context.size());
@@ -42,8 +42,8 @@ std::size_t parts_of(const context::CollectiveContext& context, const Call& call
                                  std::min(p, 4 * std::max<std::size_t>(cpus, 1)));
 }
 
-// The call as far as all members have memory for it: a vector that is not made of blocks, of which each has its place.
-// No bytes where some member has less than an element.
+// Returns the call cut to the length that all members have, unless its vectors consist of blocks; exposed_block() cuts
+// those. No bytes if some member has less than an element.
 Call shortest(const context::CollectiveContext& context, const Call& call) {
   Call common = call;
   const Operation& op = operation(call.collective);
@@ -64,8 +64,8 @@ Call shortest(const context::CollectiveContext& context, const Call& call) {
   return common;
 }
 
-// At the end: whether somebody has more for us than we expect, or less where that leaves a part of ours without a
-// result, or is an error of the host's.
+// Called at the end: reports a member that has more data for us than we expect; or less, if a part of our result is
+// missing then or the host would report it.
 void report_lengths(const context::CollectiveContext& context, const Call& call) {
   const Operation& op = operation(call.collective);
   if (!op.gets.has(context.rank(), call.root)) return;
@@ -103,7 +103,7 @@ bool run(context::CollectiveContext& context, const Algorithm& algorithm, const 
       const Call common = shortest(context, call);
       if (common.bytes) algorithm.share(context, common, int(ranks.begin), int(ranks.end));
     };
-    // By reference: nothing is allocated, which could fail here alone.
+    // By reference, since an allocation could fail on this member alone.
     if (!context.work_exposed(send, recv, told, parts, std::ref(work))) return false;
     scatter_gaps(context, call);
     report_lengths(context, call);

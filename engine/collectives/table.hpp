@@ -8,7 +8,7 @@
 
 namespace nearfield::collectives {
 
-// What every member's peers must be able to load and store.
+// Buffers of every member that its peers must be able to load or store.
 enum Reach : std::uint8_t { staged = 0, send_buffers = 1, recv_buffers = 2, all_buffers = 3 };
 
 using team::Shape;
@@ -21,16 +21,16 @@ struct Algorithm {
   void (*run)(context::CollectiveContext&, const Call&);  // through collectives::run
   const char* about;
   Reach reach = staged;
-  // Instead of `run`: the shares of ranks [first, last), by whoever has a CPU
+  // Instead of `run`: does the shares of ranks [first, last), on whichever member runs
   // (context::CollectiveContext::work_together).
   void (*share)(context::CollectiveContext&, const Call&, int first, int last) = nullptr;
-  // Whether a call may be worth a trial of this row (tuning/trials.hpp); nullptr: any.
+  // Returns whether a call may be worth a trial of this row (tuning/trials.hpp); nullptr: always.
   bool (*worth)(const Shape&, const Call&) = nullptr;
-  // Lines that a rank and its peers take from each other, by those of its send buffer (choosing::left_behind); less
-  // where they are results that a peer has stored, and that are only read later.
+  // Lines that a rank and its peers take from each other, as a multiple of those of its send buffer
+  // (choosing::left_behind); less for results that a peer has stored and that are only read later.
   double taken = 1;
-  // Of a member that only gives: whether it could do its part now without those who come later (choosing/leaving.hpp).
-  // nullptr: never.
+  // For a member that only gives: returns whether it can do its part now without waiting for late members
+  // (choosing/leaving.hpp). nullptr: never.
   bool (*ready)(context::CollectiveContext&, const Call&) = nullptr;
 };
 constexpr Algorithm with_ready(Algorithm row, bool (*ready)(context::CollectiveContext&, const Call&)) {
@@ -38,13 +38,13 @@ constexpr Algorithm with_ready(Algorithm row, bool (*ready)(context::CollectiveC
   return row;
 }
 
-// Runs an algorithm. False: it needs buffers that are out of reach, on all members alike; nothing has been moved.
+// Runs an algorithm. False, on all members: it needs buffers that are out of reach, and nothing has been moved.
 bool run(context::CollectiveContext& context, const Algorithm& algorithm, const Call& call);
 
 // NEARFIELD_CHECK: compares the calls of all members; throws team::Broken naming two that differ.
 void compare_calls(context::CollectiveContext& context, const Call& call);
 
-// All rows of one collective, in the order in which ties are decided.
+// Returns all rows of one collective; of equal estimates the first counts.
 std::span<const Algorithm> algorithms(Collective collective);
 
 // One file per collective offers its rows.

@@ -1,9 +1,9 @@
-// Bodies on stacks of their own whose caller waits with them (CollectiveContext::attend), and the room for what is told
+// Fibers whose caller waits for them in a blocking call (CollectiveContext::attend), and room for operations that run
 // ahead.
 //
-//   caller   starts the body | waits for what it is suspended for, resumes it | ...        until it has ended
-//   body     runs, suspended at each wait, with what it waits for in Attended
-//   caller   has no patience left: leaves it; whoever resumes it from then on is the runner, and waits suspend it
+//   caller   starts the body | waits for the body's flag, resumes it | ...        until it has ended
+//   body     runs; each wait stores its flag in Attended and suspends the body
+//   caller   returns once its patience ends; from then on the runner resumes the body, whose waits suspend it
 #include <exception>
 
 #include "engine/context/waits.hpp"
@@ -11,7 +11,7 @@
 
 namespace nearfield::context {
 
-// A body, and what it waits for.
+// A body, and its wait.
 struct CollectiveContext::Attended {
   fibers::Fiber& fiber;
   bool (*flag)(void*) = nullptr;
@@ -19,13 +19,13 @@ struct CollectiveContext::Attended {
   bool (*lacking)(void*, int) = nullptr;
   void* argument = nullptr;
   Awaited awaited{};
-  std::exception_ptr vain{};  // why there is no use in waiting
+  std::exception_ptr vain{};  // set if the wait is in vain
 };
 
-// Who may have to be left is not left at once: what others do with us would have to wait for our next call.
+// A body is not left at once, since it would then progress only in our next call. Nanoseconds.
 std::uint64_t CollectiveContext::patience() const { return process_.policy().oversubscribed ? 5'000'000 : 200'000; }
 
-// On the stack of the thread that has called, since waits call the host.
+// Waits run on the caller's stack, since they call the host.
 bool CollectiveContext::attend(fibers::Fiber& fiber, void (*body)(void*), void* argument) {
   Attended attended{fiber};
   attended_ = &attended;
@@ -63,7 +63,7 @@ void CollectiveContext::wait_attended(bool (*flag)(void*), void* flag_context, b
   if (attended_->vain) std::rethrow_exception(attended_->vain);
 }
 
-// `wanted`: what saves the next looks.
+// `wanted`: the count at which the next calls need not look.
 bool CollectiveContext::room_ready(Atomic<std::uint64_t> ContextControlBlock::*done, What what, std::uint64_t wanted,
                                    std::uint64_t needed, std::uint64_t& safe) {
   std::uint64_t least = ~std::uint64_t{0}, limit = 0;

@@ -6,11 +6,12 @@
 
 namespace nearfield::context {
 
-// Others go on with this thread until it is our turn again. What keeps them busy also looks after us; should they
-// sleep, whoever has done what we await rings.
+// The thread does other work until the runner resumes us, which polls our flag while the thread waits elsewhere. If it
+// sleeps, the member that we await notifies it (wake_suspended).
 void CollectiveContext::suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument,
                                 Awaited awaited) {
-  // Between two at the clock. When oversubscribed others have a turn, of milliseconds at times, between two of ours.
+  // Resumptions between readings of the clock; fewer when oversubscribed, since other ranks run for milliseconds in
+  // between.
   const std::uint32_t looks = process_.policy().oversubscribed ? 16 : 256;
   awaited_ = awaited;
   std::uint64_t start = 0, inspected = 0;
@@ -58,7 +59,7 @@ CollectiveContext::CollectiveContext(Team& team, unsigned number)
       outputs_(std::size_t(size_)),
       exposed_send_(std::size_t(size_)),
       exposed_recv_(std::size_t(size_)) {
-  children_.reserve(std::size_t(size_));  // nothing may be missing once the members have agreed
+  children_.reserve(std::size_t(size_));  // all memory is allocated before the members agree
   for (auto*& slot : noted_) slot = process_.reach().noticeboard.take();
 }
 
@@ -74,14 +75,14 @@ CollectiveContext::~CollectiveContext() {
 inline void CollectiveContext::wake_waiters(What what, std::uint64_t value) {
   if (fiber_) [[unlikely]] {
     wake_suspended(std::uint32_t(rank_ + 1), what, value);
-    if (number_) return;  // nobody else waits in further contexts
+    if (number_) return;  // in further contexts only bodies wait
   }
   if (own_->watched.load(std::memory_order_relaxed) == 0) return;
   for (int r = 0; r < size_; ++r) {
     MemberControlBlock& other = team_.words(r);
     // SYNC: awaits
     if (r == rank_ || other.awaits.load(std::memory_order_acquire) != std::uint32_t(rank_ + 1)) continue;
-    // A sleeper that needs more than this would only wake to sleep again.
+    // A sleeper that awaits another word or a greater value would only sleep again.
     if (other.awaits_what.load(std::memory_order_relaxed) != std::uint32_t(what) ||
         other.awaits_value.load(std::memory_order_relaxed) > value)
       continue;
@@ -100,8 +101,8 @@ inline void CollectiveContext::wake_everybody() {
   waiting::futex_wake(gate_->wake_word);
 }
 
-// Those whose body of this context is suspended until what we have done, and who sleep. As with wake words, one that is
-// missed costs a short nap.
+// Wakes processes that sleep while their body of this context awaits what we have done. As with wake words, one that is
+// missed sleeps to the end of its short timeout.
 void CollectiveContext::wake_suspended(std::uint32_t awaited, What what, std::uint64_t value) {
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
@@ -120,7 +121,7 @@ void CollectiveContext::wake_suspended(std::uint32_t awaited, What what, std::ui
 
 // ---------------------------------------------------------------- meetings
 
-// `word` of every member is, or will be, at least `value`; ours is.
+// Waits until `word` of every member is at least `value`. pre: ours is.
 template <class Word>
 inline void CollectiveContext::meet_by(Word word, What what, std::uint64_t value) {
   auto lacking = [&](int m) { return word(*words_[m]).load(std::memory_order_relaxed) < value; };
@@ -128,7 +129,7 @@ inline void CollectiveContext::meet_by(Word word, What what, std::uint64_t value
   if (meeting_ == Meeting::gate) {
     gate_target_ += size_;
     const std::uint64_t target = gate_target_;
-    // acq_rel: what we have stored is published to whoever sees the sum, and everybody's to whoever completes it.
+    // acq_rel: publishes our stores to members that see the sum, and all members' stores to the one that completes it.
     if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 >= target) return wake_everybody();  // SYNC: gate
     // SYNC: gate
     return wait([&] { return gate_->gate.load(std::memory_order_acquire) >= target; }, lacking, {everybody});
@@ -170,7 +171,8 @@ void CollectiveContext::join_tree() {
 
 // ---------------------------------------------------------------- small operations
 
-// Until everybody's `done` is `needed`; the least of them, often ahead of that, which saves the next looks.
+// Waits until `done` of every other member is at least `needed`. Returns the least, which is often more, so that the
+// next calls need not look.
 std::uint64_t CollectiveContext::wait_done(Atomic<std::uint64_t> ContextControlBlock::*done, What what,
                                            std::uint64_t needed) {
   std::uint64_t least = ~std::uint64_t{0};
@@ -208,7 +210,7 @@ const std::byte* CollectiveContext::wait_slot(int member, std::uint64_t seq) {
 
 void CollectiveContext::meet_slots(std::uint64_t seq) {
   meet_by([seq](ContextControlBlock& m) -> auto& { return m.slot[seq % slots].seq; }, What::slot, seq);
-  have_met_slots(seq);  // who has published seq has read all of seq - 1
+  have_met_slots(seq);  // a member that has published seq has read all of seq - 1
 }
 
 void CollectiveContext::finish_rooted_slot(std::uint64_t seq) {
@@ -255,7 +257,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
   auto& open = gate_->parts;
   auto& done = gate_->done;
   if (gate_->gate.fetch_add(1, std::memory_order_acq_rel) + 1 == target) {  // SYNC: gate
-    open.store(round << 32, std::memory_order_release);                     // SYNC: parts; everybody has arrived
+    open.store(round << 32, std::memory_order_release);                     // SYNC: parts; all members have arrived
     if (parts > 1) wake_everybody();
   }
   for (;;) {
@@ -264,7 +266,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
       // SYNC: parts
       if (!open.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       work(next & 0xffffffff);
-      // Pairs with the wait below: what a part has stored is there for whoever sees all parts done.
+      // A member that sees all parts done sees their stores.
       if (done.fetch_add(1, std::memory_order_acq_rel) + 1 == done_target) wake_everybody();  // SYNC: parts-done
       next = open.load(std::memory_order_acquire);                                            // SYNC: parts
     }
@@ -279,7 +281,7 @@ void CollectiveContext::work_together(std::size_t parts, const std::function<voi
   }
 }
 
-// Whoever posts it between calls, or in one that has no buffers, has read all there were.
+// A member that posts it between calls, or in one without buffers, has read all earlier buffers.
 void CollectiveContext::post_empty() {
   mine_->consumed.store(++tick_, std::memory_order_release);  // SYNC: consumed
   post(tick_);
@@ -330,9 +332,9 @@ void CollectiveContext::inspect(std::uint64_t elapsed, bool (*lacking)(void*, in
   else process_.hang_reporter->waits(elapsed, awaited);
 }
 
-// Members count their calls, so it is certain: who has begun a later call has done all that it has to do for ours, and
-// between two looks we would have found that. Members whose lengths alone differ find out themselves if they go by one
-// row, and may only be late.
+// Members count their calls, so a mismatch is certain: a member that has begun a later call has done its part of ours,
+// which two looks in a row would have found. Members that differ in length alone report it themselves if they run the
+// same row, and may only be late.
 void CollectiveContext::look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument) {
   constexpr std::uint64_t late = 5'000'000'000;
   const std::uint64_t ours = mine_->doing.load(std::memory_order_relaxed);

@@ -1,11 +1,11 @@
-// A context: what is under way in a team, one operation after another.
+// A context: the state of a team's operations that run one after another.
 //
-// control_block.hpp tells who writes which shared word. This file holds the waits and posts over them; the collectives
-// are written in terms of these and never touch a word themselves.
+// control_block.hpp names the writers of shared words. This class has the waits and posts over them; collectives use
+// these and never access a shared word.
 //
-// The first context of a team serves the calls that return when they are done. Calls that may overlap others go by
-// further contexts (pool.hpp), and their bodies run on stacks of their own: where the wait of such a context has looked
-// once in vain, the body is suspended. The body itself cannot tell.
+// The first context of a team serves blocking calls. Calls that may overlap others use further contexts (pool.hpp), and
+// their bodies run on fibers: a wait of such a context that has looked once in vain suspends the body, which need not
+// know.
 #pragma once
 #include <functional>
 #include <optional>
@@ -28,7 +28,7 @@ using team::Broken, team::MemberControlBlock, team::Peer, team::Process, team::P
 
 class CollectiveContext {
  public:
-  // `number`: 0 of the context that serves the calls that return when they are done.
+  // `number`: 0 for the context of blocking calls.
   explicit CollectiveContext(Team& team, unsigned number = 0);
   ~CollectiveContext();
   CollectiveContext(const CollectiveContext&) = delete;
@@ -44,14 +44,14 @@ class CollectiveContext {
   // ---- small operations
   // Starts the next small operation: returns its sequence number.
   std::uint64_t next_slot() { return ++seq_; }
-  // Own slot for `seq`, once nobody reads its previous content any more.
+  // Returns our slot for `seq`, once all have read its previous content.
   std::byte* reserve_slot(std::uint64_t seq);
   void publish_slot(std::uint64_t seq, std::size_t bytes);
-  const std::byte* wait_slot(int member, std::uint64_t seq);  // its payload
+  const std::byte* wait_slot(int member, std::uint64_t seq);  // returns its payload
   std::size_t slot_bytes(int member, std::uint64_t seq) const { return words_[member]->slot[seq % slots].bytes; }
-  // After publish_slot: waits until everybody has published `seq`.
+  // After publish_slot: waits until all members have published `seq`.
   void meet_slots(std::uint64_t seq);
-  // Everybody has published `seq`, as the caller has learnt by other ways than meet_slots.
+  // pre: all members have published `seq`, known by other means than meet_slots().
   void have_met_slots(std::uint64_t seq) { slots_safe_ = std::max(slots_safe_, seq - 1); }
   const std::byte* slot(int member, std::uint64_t seq) const { return words_[member]->slot[seq % slots].payload; }
   void finish_rooted_slot(std::uint64_t seq);
@@ -69,48 +69,48 @@ class CollectiveContext {
   // ---- large operations: rounds of buffers (staging.cpp)
   std::uint64_t tick() const { return tick_; }
   void advance(std::uint64_t ticks) { tick_ += ticks; }
-  // Prepares for rounds first..; everybody-waits operations and rooted ones differ in what they know. `length`: of what
-  // this member has, its vector or block.
+  // Begins rounds in which all wait for all, or of a rooted operation. `length`: of this member's vector or block.
   void begin_rounds(std::size_t length);
   void begin_rooted_rounds(std::size_t length);
-  // What a member has told as its length, of the tick that it has posted.
+  // Returns the length that a member has published with a tick that it has posted.
   std::size_t told_length(int member, std::uint64_t tick) const {
     if (place_of(member, tick) >> sum_shift == sum_of(length_)) [[likely]]
       return length_;
     return words_[member]->lengths[tick % buffers];
   }
-  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // at most, of one member in one round
-  // What becomes of the bytes of a round; each kind of stores is tried for them apart.
+  std::size_t buffer_bytes() const { return shape_.buffer_bytes; }  // of one member in one round, at most
+  // Consumers of a round's bytes; kinds of stores are tried separately for each.
   enum class Passing : std::uint8_t { copied, folded_by_readers, folded_by_writer, count };
-  // Room for what we tell in `tick`, once what we told in tick - buffers has been read. It is filled by stores of
-  // filling(), and told by post(tick). `reader`: who tells how long reading it took; -1: any, as all read.
+  // Returns our buffer for `tick`, once that of tick - buffers has been read. The caller fills it by stores of
+  // filling() and publishes it by post(tick). `reader`: the member that reports the time of reading; -1: any, since all
+  // read.
   std::byte* my_buffer(std::uint64_t tick, std::size_t bytes, Passing passing, int reader = -1);
   copying::Store filling() const { return copying::handover_kinds[filling_.kind].fill; }
   const std::byte* buffer(int member, std::uint64_t tick) const {
     return base_[member] + (place_of(member, tick) & place_offset);
   }
-  // By what stores it should be copied on.
+  // Returns the kind of stores by which to copy from that buffer.
   copying::Store emptying(int member, std::uint64_t tick) const {
     if (shape_.oversubscribed()) return copying::Store::temporal;
     return copying::handover_kinds[place_of(member, tick) & place_kind].drain;
   }
-  // Around all that we read in `tick`, of a member or of all (-1): somebody may want to know how long it takes.
+  // Called around all reads of `tick`, of one member's buffer or of all (-1), whose writer may ask for the time.
   std::uint64_t begin_reading(std::uint64_t tick, int member = -1) const;
   void end_reading(std::uint64_t tick, std::uint64_t begun) {
     if (begun) tell_reading(tick, processor::ticks() - begun);
   }
-  void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: nobody has asked
+  void tell_reading(std::uint64_t tick, std::uint64_t took);  // 0: no writer has asked
   void post(std::uint64_t tick) {
     if (filling_.tick == tick) tell_place();
     post_word(tick);
   }
   void post_empty();  // the next tick, which carries no buffer
   void wait_posted(int member, std::uint64_t tick);
-  void meet(std::uint64_t tick);  // after post(tick): everybody has posted it
+  void meet(std::uint64_t tick);  // after post(tick): waits until all members have posted it
   void consume(std::uint64_t tick);
   void wait_consumed(int member, std::uint64_t tick);
   void wait_all_consumed(std::uint64_t tick);
-  // Rooted: own buffer of `tick` may be filled again.
+  // Rooted operations: waits until our buffer of `tick` may be filled again.
   void wait_buffer_free(std::uint64_t tick) {
     if (tick > buffers && tick - buffers > ticks_safe_) wait_all_consumed(tick - buffers);
   }
@@ -118,9 +118,9 @@ class CollectiveContext {
   // ---- the user's own buffers (exposure.cpp)
   struct Buffer {
     void* address = nullptr;
-    std::size_t bytes = 0;  // 0: nothing that peers need
+    std::size_t bytes = 0;  // 0: peers need nothing
   };
-  // Collective, takes one tick or two. Whether everybody's buffers can be reached, the same answer on all members; if
+  // Collective, takes one tick or two. Returns whether all members' buffers can be reached, the same on all members; if
   // so, they may be used until end_exposure().
   bool meet_exposed(Buffer send, Buffer recv, std::uint64_t note);
   void end_exposure();
@@ -128,16 +128,16 @@ class CollectiveContext {
   std::byte* recv_of(int member) const { return exposed_recv_[member]; }
   std::uint64_t note_of(int member) const { return words_[member]->exposure[exposures_ % 2].note; }
 
-  // Collective, gated teams: once all members have arrived, whoever runs does parts 0.. of the work until none is
-  // left; everybody leaves when all are done. Members that sleep meanwhile wake once.
+  // Collective, for teams with a gate: once all members have arrived, running members do parts 0.. of the work until
+  // none is left; all leave when all parts are done. Members that sleep meanwhile wake once.
   void work_together(std::size_t parts, const std::function<void(std::size_t part)>& work);
   // The same on exposed buffers. False as in meet_exposed; then no part has been done.
   bool work_exposed(Buffer send, Buffer recv, std::uint64_t note, std::size_t parts,
                     const std::function<void(std::size_t part)>& work);
 
-  // ---- without waiting for who may come late
-  // Whether we could tell the next one, or so many ticks, before those who read it have come to that call. What is not
-  // free yet is waited for as long as there is patience. Throw what waits throw.
+  // ---- without waiting for late members
+  // Return whether we can publish the next one, or `ticks` ticks, before its readers have come to that call. They wait,
+  // up to patience(), for room that is not free yet, and throw what waits throw.
   bool slot_ready() {
     return seq_ + 1 <= slots + slots_safe_ || room_ready(&ContextControlBlock::slot_done, What::slot_done,
                                                          seq_ + 1 - slots, seq_ + 1 - slots, slots_safe_);
@@ -156,52 +156,52 @@ class CollectiveContext {
 
   // ---- reports
   void enter(std::uint64_t packed_call) { mine_->doing.store(packed_call, std::memory_order_relaxed); }
-  // The same of a call that all members make.
+  // The same for a call that all members make.
   void enter_collective(std::uint64_t packed_call) {
     mine_->doing.store(0, std::memory_order_relaxed);
     mine_->calls.store(++calls_, std::memory_order_release);     // SYNC: calls
     mine_->doing.store(packed_call, std::memory_order_release);  // SYNC: doing
   }
   void leave() { mine_->doing.store(0, std::memory_order_relaxed); }
-  // What we are in.
+  // Describes our call.
   std::string doing() const;
-  // The lengths of a call differ between members, as small messages tell. Throws Truncated or Broken.
+  // Reports that the members' lengths of a call differ. Throws Truncated or Broken.
   [[noreturn]] void report_lengths(int member, std::size_t theirs, std::size_t ours) const;
 
   // Scratch for the collectives: `size` pointers each.
   std::span<const void*> inputs() { return inputs_; }
   std::span<void*> outputs() { return outputs_; }
 
-  // ---- where the words lie (creation/create.cpp, tracks.cpp)
-  void prepare();  // once the team's segments are there; throws std::bad_alloc
+  // ---- placing the control blocks (creation/create.cpp, pool.cpp)
+  void prepare();  // pre: the team's segments are mapped; throws std::bad_alloc
   void place_control_block(int member, ContextControlBlock* words) {
     words_[std::size_t(member)] = words;
     if (member == rank_) mine_ = words;
     agreement_->join(member, words->settling);
   }
   void place_gate(ContextGate* gate) { gate_ = gate; }
-  // From now on waits suspend the body that runs on that stack.
+  // From now on waits suspend the body that runs on that fiber.
   void suspend_by(fibers::Fiber* fiber) { fiber_ = fiber; }
-  // Runs body(argument) on that stack, while this thread waits for what it waits for, as for a call of its own, but no
-  // longer than it has patience. False: the body has not ended, and whoever resumes it from now on suspends it at
-  // waits.
+  // Runs body(argument) on that fiber; this thread waits with it as in a blocking call, but each time no longer than
+  // patience(). False: the body has not ended, and from now on the runner resumes it.
   bool attend(fibers::Fiber& fiber, void (*body)(void*), void* argument);
-  void tell_awaited();  // by the suspended body, to whoever may ring
+  void tell_awaited();  // publishes what the suspended body awaits, to members that may wake us
   void join_tree();     // once the team's shape is known
 
-  // Until `flag()`, which others may set without ringing. `lacks(member)`: whether that member still owes it.
+  // Waits until `flag()`, which others may set without waking us. `lacks(member)`: returns whether we wait for that
+  // member.
   void wait_until(FunctionRef<bool()> flag, FunctionRef<bool(int)> lacks);
-  // What long waits do now and then, `elapsed` ns after they began: throws where they are in vain, tells the hang
-  // reporter.
+  // Called by long waits now and then, `elapsed` ns after they began: throws if the wait is in vain, and informs the
+  // hang reporter.
   void inspect(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
 
  private:
-  // Throws where a member that is waited for is in another call than we are, or is through with ours.
+  // Throws if a member that is waited for is in another call than we are, or has finished ours.
   void look_for_other_calls(std::uint64_t elapsed, bool (*lacking)(void*, int), void* argument);
   void settle_staging();
   struct Held {
     std::uint64_t tick = 0;
-    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one that lies there
+    std::size_t offset = 0, bytes = 0, used = 0;  // 0: nothing; `tick`: the last one whose buffer lies there
   };
   struct Filling {
     std::uint64_t tick = 0, place = 0, begun = 0;
@@ -211,8 +211,8 @@ class CollectiveContext {
     Passing passing = Passing::copied;
     int reader = 0;
   };
-  // Offset in the segment, a multiple of 64; the kind of stores that filled it, whether its cost is a sample, and,
-  // above all that an offset needs, a sum of the length.
+  // Fields of ContextControlBlock::place: offset in the segment, a multiple of 64; the kind of stores that filled the
+  // buffer, whether its time is a sample, and, above the offset, a hash of the length.
   static constexpr unsigned sum_shift = 48;
   static constexpr std::uint64_t place_kind = 3, place_sampled = 4, place_offset = (std::uint64_t{1} << sum_shift) - 64;
   static std::uint64_t sum_of(std::size_t length) { return (length * 0x9e3779b97f4a7c15) >> sum_shift; }
@@ -221,7 +221,7 @@ class CollectiveContext {
   void post_word(std::uint64_t tick);
   std::size_t take_room(std::uint64_t tick, std::size_t bytes);
   void let_go_of_buffers();
-  void put_back_read(std::uint64_t read);  // what was told up to that tick; under Process::holders_mutex
+  void put_back_read(std::uint64_t read);  // buffers up to that tick; under Process::holders_mutex
   std::uint64_t read_by_all() const;
   void note_sample(Filling& sample);
   struct Awaited {
@@ -229,7 +229,7 @@ class CollectiveContext {
     What what = What::gate;
     std::uint64_t value = 0;
   };
-  void wake_waiters(What what, std::uint64_t value);  // of those who await that of us
+  void wake_waiters(What what, std::uint64_t value);  // wakes members that await that word of ours
   void wake_everybody();
   void wake_suspended(std::uint32_t awaited, What what, std::uint64_t value);
   template <class Word>
@@ -247,7 +247,7 @@ class CollectiveContext {
   struct WaitHost;
   enum class Verdict : std::uint64_t { good, out_of_reach, news };
   void expose(Buffer send, Buffer recv, std::uint64_t note);
-  Verdict look();  // at everybody's exposures; fills the pointers
+  Verdict look();  // reads all members' exposures; fills in the pointers
   void settle();
   void suspend(bool (*flag)(void*), void* flag_context, bool (*lacking)(void*, int), void* argument, Awaited awaited);
 
@@ -262,7 +262,7 @@ class CollectiveContext {
   const unsigned number_;
   fibers::Fiber* fiber_ = nullptr;
   Attended* attended_ = nullptr;  // the body that attend() runs
-  Awaited awaited_{};             // by the body that is suspended
+  Awaited awaited_{};             // the suspended body's
   ContextControlBlock* mine_ = nullptr;
   ContextGate* gate_ = nullptr;
   MemberControlBlock* const own_;
@@ -276,16 +276,17 @@ class CollectiveContext {
   bool staging_refused_ = false;
   Held held_[buffers], open_;
   Filling filling_;
-  // Told, and how long reading it takes is not known yet; `begun` is how long filling it took.
+  // Published, and the time of reading is not known yet; `begun` is the time of filling.
   Filling sampled_[std::size_t(Passing::count)];
   copying::Handover handover_[std::size_t(Passing::count)];
-  std::uint64_t next_shortage_ = 0;      // tick from which on others are asked again for buffers that they do not need
-  memory::CopyBuffers* span_ = nullptr;  // the node's, once it has been needed
+  // tick from which on other contexts are asked again for buffers that they do not need
+  std::uint64_t next_shortage_ = 0;
+  memory::CopyBuffers* span_ = nullptr;  // the process's copy buffers, once they have been needed
   CollectiveContext* next_holder_ = nullptr;
   bool is_holder_ = false;
   std::uint64_t seq_ = 0, slots_safe_ = 0;  // every member has read our slots up to slots_safe_
   std::uint64_t line_seq_ = 0, lines_safe_ = 0;
-  std::size_t length_ = 0;                   // of the rounds that have begun
+  std::size_t length_ = 0;                   // our length in the present rounds
   std::uint64_t tick_ = 0, ticks_safe_ = 0;  // every member has read our buffers up to ticks_safe_
   std::uint64_t gate_target_ = 0, done_target_ = 0, rounds_together_ = 0;
   Meeting meeting_ = Meeting::flags;  // the shape's
@@ -293,15 +294,15 @@ class CollectiveContext {
   std::vector<int> children_;
   std::uint64_t meetings_ = 0;  // along the tree
   bool last_rounds_rooted_ = false;
-  std::uint64_t calls_ = 0;  // that we have begun
-  // What another member was seen in, in our call of that number; 0: nothing.
+  std::uint64_t calls_ = 0;  // number of calls that we have begun
+  // A mismatching call of another member, seen during our call `ours`; 0: none.
   struct Suspect {
     std::uint64_t ours = 0, theirs = 0, doing = 0;
     int member = 0;
     bool operator==(const Suspect&) const = default;
   } suspect_;
 
-  // What a fork must leave shared.
+  // Exposed buffers, which a fork must leave shared.
   reach::Noticeboard::Slot* noted_[2];
   std::uint64_t exposures_ = 0;
   Buffer own_send_, own_recv_;

@@ -1,14 +1,15 @@
 // Exposing the user's buffers to the other members of a call.
 //
-//   member r       writes exposure[n % 2] {send place, recv place}, posts tick A
-//   everybody      meets A, reads all exposures: the same facts on all members, hence the same decisions
-//   if a place is news (reach/attach_agreement.hpp), they settle it, with one more tick, and look again
+//   member r       writes exposure[n % 2] {send, recv}, posts tick A
+//   all            meet A, read all exposures: the same words on all members, hence the same decision
+//   if a region is new (reach/attach_agreement.hpp), they attach it, with one more tick, and look again
 #include "engine/context/context.hpp"
 
 namespace nearfield::context {
 
 void CollectiveContext::expose(Buffer send, Buffer recv, std::uint64_t note) {
-  // A fork that begins now finds the buffers noted here, or has taken their memory out of reach before we ask for it.
+  // A concurrent fork either finds the buffers noted here, or has taken their memory out of reach before place()
+  // describes it.
   noted_[0]->store(send.address, send.bytes);
   noted_[1]->store(recv.address, recv.bytes);
   Exposure& mine = mine_->exposure[++exposures_ % 2];
@@ -56,7 +57,7 @@ bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t not
     expose(send, recv, note);
     bool looked = false;
     Verdict verdict = Verdict::good;
-    // Only those who do a part look at everybody's exposures, and tell the others if they cannot.
+    // Only members that take a part read all exposures; they publish a verdict if a buffer is out of reach.
     const auto part_of_it = [&](std::size_t part) {
       if (!looked) verdict = look();
       looked = true;
@@ -74,7 +75,7 @@ bool CollectiveContext::work_exposed(Buffer send, Buffer recv, std::uint64_t not
   }
 }
 
-// What is news in the present exposure.
+// Agrees on the new regions of the present exposure.
 void CollectiveContext::settle() {
   reach::AttachAgreement& agreement = *agreement_;
   const struct Abandons {

@@ -9,7 +9,7 @@
 namespace nearfield::context {
 namespace {
 
-// What a member tells of: its words of each further context, and at the first member what all write.
+// A member's control blocks of the further contexts; the gates are used in the first member's.
 struct PoolControlBlock {
   ContextControlBlock context[further];
   ContextGate gate[further];
@@ -25,7 +25,7 @@ ControlBlock& words_at(const Team& team, int member, std::uint64_t offset) {
   return *reinterpret_cast<ControlBlock*>(team.segment_of(member) + offset);
 }
 
-// Offset of new words of ours, 0: no memory.
+// Allocates control blocks in our segment and returns their offset; 0: no memory.
 template <class ControlBlock>
 std::size_t make_words(const Team& team) {
   const auto offset = team.process().arena().allocate_zeroed(sizeof(ControlBlock), 4096);
@@ -50,7 +50,7 @@ std::unique_ptr<ContextPool::TaskQueue> ContextPool::make_lane(unsigned number) 
   return lane;
 }
 
-// Our own part. What fails leaves nothing behind but words that the next attempt uses.
+// Local. A failed attempt leaves task queues that the next one uses.
 void ContextPool::make() {
   for (unsigned i = 0; i < further; ++i)
     if (!lane_[i]) lane_[i] = make_lane(i + 1);
@@ -103,7 +103,7 @@ bool ContextPool::any_reserved() {
   return std::ranges::any_of(reserved_, &Reserved::in_use);
 }
 
-// Tells all members some numbers each, in the first context.
+// Exchanges some numbers among all members, in the first context.
 void ContextPool::meet(std::span<const std::uint64_t> mine,
                        FunctionRef<void(int member, std::size_t i, std::uint64_t theirs)> see) {
   CollectiveContext& first = team_.context();
@@ -121,13 +121,13 @@ void ContextPool::meet(std::span<const std::uint64_t> mine,
 
 std::optional<unsigned> ContextPool::reserve() {
   std::mutex& mutex = team_.process().runner.mutex();
-  std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; the rest is not used again
+  std::uint64_t free[slot_payload / sizeof(std::uint64_t)] = {};  // a bit for each; contexts beyond it are not reused
   std::size_t used = 0;
   {
     const std::lock_guard lock(mutex);
     const std::size_t named = std::min(reserved_.size(), 64 * std::size(free));
     for (std::size_t i = 0; i < named; ++i) free[i / 64] |= std::uint64_t{!reserved_[i].in_use} << i % 64;
-    used = (named + 63) / 64;  // equal on all
+    used = (named + 63) / 64;  // equal on all members
   }
   if (used) meet({free, used}, [&](int, std::size_t i, std::uint64_t theirs) { free[i] &= theirs; });
   for (std::size_t i = 0; i < used; ++i) {
@@ -137,7 +137,7 @@ std::optional<unsigned> ContextPool::reserve() {
     reserved_[again].in_use = true;
     return again;
   }
-  // Whoever lacks memory for anything of it tells 0, and all give it up.
+  // A member without memory publishes 0, and all members free theirs.
   Reserved made;
   const auto number = unsigned(reserved_.size());
   try {
@@ -172,13 +172,13 @@ void ContextPool::finish() {
     const std::lock_guard lock(process.runner.mutex());
     return std::ranges::any_of(lane_, [](const auto& lane) { return lane && lane->fiber; });
   };
-  // Without the host: this may be inside one of its calls.
+  // Does not progress the host, since this may run inside one of its calls.
   while (under_way()) {
     if (!process.progress.poll()) yield();
   }
 }
 
-// On the lane's stack: where everybody's words of this context lie.
+// Runs on the task's fiber: finds all members' control blocks of this context.
 void ContextPool::join(TaskQueue& lane) {
   lane.context.suspend_by(lane.fiber);
   const Team& team = team_;
@@ -204,14 +204,15 @@ void ContextPool::TaskQueue::run() {
       if (!joined) contexts->join(*this);
       pending.run(context);
     } catch (const OutOfMemory&) {
-      context.team().break_off();  // the others are in it
+      context.team().break_off();  // the others are in the same call
       pending.error_ = std::current_exception();
     } catch (...) {
       pending.error_ = std::current_exception();
     }
     context.leave();
     first = pending.next_;
-    pending.completed_.store(true, std::memory_order_release);  // SYNC: completed; it may be gone from here on
+    // SYNC: completed; the owner may destroy the task from here on
+    pending.completed_.store(true, std::memory_order_release);
   }
   last = nullptr;
 }

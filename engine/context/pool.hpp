@@ -1,22 +1,22 @@
 // Operations that may overlap others: the further contexts of a team.
 //
 //   member     issue     the next number n, the same on all members, since all issue the same calls in the same order:
-//                        context n % further is its own, nobody has to be asked
-//              body      runs on a stack of its own until it has to wait; goes on in whatever else this process does
+//                        it uses context n % further, without communication
+//              body      runs on a fiber until it has to wait; the runner resumes it in other calls of this process
 //              complete  when the body has ended; the next operation of the context begins
 //
-// The words of further contexts are made by the first operation that is issued. A member tells where its own lie
-// (MemberControlBlock::contexts), and the body of that operation waits until all have told.
+// The first operation that is issued allocates the control blocks of further contexts. A member publishes the position
+// of its own (MemberControlBlock::contexts), and the body of that operation waits for all of them.
 //
-// Operations that are planned once and begun again and again are begun in any order, one member's another than the
-// next one's. So each has a context of its own, which the members reserve together:
+// Persistent operations start in any order, which differs between members. So each has a context of its own, which the
+// members reserve together:
 //
-//   member     meets the others, by a slot of the first context: which of the contexts that it has let go of may be
-//              used again; the lowest that all name is taken
-//              else meets them once more: where the words of a new one lie, 0: there is no memory for them, and nobody
-//              uses it
+//   member     publishes, by a slot of the first context, which reserved contexts it has let go of; the lowest that all
+//              members name is reused
+//              if there is none, publishes the position of new control blocks; if a member has no memory (0), none
+//              uses them
 //
-// What a member has let go of it has completed, so it neither reads nor writes words of it any more.
+// A member lets go of a context once its operation is complete, so it does not access its words any more.
 #pragma once
 #include <atomic>
 #include <exception>
@@ -32,17 +32,17 @@ namespace nearfield::context {
 
 inline constexpr unsigned further = 2;  // contexts beside the first
 
-// One call. It has to stay until it is complete, and may then be issued again.
+// One call. It must exist until it is complete, and may then be issued again.
 class Task {
  public:
   bool complete() const { return completed_.load(std::memory_order_acquire); }  // SYNC: completed
-  // Once it is complete: why it failed, nullptr where it did not.
+  // pre: complete(). Returns why it failed; nullptr: it has not.
   const std::exception_ptr& error() const { return error_; }
 
  protected:
   Task() = default;
   ~Task() = default;
-  // The body: all members' of one number run the same.
+  // The body. All members run the same one for the same number.
   virtual void run(CollectiveContext& context) = 0;
 
  private:
@@ -58,19 +58,19 @@ class ContextPool {
   ~ContextPool();
   ContextPool(const ContextPool&) = delete;
 
-  // Local: begins the next operation, or has it wait for the one before it in its context. Throws std::bad_alloc; then
-  // it was not issued, and the members are no longer in step (Team::break_off).
+  // Local: begins the next operation, or queues it behind the one before it in its context. Throws std::bad_alloc; then
+  // it was not issued, and members disagree on the numbers of calls (Team::break_off).
   void issue(Task& pending);
-  // Collective, as a call of the first context: a context for one planned operation, by its number. None, on all
-  // members alike: one of them has no memory for it. Throws what waits throw.
+  // Collective, as a call of the first context. Returns the number of a context for one persistent operation; none, on
+  // all members: one of them has no memory. Throws what waits throw.
   std::optional<unsigned> reserve();
   // Local: begins the next operation of that context. Throws std::bad_alloc as issue().
   void issue_to(unsigned reserved, Task& pending);
-  // Local. pre: nothing that we have issued to it is under way.
+  // Local. pre: no operation that we have issued to it is under way.
   void let_go(unsigned reserved);
   bool any_reserved();
-  // Until nothing of issue() is under way. Bounded, since bodies look for dead members, and all members have issued it.
-  // What is planned is not waited for: others may begin theirs only when we are through here.
+  // Waits until no operation of issue() is under way. It ends, since bodies notice dead members and all members have
+  // issued the same. It does not wait for persistent operations: others may start theirs only after we return.
   void finish();
 
  private:
@@ -87,7 +87,7 @@ class ContextPool {
   std::unique_ptr<TaskQueue> make_lane(unsigned number);
   void issue_locked(TaskQueue& lane, Task& pending);
   void join(TaskQueue& lane);
-  // The contexts that are reserved or were, and where our words of each lie.
+  // A context that is reserved, or was, and the offset of our control blocks.
   struct Reserved {
     std::unique_ptr<TaskQueue> lane;
     std::size_t words = 0;
@@ -98,12 +98,12 @@ class ContextPool {
 
   Team& team_;
   std::uint64_t issued_ = 0;
-  std::size_t words_ = 0;  // offset in our segment, 0: none yet
+  std::size_t words_ = 0;  // offset of our control blocks in our segment, 0: none yet
   std::unique_ptr<TaskQueue> lane_[further];
   std::vector<Reserved> reserved_;  // under the runner's lock
 };
 
-// What a team has of both.
+// All contexts of a team.
 struct AllContexts final : team::TeamState {
   explicit AllContexts(Team& team) : first(team), further(team) {}
   void finish() override { further.finish(); }

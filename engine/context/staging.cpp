@@ -1,17 +1,17 @@
 // Copy buffers of rounds.
 //
-//   member    my_buffer(t)     takes room out of the process's span (memory::CopyBuffers), and asks its Handover by
-//                              which stores to fill it
-//             post(t)          place[t % buffers] = where it lies and how it was filled; then posted = t
-//   readers   buffer(m, t)     once they have met, or waited for, posted = t
-//             consume(t)       when they have read it (control_block.hpp)
-//   member    my_buffer(t')    t' >= t + buffers, or whenever t is known to be read: puts the room of t back
+//   member    my_buffer(t)     takes a buffer from the process's span (memory::CopyBuffers), and asks its Handover
+//                              for the kind of stores
+//             post(t)          place[t % buffers] = its offset and kind of stores; then posted = t
+//   readers   buffer(m, t)     after a barrier at, or a wait for, posted = t
+//             consume(t)       after reading (control_block.hpp)
+//   member    my_buffer(t')    t' >= t + buffers, or t is known to be read: puts the buffer of t back
 //
-// Rooms are taken and put back in the order of ticks, so that the span is written from end to end before any line of it
-// is written again, by whatever team. A team holds what its last rounds told, up to five rooms of buffer_bytes();
-// others put it back when the span runs short. As long as less than half of the span is free a round goes through
-// memory of the team's own, of the same size, which is there since the team's first round: what is under way never
-// fails. Oversubscribed teams use that alone: their members' caches are the same ones, and lines do not move.
+// Buffers are taken and put back in the order of ticks, so that all teams together write the span from end to end
+// before they write a line of it again. A team holds the buffers of its last rounds, up to five of buffer_bytes();
+// other contexts put them back when the span runs short. While less than half of the span is free a round uses memory
+// of the team's own, of the same size, allocated at the team's first round, so rounds never fail. Oversubscribed teams
+// use only that: their members share caches, and lines do not move.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/context/context.hpp"
 
@@ -23,11 +23,11 @@ namespace {
 constexpr std::uint8_t oversubscribed_kind = 2;  // rep movsb
 constexpr unsigned clock_bits = 24;
 constexpr std::uint64_t between_shortages = 64;  // ticks
-constexpr std::size_t least_room = 16 << 10;     // shorter ones are cut out of it one after another
+constexpr std::size_t least_room = 16 << 10;     // shorter buffers are cut from one of that length
 
 }  // namespace
 
-// Collective, in the first call that needs copy buffers: all members have theirs, or nobody uses any.
+// Collective, in the first call that needs copy buffers. If one member has no memory, all throw Refused.
 void CollectiveContext::settle_staging() {
   if (!staging_refused_) {
     auto offset = process_.arena().allocate(staging_bytes(buffer_bytes()), 4096, memory::Component::copy_buffers);
@@ -52,7 +52,7 @@ void CollectiveContext::settle_staging() {
 void CollectiveContext::begin_rounds(std::size_t length) {
   length_ = length;
   if (!staging_) settle_staging();
-  // After rooted rounds nothing is known about the readers of our last buffers.
+  // After rooted rounds the readers of our last buffers may not have consumed them.
   if (last_rounds_rooted_) wait_all_consumed(tick_);
   last_rounds_rooted_ = false;
 }
@@ -73,7 +73,7 @@ void CollectiveContext::put_back_read(std::uint64_t read) {
   put_back(open_);
 }
 
-// What a member tells is read by one other at least, which consumes no such tick before.
+// Every buffer has at least one reader, which consumes its tick only afterwards.
 std::uint64_t CollectiveContext::read_by_all() const {
   std::uint64_t least = ~std::uint64_t{0};
   for (int r = 0; r < size_; ++r)
@@ -81,7 +81,7 @@ std::uint64_t CollectiveContext::read_by_all() const {
   return least;
 }
 
-// Offset of a room for `tick`; 0: there is none to spare.
+// Returns the offset of a buffer for `tick`; 0: none can be spared.
 std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) try {
   if (!span_) span_ = &process_.copy_buffers();
   memory::CopyBuffers& span = *span_;
@@ -113,7 +113,7 @@ std::size_t CollectiveContext::take_room(std::uint64_t tick, std::size_t bytes) 
   return 0;
 }
 
-// Nobody reads them any more: the team is gone for everybody, or was never made.
+// pre: no member reads them any more, since all have closed the team, or it was never created.
 void CollectiveContext::let_go_of_buffers() {
   if (is_holder_) {
     const std::lock_guard lock(process_.holders_mutex);
@@ -170,7 +170,7 @@ void CollectiveContext::tell_reading(std::uint64_t tick, std::uint64_t took) {
   if (took) mine_->reading[tick % buffers].store(tick << clock_bits | std::min(took, most), std::memory_order_relaxed);
 }
 
-// Members try kinds at the same time, so that what a reader needed for all of them belongs to each.
+// Members try kinds at the same time, so a reader's time for all buffers counts for each writer.
 void CollectiveContext::note_sample(Filling& sample) {
   const std::uint64_t told = words_[sample.reader]->reading[sample.tick % buffers].load(std::memory_order_relaxed);
   if (told >> clock_bits == sample.tick)

@@ -1,4 +1,4 @@
-// The waits of contexts, for the files that are made of them.
+// Waits of contexts, for the files that implement them.
 #pragma once
 #include "engine/context/context.hpp"
 
@@ -32,7 +32,7 @@ struct CollectiveContext::WaitHost : waiting::Waiter {
   void inspect(std::uint64_t elapsed) { context.inspect(elapsed, lacking, argument); }
 };
 
-// `flag`: what we wait for. `lacking(member)`: whether that member still owes us something (slow path only).
+// Waits until `flag()`. `lacking(member)`: returns whether we wait for that member (slow path only).
 template <class Flag, class Lacking>
 inline void CollectiveContext::wait(Flag flag, Lacking lacking, Awaited awaited) {
   if (flag()) return;

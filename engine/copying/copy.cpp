@@ -11,7 +11,7 @@ namespace {
 
 std::atomic<std::uint64_t> lines_streamed{0};
 constexpr std::size_t line = 64;
-constexpr std::size_t streaming_pays = 1024;  // shorter copies are over before the fence is
+constexpr std::size_t streaming_pays = 1024;  // shorter copies take less time than the fence
 constexpr std::size_t claiming_pays = 2048;   // rep movsb needs some time to begin; glibc's memcpy has the same
 
 }  // namespace

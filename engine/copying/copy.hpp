@@ -1,12 +1,12 @@
 // Copy kernels.
 //
-// temporal   what is written stays in the cache: someone will read it soon
-// claiming   as temporal, for lines that another core holds: whole lines are taken over without being fetched first
+// temporal the lines stay in the cache, for data that will be read soon
+// claiming as temporal, for lines that another core holds: it takes whole lines over without fetching them first
 //            (rep movsb, whose stores are ordered before later ones like any others). 64 KiB through a copy buffer took
 //            0.42 of the time of vector stores with the cores far apart on one CPU, three times as much on another
-// vector     as temporal, never by other means than vector loads and stores, whatever the C library thinks best
-// streaming  non-temporal stores: out of the cache a copy then costs two memory transfers per byte instead of three
-// hybrid     a part of either kind (Stores)
+// vector as temporal, always by vector loads and stores, whatever the C library would choose streaming non-temporal
+// stores: out of the cache a copy then costs two memory transfers per byte instead of three
+// hybrid a part temporal, a part streaming (Stores)
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ void copy_large(void* to, const void* from, std::size_t bytes, Store store) noex
 inline void copy(void* to, const void* from, std::size_t bytes, Store store = Store::temporal) noexcept {
   auto* d = static_cast<std::byte*>(to);
   const auto* s = static_cast<const std::byte*>(from);
-  // Two overlapping words for the shortest, which are most calls.
+  // Two overlapping words for the shortest copies, which are most calls.
   if (bytes <= 16) {
     if (bytes >= 8) {
       std::uint64_t a, b;
@@ -45,7 +45,7 @@ inline void copy(void* to, const void* from, std::size_t bytes, Store store = St
   copy_large(to, from, bytes, store);
 }
 
-// Which bytes of a copy are streamed: after the first `temporal` bytes, `streamed` of each eight lines.
+// Mix of stores: after the first `temporal` bytes, `streamed` of each eight lines are streamed.
 struct Stores {
   std::size_t temporal = ~std::size_t{0};
   unsigned streamed = 8;
@@ -68,17 +68,17 @@ inline Parts parts_of(std::uintptr_t to, std::size_t bytes, Stores stores) noexc
   return {head, (bytes - head) / 64, stores.streamed};
 }
 
-// As copy(), without a fence: what is streamed may be published only after fence(). Unaligned heads and tails, and
-// lines that are not whole, are temporal.
+// As copy(), without a fence: streamed bytes may be published only after fence(). Unaligned heads and tails, and lines
+// that are not whole, are temporal.
 void copy_hybrid(void* to, const void* from, std::size_t bytes, Stores stores) noexcept;
 void fence() noexcept;
 
-// Streaming once `working_set` bytes no longer fit `cache` bytes.
+// Returns streaming if `working_set` bytes do not fit `cache` bytes.
 inline Store choose_store(std::size_t working_set, std::size_t cache) noexcept {
   return working_set > cache ? Store::streaming : Store::temporal;
 }
 
-// Lines that this process has streamed so far.
+// Returns the number of lines that this process has streamed so far.
 std::uint64_t streamed_lines() noexcept;
 
 }  // namespace nearfield::copying

@@ -1,6 +1,5 @@
-// How bytes get to another core through a copy buffer: by which stores one core fills it, by which the other empties
-// it. Who fills measures how long it takes, is told how long the emptying took, and takes what costs least in all
-// (trials.hpp), per peer.
+// Kinds of stores by which one core fills a copy buffer and another empties it. The one that fills measures its time,
+// learns that of emptying, and takes the kinds with the least sum (trials.hpp), per peer.
 #pragma once
 #include "engine/copying/copy.hpp"
 #include "engine/copying/trials.hpp"

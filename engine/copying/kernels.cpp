@@ -42,7 +42,7 @@ HWY_INLINE void copy_lines(std::byte* to, const std::byte* from, std::size_t lin
 }
 
 void stream(std::byte* to, const std::byte* from, std::size_t lines) {
-#ifdef __SANITIZE_THREAD__  // which does not see such stores
+#ifdef __SANITIZE_THREAD__  // it does not see such stores
   copy_lines(to, from, lines, [](auto v, auto d, std::uint8_t* at) HWY_ATTR { hn::StoreU(v, d, at); });
 #else
   copy_lines(to, from, lines, [](auto v, auto d, std::uint8_t* at) HWY_ATTR { hn::Stream(v, d, at); });
@@ -61,7 +61,7 @@ HWY_AFTER_NAMESPACE();
 namespace nearfield::copying {
 namespace {
 
-// Processors without any of the sets are older than all others that matter here.
+// For processors without any of the instruction sets.
 void plain(std::byte* to, const std::byte* from, std::size_t lines) { std::memcpy(to, from, lines * 64); }
 
 CopyLines& or_plain(CopyLines* found) { return found ? *found : plain; }

@@ -6,9 +6,9 @@ namespace nearfield::copying {
 
 using CopyLines = void(std::byte* to, const std::byte* from, std::size_t lines);
 
-// Past the cache, to be finished by processor::finish_streams(). `to` is a multiple of 64.
+// Streaming, to be finished by processor::finish_streams(). pre: `to` is a multiple of 64.
 CopyLines& streaming_lines() noexcept;
-// Never by other means than vector loads and stores. No alignment is needed.
+// Always by vector loads and stores. No alignment is needed.
 CopyLines& vector_lines() noexcept;
 
 }  // namespace nearfield::copying

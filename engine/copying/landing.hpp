@@ -1,15 +1,16 @@
-// How bytes get into, or out of, another process's memory by one copy of ours: the kinds of stores, found by what the
-// copy costs us (trials.hpp). What reading the data costs their owner afterwards we are not told; so the last-level
-// cache is passed by only where that is clearly faster.
+// Kinds of stores for one copy to or from another process's memory, found by the time of the copy (trials.hpp). The
+// time in which the owner reads the data afterwards is unknown, so streaming stores are taken only if they are clearly
+// faster.
 #pragma once
 #include "engine/copying/copy.hpp"
 #include "engine/copying/trials.hpp"
 
 namespace nearfield::copying {
 
-inline constexpr std::size_t least_landed = 4096;  // shorter ones are not tried: a look at the clock would show
+// shorter ones are not tried: reading the clock would take a noticeable part
+inline constexpr std::size_t least_landed = 4096;
 inline constexpr std::array<Store, 3> put_stores{Store::temporal, Store::claiming, Store::streaming};
-// What we get we are about to read.
+// Data that we get will be read soon, so none is streaming.
 inline constexpr std::array<Store, 3> get_stores{Store::temporal, Store::claiming, Store::vector};
 
 template <int Direction>  // 0 put, 1 get
@@ -25,7 +26,7 @@ struct LandingCells {
     if (put_stores[kind] != Store::streaming) return group < longer_than_first_cache ? 2.5f : 1.0f;
     return group < longer_than_first_cache ? 0.4f : 0.85f;
   }
-  // Beside a long copy the clock costs nothing, and waiting for a change would.
+  // Timing a long copy costs nothing, and noticing a change late would.
   static constexpr unsigned watch_every(std::size_t group) { return group < 5 ? 32 : 2; }
   static constexpr std::size_t longer_than_first_cache = 3;  // more than 16 KiB
 };

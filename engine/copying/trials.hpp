@@ -1,10 +1,11 @@
-// Which kind of stores costs least, found while the program runs.
+// Trials that find the fastest kind of stores while the program runs.
 //
 // No kind is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower on the
 // next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs move
-// from one case to the other. So the kinds are tried, by classes of lengths, and what costs least is taken. It begins
-// with what has been best for others; tries are spread, so that whoever times what is built on this sees few of them.
-// Now and then another kind has another chance, and when the best one's cost has changed all are tried again.
+// from one case to the other. So the kinds are tried, by classes of lengths, and the fastest is taken. It begins with
+// the kind that has been best for other peers; tries are spread, so that they hardly disturb timings of whole
+// operations. Now and then another kind is tried once more, and when the best one's cost has changed all are tried
+// again.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -16,15 +17,15 @@
 
 namespace nearfield::copying {
 
-// Cells: how many `kinds`; `clearly(kind, than, group)`, the part of the cost of `than` at which a kind is better, for
-// a class of lengths; `count` of those, the first of lengths below 2^(first + step), each next one 2^step times as
-// long.
+// `Cells` has `kinds`, their number; `clearly(kind, than, group)`, the fraction of the cost of `than` below which a
+// kind counts as better, in class `group`; `count`, the number of classes, of which the first is below 2^(first + step)
+// and each next one 2^step times as long.
 template <class Cells>
 class StoreTrials {
  public:
   struct Choice {
     std::uint8_t kind = 0;  // below Cells::kinds
-    bool sample = false;    // its cost is to be told
+    bool sample = false;    // the caller passes its cost to note()
   };
 
   Choice next(std::size_t bytes) {
@@ -39,13 +40,13 @@ class StoreTrials {
     return {cell.best, cell.uses % Cells::watch_every(class_of(bytes)) == 0};
   }
 
-  // A sample of next() has cost so many ticks, by all that take part.
+  // Notes that a sample of next() has taken so many ticks, of all processes that take part.
   void note(std::uint8_t kind, std::size_t bytes, std::uint64_t ticks) {
     Cell& cell = cell_of(bytes);
     const float cost = float(ticks) / float(bytes);
     float& known = cell.cost[kind];
     if (cell.tried < tries * kinds) {
-      // The first of each finds cold lines.
+      // The first try of each kind finds cold lines.
       if (cell.tried++ >= kinds) known = std::min(known, cost);
       cell.settle(class_of(bytes));
       if (cell.tried == tries * kinds) known_best(bytes).store(cell.best, std::memory_order_relaxed);
@@ -60,12 +61,12 @@ class StoreTrials {
       }
       if (!strange) known += (cost - known) / 4;
     } else {
-      known = std::min(cost, (known + cost) / 2);  // rarely seen: what is good now counts, and is soon known better
+      known = std::min(cost, (known + cost) / 2);  // rarely tried, so the new cost counts more
     }
     cell.settle(class_of(bytes));
   }
 
-  // What has been best in this process, from any thread.
+  // Returns the kind that has been best in this process. Any thread.
   static std::uint8_t best_elsewhere(std::size_t bytes) { return known_best(bytes).load(std::memory_order_relaxed); }
 
   std::uint8_t best(std::size_t bytes) const {
@@ -84,7 +85,7 @@ class StoreTrials {
     std::uint8_t best = 0;
     static constexpr float never() { return std::numeric_limits<float>::max(); }
     void settle(std::size_t group) {
-      if (cost[best] == never()) return;  // what was best for others stays until it can be compared
+      if (cost[best] == never()) return;  // the best of other peers stays until it can be compared
       for (std::size_t k = 0; k < cost.size(); ++k)
         if (cost[k] < Cells::clearly(k, best, group) * cost[best]) best = std::uint8_t(k);
     }
@@ -94,7 +95,7 @@ class StoreTrials {
         std::clamp((int(std::bit_width(bytes - 1)) - Cells::first) / Cells::step, 0, int(Cells::count) - 1));
   }
   Cell& cell_of(std::size_t bytes) { return cell_[class_of(bytes)]; }
-  // Of any peer of this process, the last one found.
+  // The last best kind of any peer of this process.
   static std::atomic<std::uint8_t>& known_best(std::size_t bytes) {
     static std::atomic<std::uint8_t> best[Cells::count];
     return best[class_of(bytes)];

@@ -7,7 +7,7 @@
 namespace nearfield::creation {
 namespace {
 constexpr std::size_t words_bytes = (sizeof(Calibration::ControlBlock) + 4095) / 4096 * 4096;
-constexpr double implausible = 5000;  // ns of a line: whoever needs so long has lost its CPU
+constexpr double implausible = 5000;  // ns of a line: a longer time means that a process has lost its CPU
 }  // namespace
 
 std::size_t Calibrating::bytes() { return words_bytes + Calibration::array_bytes; }
@@ -24,14 +24,14 @@ Calibrating::Calibrating(team::Process& process, int rank, int size) noexcept : 
     const std::size_t rooms = span.take(wanted);
     if (rooms) told_ = {*words, rooms, wanted};
     else process.arena().free(*words);
-  } catch (const std::bad_alloc&) {  // copy buffers: there will be no figures either
+  } catch (const std::bad_alloc&) {  // without copy buffers nothing is measured
   }
 }
 
 Calibrating::~Calibrating() {
   if (!told_.words) return;
   process_.copy_buffers().put_back(told_.rooms, told_.room_bytes);
-  process_.copy_buffers().rest();  // a program that sends nothing needs none
+  process_.copy_buffers().rest();  // a program that sends nothing needs no copy buffers
   process_.arena().free(told_.words);
 }
 
@@ -48,8 +48,8 @@ Handing Calibrating::run(int rank, const Told& told, std::byte* base) try {
   const auto found =
       pair.first([&](double line) { return line < implausible && !known_handing(process_.machine(), line); });
   if (!found || found->line >= implausible) return {};
-  // Cores that share their private caches leave nothing behind, and tell nothing of others. Where only virtual CPUs are
-  // so, and for how long, nobody knows: what would be right among them costs three times as much among others.
+  // The figures of siblings, which share private caches, say nothing about other cores. Virtual CPUs may be siblings
+  // for a while only, and choices that are right for siblings take three times as long for others.
   const bool siblings = found->fill > 0 && found->left < found->own;
   if (found->fill > 0 && !siblings) process_.learn(*found);
   const Handing* const known = known_handing(process_.machine(), found->line);

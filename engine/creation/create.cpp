@@ -1,17 +1,16 @@
-// How a team comes into being, with what is under way in it.
+// Creation of a team and its contexts.
 //
-//   every member                                     what the others learn
+//   every member                                     published to the others
 //   1. allocates its block in its own segment
 //   2. bootstrap allgather of a Hello                 node, identity, offset of the block, CPUs
-//   3. passes its segment to members that lack it     (mailbox.hpp; each pair of processes once); those to whom no
-//                                                     letter comes take it out of the owner's table of descriptors
-//   4. tries the ways of reaching each new peer's memory
-//      The first two find out how far apart they are (calibrating.hpp)
-//   5. bootstrap agreement: everybody has everything, or nobody uses the team
+//   3. sends its segment to members that lack it      (mailbox.hpp; each pair of processes once); members that get
+//                                                     no letter take it from the owner's table of descriptors
+//   4. tries the memory mappers for each new peer
+//      The first two measure the distance of their cores (calibrating.hpp)
+//   5. bootstrap agreement: all members have attached all segments, or none uses the team
 //   6. reads the plan that the first member wrote before step 2
 //
-// Members that live on several nodes, or a failure of anyone, end in an Error on all: the host serves that
-// communicator.
+// Members on several nodes, or a failure of one member, mean an Error on all: the host serves that communicator.
 #include <sched.h>
 #include <unistd.h>
 
@@ -32,12 +31,13 @@ using team::line, team::room_for;
 
 namespace {
 
-constexpr std::uint32_t protocol = 13;  // of everything that processes share; raised with every change of layout
+// version of everything that processes share; raised with every change of layout
+constexpr std::uint32_t protocol = 13;
 
-// The first member's: its own words are followed by those of the first context, and by this.
+// Follows the first member's MemberBlock.
 struct LeaderBlock {
   ContextGate gate;
-  alignas(line) Plan plan;  // before creation is agreed
+  alignas(line) Plan plan;  // first member, before creation is agreed
 };
 struct MemberBlock {
   ContextControlBlock context;
@@ -45,7 +45,7 @@ struct MemberBlock {
 };
 
 constexpr std::size_t offset_of_leader = (sizeof(MemberBlock) + line - 1) / line * line;
-constexpr int shifts = 32;  // lines at which blocks begin
+constexpr int shifts = 32;  // number of different lines at which blocks begin
 
 int sharing(std::span<const Hello> hellos, int rank) {
   int members = 0;
@@ -57,7 +57,7 @@ int sharing(std::span<const Hello> hellos, int rank) {
   return members;
 }
 
-// How many consecutive members share a cache or package, where all have as many, but for the last; 0: not so.
+// Returns how many consecutive members share a cache or package, if all groups but the last have as many; otherwise 0.
 std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) {
   const std::size_t p = hellos.size();
   std::size_t first = 1;
@@ -69,7 +69,7 @@ std::uint32_t stretch(std::span<const Hello> hellos, std::int64_t Hello::*what) 
   return std::uint32_t(first);
 }
 
-// The shape of a team, by its first member.
+// The first member decides the team's shape.
 void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int sharing_cpus, bool one_group,
                 const Handing& found) {
   Machine& machine = plan.machine = process.machine();
@@ -85,7 +85,7 @@ void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int
     plan.meeting = team::meeting_for(int(hellos.size()), int(plan.group), oversubscribed);
   plan.buffer_bytes = team::buffer_bytes_for(oversubscribed);
   if (found.line == 0) return;
-  // Virtual CPUs are sometimes far apart where the system calls them near: what was measured counts.
+  // Virtual CPUs may be far apart although the system calls them near, so measured figures are used.
   if (found.fill > 0) machine.handing = found;
   if (plan.group > 0 && plan.group < hellos.size()) {
     machine.near = found.line;
@@ -96,11 +96,11 @@ void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int
   }
 }
 
-// Nanoseconds after which segments are fetched instead of waited for: a queue that strangers keep full. And again.
+// Nanoseconds between attempts to take missing segments from their owners' tables: strangers may keep a mailbox full.
 constexpr std::uint64_t patience = 300'000'000;
 
-// Sends our segment to the members that lack it and collects theirs. Letters of other teams may arrive in between:
-// every segment is kept under its owner's identity, whenever it came.
+// Sends our segment to the members that lack it and collects theirs. Letters for other teams may arrive in between, so
+// every segment is kept under its owner's identity.
 std::string swap_segments(Process& process, std::span<const Hello> hellos, int rank, MemberControlBlock& mine,
                           Bootstrap& bootstrap) {
   std::string error;
@@ -156,7 +156,7 @@ std::string swap_segments(Process& process, std::span<const Hello> hellos, int r
       if (now - start > 30'000'000'000u)
         return "no segment from " + std::to_string(to_receive.size()) + " member(s) within 30 s" +
                (error.empty() ? "" : ": " + error);
-      // Another thread may be creating another team meanwhile; whoever holds the lock receives for both.
+      // Another thread may be creating another team; the holder of the lock receives for both.
       lock.unlock();
       bootstrap.idle();
       lock.lock();
@@ -177,10 +177,10 @@ std::size_t block_bytes(bool leader, std::size_t shared_configuration_bytes) {
   return shifts * line + offset_of_leader + (leader ? sizeof(LeaderBlock) + shared_configuration_bytes : 0);
 }
 
-// Local: our part of step 1.
+// Local: step 1.
 std::unique_ptr<Team> TeamCreation::prepare() try {
   std::unique_ptr<Team> team(new Team(process_, rank_, size_));
-  // The block starts at another line for each rank: peers' blocks then do not compete for one cache set.
+  // The block starts at another line for each rank, so that peers' blocks do not compete for one cache set.
   const std::size_t shift = std::size_t(rank_ % shifts) * line;
   auto allocation =
       process_.arena().allocate_zeroed(block_bytes(rank_ == 0, process_.shared_configuration.bytes), 4096);
@@ -200,7 +200,7 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
       process_.shared_configuration.begin(process_.settings(), reinterpret_cast<std::byte*>(leader) + sizeof *leader,
                                           size_);
   }
-  // Nothing may be missing once the members have agreed.
+  // All memory is allocated before the members agree.
   auto contexts = std::make_unique<context::AllContexts>(*team);
   team->context_ = &contexts->first;
   team->contexts_ = &contexts->further;
@@ -212,7 +212,7 @@ std::unique_ptr<Team> TeamCreation::prepare() try {
   return nullptr;
 }
 
-// Local: what the others have told, once their segments are mapped.
+// Local: fills in the team from the others' hellos, once their segments are mapped.
 void TeamCreation::fill_in(std::span<const Hello> hellos) {
   Team& team = *team_;
   const std::lock_guard lock(process_.reach().mutex);

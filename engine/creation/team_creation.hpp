@@ -1,5 +1,5 @@
-// How a team comes into being, step by step (create.cpp draws it): for who waits for the others in between, and for who
-// must not.
+// Creation of a team, step by step (create.cpp draws it), for members that wait for the others in between and for those
+// that must not.
 #pragma once
 #include <memory>
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace nearfield::creation {
 
-// What each member tells all others.
+// Published by each member to all others.
 struct Hello {
   reach::Card card;
   std::uint64_t process;
-  std::uint64_t block;  // offset in the segment; 0: none, the member cannot take part
+  std::uint64_t block;  // offset in the segment; 0: the member cannot take part
   std::uint32_t protocol;
   std::uint32_t enabled;
   std::int64_t group;      // scheduling group
@@ -27,18 +27,20 @@ struct Hello {
 
 class TeamCreation {
  public:
-  // Local, step 1. What is lacking is told to the others. `together`: the members wait for each other, so that the
-  // first two can measure.
+  // Local, step 1. After a failure the Hello says that this member cannot take part. `together`: the members wait for
+  // each other, so that the first two can measure.
   TeamCreation(team::Process& process, int rank, int size, bool together);
   TeamCreation(const TeamCreation&) = delete;
 
   const Hello& mine() const { return mine_; }
-  // Local: why there will be no team, the same on all members, since it comes from the hellos alone; or empty.
+  // Local. Returns why there will be no team, or "". All members get the same answer, since it depends on the hellos
+  // alone.
   std::string judge(std::span<const Hello> hellos) const;
-  // Steps 3 and 4. Without a `bootstrap`: local, of processes that have met. False: trouble(), here alone.
+  // Steps 3 and 4. Without a `bootstrap`: local, for processes that have met. False: this member has failed, see
+  // error().
   bool join(std::span<const Hello> hellos, team::Bootstrap* bootstrap);
   const std::string& error() const { return error_; }
-  // Local, when all members have joined.
+  // Local. pre: all members have joined.
   std::unique_ptr<team::Team> finish();
 
  private:

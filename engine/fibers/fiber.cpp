@@ -17,8 +17,8 @@
 namespace nearfield::fibers {
 namespace {
 
-// Bodies keep blocks of some KiB on it (collectives/pieces/folding.hpp), and write reports. Pages that are never
-// touched cost nothing.
+// Bodies keep blocks of some KiB on the stack (collectives/pieces/folding.hpp), and write reports. Untouched pages take
+// no memory.
 constexpr std::size_t stack_bytes = 128 << 10, guard_bytes = 4096;
 
 }  // namespace
@@ -67,7 +67,7 @@ void Fiber::resume() {
 #endif
 }
 
-// On our stack: we have come from whoever runs us.
+// Called on the fiber's stack after each switch to it.
 void Fiber::enter() {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(own_shadow_, &other_stack_, &other_bytes_);

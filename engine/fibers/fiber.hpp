@@ -1,12 +1,12 @@
-// A stack of its own for a body that can be suspended.
+// A stack for a body that can be suspended.
 #pragma once
 #include <cstddef>
 
 namespace nearfield::fibers {
 
-// One body at a time. Whoever starts or resumes it goes on when it has suspended or ended; that may be another thread
-// each time, but never two at once. A body must not keep the address of a thread's own variable while it is suspended,
-// hence must not be suspended in a catch handler: what is being handled is the thread's.
+// It runs one body at a time. start() and resume() return when the body has suspended or ended; each may be called by
+// another thread, but not at the same time. A body must not keep the address of a thread-local variable while it is
+// suspended. So it must not suspend in a catch handler, since the exception being handled is thread-local.
 class Fiber {
  public:
   // Throws std::bad_alloc.
@@ -14,10 +14,10 @@ class Fiber {
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
-  // body(context) on this stack, which must not throw. pre: ended().
+  // Runs body(context), which must not throw, on this stack. pre: ended().
   void start(void (*body)(void*), void* context);
   void resume();   // pre: it has suspended
-  void suspend();  // by the body
+  void suspend();  // called by the body
   bool ended() const { return ended_; }
 
  private:
@@ -25,12 +25,12 @@ class Fiber {
   void enter();
   void leave(bool for_good);
   std::byte* memory_ = nullptr;  // a guard page, then the stack
-  void* own_ = nullptr;          // where the body goes on
-  void* other_ = nullptr;        // where whoever runs it goes on
+  void* own_ = nullptr;          // saved stack pointer of the body
+  void* other_ = nullptr;        // saved stack pointer of the thread that runs it
   void (*body_)(void*) = nullptr;
   void* context_ = nullptr;
   bool ended_ = true;
-  // What sanitizers know of both stacks.
+  // State of the sanitizers for both stacks.
   [[maybe_unused]] void *own_shadow_ = nullptr, *other_shadow_ = nullptr;
   [[maybe_unused]] const void* other_stack_ = nullptr;
   [[maybe_unused]] std::size_t other_bytes_ = 0;

@@ -6,7 +6,7 @@
 
 namespace nearfield::fibers {
 
-// Room for all that may ever be idle or under way: nothing is allocated where it could not be undone.
+// Reserves room for all fibers in both lists, so that later steps, which could not be undone, allocate nothing.
 void Runner::add_stack() {
   fibers_.reserve(fibers_.size() + 1);
   idle_.reserve(fibers_.size() + 1);
@@ -59,7 +59,7 @@ void Runner::take_over(Lane& lane, Fiber& fiber) {
 
 bool Runner::poll_all() {
   std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return false;  // another thread is at it
+  if (!lock) return false;  // another thread polls
   Lane* ended = nullptr;
   moved_ = false;
   looks_ = lanes_.size() == 1 && patient_.load(std::memory_order_relaxed) ? 64 : 1;

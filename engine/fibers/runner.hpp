@@ -1,4 +1,17 @@
-// Who runs the bodies of operations that may overlap others (context/pool.hpp): whoever waits, tests or issues.
+// Runs bodies of operations that may overlap others (context/pool.hpp), in whichever thread waits, tests or issues.
+//
+// A thread that sleeps while bodies are suspended is woken by the members that they await:
+//
+//   sleeper, in waiting::wait_slowly             member that a body awaits (CollectiveContext::wake_suspended)
+//   seen = wake word
+//   each body's `awaits` = member, word, value   its word = value (release)
+//   asleep_on = offset of wake word (release)    asleep_on != 0 and the body awaits this value (acquire) ?
+//   polls all bodies once more                     wake word += 1, futex wake
+//   futex wait while wake word == seen,
+//   bounded time; asleep_on = 0
+//
+// `awaits` is in the context's control block, asleep_on in the process's header. Without a fence the member may miss
+// the sleeper, which then sleeps to the end of its short timeout.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -11,15 +24,16 @@
 
 namespace nearfield::fibers {
 
-// Something whose body may be suspended.
+// An object whose body may be suspended.
 struct Lane {
   virtual void run() = 0;  // the body; must not throw
   virtual void tell_awaited() {}
-  // After the body has ended, by whoever ran its last part, who does not hold the runner's lock: what issues others.
+  // Called after the body has ended, by the thread that ran its last part, without the runner's lock, so that it may
+  // issue others.
   virtual void afterwards() {}
-  Fiber* fiber = nullptr;       // while it is under way
-  bool has_afterwards = false;  // else nobody looks at the lane again
-  Lane* next = nullptr;         // of those that have ended and have one
+  Fiber* fiber = nullptr;       // while the body is under way
+  bool has_afterwards = false;  // afterwards() is called; otherwise the lane may be gone by then
+  Lane* next = nullptr;         // list of lanes that have ended and have one
 
  protected:
   ~Lane() = default;
@@ -27,36 +41,36 @@ struct Lane {
 
 class Runner final : public waiting::Source {
  public:
-  // `asleep_on`: where peers learn on which word of `segment` this process sleeps.
+  // `asleep_on`: word that publishes the offset in `segment` of the futex word on which this process sleeps.
   Runner(memory::Segment& segment, std::atomic<std::uint64_t>& asleep_on) : segment_(segment), told_(asleep_on) {}
   Runner(const Runner&) = delete;
 
-  // Makes so many stacks ahead, so that operations begin where there is no memory for one later; fewer where there is
-  // none now. Pages that are never touched cost nothing.
+  // Allocates that many stacks ahead, or fewer without memory, so that operations can begin when memory is short later.
+  // Untouched pages take no memory.
   void keep(std::size_t stacks);
 
   // Guards all lanes and what their bodies use, whichever thread runs them.
   std::mutex& mutex() { return mutex_; }
-  // Runs the lane's body up to its first suspension; afterwards() is the caller's to call if it has ended. Throws
+  // Runs the lane's body up to its first suspension; if it has ended the caller calls afterwards(). Throws
   // std::bad_alloc, and then nothing has been done. pre: the lock is held, and the lane is not under way.
   void start(Lane& lane);
 
-  // A stack for a body that the caller runs, and back. Throws std::bad_alloc.
+  // Lends a stack for a body that the caller runs. Throws std::bad_alloc.
   Fiber& take_stack();
   void put_back(Fiber& fiber);
-  // Goes on with what the caller has begun on such a stack, and puts that back when the body has ended.
+  // Takes over a body that the caller has begun on such a stack, and puts the stack back when the body has ended.
   void take_over(Lane& lane, Fiber& fiber);
 
   // ---- Source
   bool poll() override { return count_.load(std::memory_order_relaxed) != 0 && poll_all(); }
   bool busy() override { return count_.load(std::memory_order_relaxed) != 0; }
   void asleep_on(Atomic<std::uint32_t>* word) override;
-  // By bodies: what they were suspended for has come.
+  // Called by bodies whose wait has ended.
   void note_progress() { moved_ = true; }
-  // How often one looks before others have a turn.
+  // Returns how often a resumed body polls before it is suspended again.
   unsigned looks() const { return looks_; }
-  // While the calling thread waits for what a body does, and has a CPU of its own: a single one looks as often as a
-  // blocking call would.
+  // Held while the calling thread waits for a body and has a CPU of its own: a single body polls as often as a blocking
+  // call would then.
   struct Patience {
     explicit Patience(Runner& runner) : runner(runner) { runner.patient_.store(true, std::memory_order_relaxed); }
     ~Patience() { runner.patient_.store(false, std::memory_order_relaxed); }
@@ -69,7 +83,7 @@ class Runner final : public waiting::Source {
   memory::Segment& segment_;
   std::atomic<std::uint64_t>& told_;
   std::mutex mutex_;
-  std::atomic<std::size_t> count_{0};  // of lanes_; without the lock only whether there are any
+  std::atomic<std::size_t> count_{0};  // size of lanes_; without the lock it only says whether there are any
   std::vector<Lane*> lanes_;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;

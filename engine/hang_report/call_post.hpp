@@ -1,13 +1,13 @@
-// What a process tells the others of its node of the MPI calls that it is in, for the hang report (reporter.hpp). Posts
-// lie in the header of its segment (team::ProcessHeader); a thread of the program has one.
+// MPI calls that a process is in, published to the others of its node for the hang report (reporter.hpp). Posts lie in
+// the header of its segment (team::ProcessHeader), one for each thread of the program.
 //
 //   a call begins     call = number << 16 | function << 1 | 1
 //   it ends           call = ... | 0
 //   it waits long, or
-//   goes to the host  tells what it waits for (CallState), under `version`
+//   goes to the host  publishes what it waits for (CallState), under `version`
 //
-// Only the owner writes, and while nobody writes a hang report only the owner reads, so a call costs two stores into a
-// line that its core has.
+// Only the owner writes, and others read only for a hang report, so a call costs two stores into a line that its core
+// has.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace nearfield::hang_report {
 
-inline constexpr unsigned posts = 4;  // threads of a process that are seen
+inline constexpr unsigned posts = 4;  // threads of a process that have a post
 
 enum class AwaitedKind : std::uint8_t { none, send, receive, probe, collective };
 
 // One thing that a call waits for.
 struct Item {
   AwaitedKind kind = AwaitedKind::none;
-  bool alike = true;                     // `bytes` are the same on all ranks
-  std::uint16_t function = 0;            // that has begun it
-  std::int32_t member = none;            // of the node's processes: whom it goes to or comes from
-  std::int32_t peer = none;              // the same as a rank of the communicator
-  std::int32_t tag = none, root = none;  // root: a rank, or one of the next
-  static constexpr std::int32_t itself = -1001, no_root = -1002;  // of intercommunicators
-  std::int32_t size = 0;                                          // of the communicator, 0: not known
-  std::uint64_t context = 0;  // of the communicator, equal on all of its ranks, 0: not known
+  bool alike = true;                                              // `bytes` must be the same on all ranks
+  std::uint16_t function = 0;                                     // the function that has begun it
+  std::int32_t member = none;                                     // partner, as an index of the node's processes
+  std::int32_t peer = none;                                       // partner, as a rank of the communicator
+  std::int32_t tag = none, root = none;                           // root: a rank, `itself` or `no_root`
+  static constexpr std::int32_t itself = -1001, no_root = -1002;  // for intercommunicators
+  std::int32_t size = 0;                                          // of the communicator, 0: unknown
+  std::uint64_t context = 0;  // of the communicator, equal on all of its ranks, 0: unknown
   std::uint64_t bytes = unknown;
   char communicator[24] = {};  // its name, "": none
   static constexpr std::int32_t none = -1000;
@@ -42,27 +42,28 @@ struct Item {
 inline constexpr std::size_t most_items = 3, most_awaited = 16;
 
 struct CallState {
-  std::uint64_t call = 0;     // CallPost::call that it is about
-  std::uint64_t since = 0;    // CLOCK_MONOTONIC, ns, 0: not known
-  std::uint32_t pending = 0;  // things that it waits for, of which so many are told:
+  std::uint64_t call = 0;     // CallPost::call that this state belongs to
+  std::uint64_t since = 0;    // CLOCK_MONOTONIC, ns, 0: unknown
+  std::uint32_t pending = 0;  // number of operations that it waits for; `items` of them are in `item`
   std::uint16_t items = 0;
   std::uint8_t in_host = 0;
-  std::uint8_t lost = 0;  // messages have come that nothing receives; the oldest:
+  std::uint8_t lost = 0;  // 1: messages have come that nothing receives; lost_* describe the oldest
   std::int32_t lost_member = 0, lost_tag = 0;
   std::uint64_t lost_context = 0;
-  std::uint16_t awaited = 0;  // members that it waits for, of which most_awaited at most are told
+  std::uint16_t awaited = 0;  // number of members that it waits for; the first most_awaited are in awaited_member
   std::int16_t awaited_member[most_awaited] = {};
-  std::uint8_t company = 0;  // others have wanted its CPUs since the wait began
-  bool has_site = false;     // what follows the items is known
+  std::uint8_t company = 0;  // 1: others have wanted its CPUs since the wait began
+  bool has_site = false;     // the fields behind `item` are filled in
   Item item[most_items];
-  char object[304];  // that the call lies in, "": not asked for yet
+  char object[304];  // file that the call lies in, "": not looked up yet
   std::uint64_t offset;
   char symbol[72];
-  char script[96];  // of an interpreter: file and line
+  char script[96];  // file and line in an interpreter
 
   CallState() { forget_site(); }
   void forget_site() { *object = *symbol = *script = '\0', offset = 0; }
-  // What is posted of it: calls that go to the host are told of each time, and have no site.
+  // Returns the bytes that are posted: every call that goes to the host is posted, so states without a site are kept
+  // short.
   std::size_t used_bytes() const;
 };
 static_assert(std::is_trivially_copyable_v<CallState>);
@@ -74,7 +75,7 @@ inline std::size_t CallState::used_bytes() const {
 
 struct alignas(128) CallPost {
   std::atomic<std::uint64_t> call;  // owner
-  // Owner: odd while it writes. Its stores (release) pair with the loads of read().
+  // Owner: odd while it writes.
   alignas(128) std::atomic<std::uint32_t> version;
   std::atomic<std::uint64_t> words[told_words];
 
@@ -83,7 +84,7 @@ struct alignas(128) CallPost {
     const std::size_t used = told.used_bytes() / 8;
     const std::uint32_t now = version.load(std::memory_order_relaxed);
     version.store(now + 1, std::memory_order_relaxed);
-    // Each pairs with the load of the same word in read, which sees the odd version afterwards.
+    // A reader that loads one of these words sees the odd version afterwards.
     for (std::size_t i = 0; i < used; ++i) {
       std::uint64_t word;
       std::memcpy(&word, reinterpret_cast<const char*>(&told) + i * 8, sizeof word);
@@ -92,7 +93,7 @@ struct alignas(128) CallPost {
     version.store(now + 2, std::memory_order_release);  // SYNC: told-version
   }
 
-  // False: it is being written, or is about another call than `about`.
+  // False: it is being written, or belongs to another call than `about`.
   bool read(CallState& told, std::uint64_t about) const {
     std::uint64_t raw[told_words];
     const std::uint32_t before = version.load(std::memory_order_acquire);  // SYNC: told-version
@@ -113,12 +114,13 @@ constexpr std::uint64_t next_call(std::uint64_t before, unsigned function) {
 // In the header of every segment.
 struct CallBoard {
   CallPost post[posts];
-  std::atomic<std::int32_t> rank;    // owner: in MPI_COMM_WORLD, plus one
+  std::atomic<std::int32_t> rank;    // owner: rank in MPI_COMM_WORLD, plus one
   std::atomic<std::int32_t> unseen;  // owner: threads that have called MPI and have no post
-  // In the first member's: when a hang report was last written (CLOCK_MONOTONIC, ns). Who would call it takes it by
-  // compare-and-swap, so one calls for all.
+  // Used in the first member's: time of the last hang report (CLOCK_MONOTONIC, ns). Any member, by compare-and-swap
+  // before it writes a report, so that one writes it for all.
   alignas(128) std::atomic<std::uint64_t> called;
-  // In the first member's: when a signal last asked for it. Who waits then tells all it knows at once.
+  // Used in the first member's: time at which a signal last asked for a report. Any member; waits post all details
+  // then.
   std::atomic<std::uint64_t> asked;
 };
 

@@ -10,7 +10,7 @@
 namespace nearfield::hang_report {
 namespace {
 
-// Seconds: what has changed within these, while it was watched, goes on.
+// A process whose call has changed within that many seconds is not stuck.
 constexpr double moving = 0.1;
 
 std::string number(std::int64_t n) { return std::to_string(n); }
@@ -106,7 +106,7 @@ class Reporter {
     const double known = f.told && f.what.since ? double(now_ - f.what.since) * 1e-9 : 0;
     return std::max(known, f.unchanged);
   }
-  // What a process is in, without times. A thread that waits says more than one that does not.
+  // Returns the thread that says most: one that waits rather than one that does not.
   static const ThreadSeen* foremost(const Attendance& a) {
     const ThreadSeen* best = nullptr;
     auto weight = [](const ThreadSeen& f) { return inside(f.call) ? (f.told ? (f.what.in_host ? 2 : 3) : 1) : 0; };
@@ -119,7 +119,7 @@ class Reporter {
     const std::size_t told = std::min<std::size_t>(f.what.awaited, most_awaited);
     return std::find(f.what.awaited_member, f.what.awaited_member + told, whom) != f.what.awaited_member + told;
   }
-  // Of its threads beside one that waits: they may do what others wait for.
+  // Describes the threads that do not wait: they may still do what others wait for.
   static std::string others(const Attendance& a) {
     const auto active = std::ranges::count_if(a.threads, [](const ThreadSeen& f) { return !waits(&f); });
     std::string text;
@@ -142,11 +142,11 @@ class Reporter {
     return "is in " + call(*f);
   }
 
-  // ---- who is where
+  // Lists the calls that processes are in.
   void attend() {
     struct Group {
       std::vector<int> who;
-      std::vector<int> in_company;  // those whose CPUs others want
+      std::vector<int> in_company;  // members whose CPUs others want
       double longest = 0;
       std::string first;
     };
@@ -186,7 +186,7 @@ class Reporter {
     }
   }
 
-  // ---- what seems to be wrong
+  // Adds a conclusion, once.
   void say(std::string text) {
     if (said_.insert(text).second) lines_.push_back("  => " + std::move(text));
   }
@@ -196,7 +196,7 @@ class Reporter {
       if (f.what.item[i].kind == AwaitedKind::collective && f.what.item[i].context == context) return &f.what.item[i];
     return nullptr;
   }
-  // Of a send and receive in one, most sends are done before their receive is.
+  // Of a combined send and receive the receive is preferred, since most sends end before it.
   static const Item* about(const ThreadSeen& f, int whom) {
     const Item* found = nullptr;
     for (unsigned i = 0; i < f.what.items; ++i) {
@@ -207,7 +207,7 @@ class Reporter {
     }
     return found || !f.what.items ? found : &f.what.item[0];
   }
-  // Whether a call waits for what it has begun itself, not for requests.
+  // True if the call waits for an operation that it has begun itself, not for a request.
   static bool own(const ThreadSeen& f, const Item& item) { return item.function == function_of(f.call); }
   bool fit(const Item& a, const Item& b) const {
     return function(a.function) == function(b.function) && a.root == b.root && (a.bytes == b.bytes || !sized(a, b));
@@ -216,7 +216,8 @@ class Reporter {
     return a.alike && b.alike && a.bytes != Item::unknown && b.bytes != Item::unknown;
   }
 
-  // Two that wait for each other in collectives of one communicator. Whether their calls differ.
+  // Reports a difference between two calls of collectives on one communicator that wait for each other. Returns whether
+  // they differ.
   bool compare(const Attendance& a, const Item& mine, const Attendance& b, const Item& theirs) {
     const bool ordered = a.rank < b.rank;
     const Attendance &low = ordered ? a : b, &high = ordered ? b : a;
@@ -236,7 +237,7 @@ class Reporter {
     return false;
   }
 
-  // A message that has come to `f` from member `m`, and that nothing receives.
+  // Describes a message that has come to `f` from member `m`, and that nothing receives.
   static std::string lost(const ThreadSeen& f, int m, const Item& wanted) {
     if (!f.told || !f.what.lost || f.what.lost_member != m) return "";
     return "; a message with tag " + number(f.what.lost_tag) + " has come from it" +
@@ -245,7 +246,7 @@ class Reporter {
   }
 
   void diagnose() {
-    // What is waited for, and of whom, by those who wait for the same.
+    // (what is awaited, state of the awaited rank) -> (ranks that wait, ranks that are awaited)
     std::map<std::pair<std::string, std::string>, std::pair<std::set<int>, std::set<int>>> reasons;
     for (std::size_t m = 0; m < all_.size(); ++m) {
       const Attendance& a = all_[m];
@@ -262,10 +263,10 @@ class Reporter {
         if (item && item->kind == AwaitedKind::collective) {
           if (it_waits && item->context)
             if (const Item* const other = collective_on(*g, item->context)) {
-              // Who waits for us has come as far as we have; others may be in a call before or behind ours.
+              // A rank that waits for us is in the same call of the sequence; others may be one ahead or behind.
               const bool met = awaits(*g, int(m)) && own(*f, *item) == own(*g, *other);
               if (met && compare(a, *item, *b, *other)) continue;
-              // In the same call, both wait for somebody else.
+              // Both are in the same call and wait for another rank.
               if (fit(*item, *other) && !circular(int(m), w)) continue;
             }
           what = "in " + function(item->function) + " on " + communicator(*item);
@@ -288,7 +289,7 @@ class Reporter {
     }
   }
 
-  // Whom all threads of a process wait for, and nobody else.
+  // Returns the one process that all threads of process `m` wait for; -1: there is none.
   int sole(int m) const {
     const Attendance* const a = member(m);
     if (!a || a->state != Attendance::State::here || a->threads.empty() || a->unseen > 0) return -1;
@@ -299,7 +300,7 @@ class Reporter {
   }
   bool circular(int m, int w) const { return sole(m) == w && sole(w) == m; }
 
-  // Of a circle: in collectives of one communicator all of them cannot be ahead of the next one.
+  // Compares the calls along a cycle: in collectives of one communicator not each of them can be ahead of the next.
   void compare_all(const std::vector<int>& path) {
     const Item& first = foremost(*member(path[0]))->what.item[0];
     for (const int p : path) {
@@ -314,7 +315,7 @@ class Reporter {
     }
   }
 
-  // Ranks of which each waits for the next alone.
+  // Finds cycles of ranks, each of which waits for the next alone.
   void find_circles() {
     std::set<int> seen;
     for (int start = 0; start < int(all_.size()); ++start) {

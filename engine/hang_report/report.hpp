@@ -1,4 +1,4 @@
-// What a hang report says: a line for each group of processes in the same state, and what seems to be wrong.
+// Text of a hang report: a line for each group of processes in the same state, and what seems to be wrong.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,11 +7,10 @@
 
 namespace nearfield::hang_report {
 
-// A thread of a process as it was found.
 struct ThreadSeen {
   std::uint64_t call = 0;  // CallPost::call
-  double unchanged = 0;    // seconds since when it has been that, at least
-  bool told = false;       // what is waited for is known:
+  double unchanged = 0;    // seconds for which `call` has been the same, at least
+  bool told = false;       // `what` is known
   CallState what{};
 };
 
@@ -22,10 +21,10 @@ struct Attendance {
   long process = 0;
   State state = State::here;
   std::vector<ThreadSeen> threads;  // that have called MPI
-  int unseen = 0;                   // more of them, which have no post
+  int unseen = 0;                   // number of threads that have called MPI and have no post
 };
 
-// `now`: CLOCK_MONOTONIC, ns. `name`: of a function.
+// Returns the lines of the report. `now`: CLOCK_MONOTONIC, ns. `name`: returns a function's name.
 std::vector<std::string> report(const std::vector<Attendance>& all, std::uint64_t now, const char* (*name)(unsigned));
 
 }  // namespace nearfield::hang_report

@@ -17,8 +17,8 @@ namespace nearfield::hang_report {
 namespace {
 
 constexpr std::uint64_t second = 1'000'000'000;
-constexpr std::uint64_t fresh = second / 2;  // what a suspended body has told lately
-constexpr double pauses = 10;                // that long ago, in stalls, the last report was
+constexpr std::uint64_t fresh = second / 2;  // for that long the members that a suspended body waits for count
+constexpr double pauses = 10;                // least time between reports, in multiples of `stall`
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   watch(now);
   if (double(elapsed) < stall_ * double(second)) return;
   std::uint64_t last = first.called.load(std::memory_order_relaxed);
-  // Programs that wait for long all the time are told so now and then.
+  // Limits the reports of programs that wait for long all the time.
   if (last >= begun || (last && double(now - last) < stall_ * pauses * double(second))) return;
   if (!first.called.compare_exchange_strong(last, now, std::memory_order_relaxed)) return;
   char why[64];
@@ -67,7 +67,7 @@ void HangReporter::waits(std::uint64_t elapsed, const Awaited& awaited) {
   call(why, post ? nullptr : &told);
 }
 
-// Since when the others have been in what they are in.
+// Notes since when the others have been in their calls.
 void HangReporter::watch(std::uint64_t now) {
   const std::lock_guard lock(mutex_);
   for (std::size_t m = 0; m < members_.size(); ++m)
@@ -124,7 +124,7 @@ void HangReporter::call(const char* why, const CallState* unseen) try {
 
 namespace {
 
-Atomic<std::uint32_t> asked_for;  // a futex word, which glibc 2.28 has as well: how often the signal came
+Atomic<std::uint32_t> asked_for;  // futex word: number of signals; the handler writes it
 void ask(int) {
   const int before = errno;
   asked_for.fetch_add(1, std::memory_order_release);  // SYNC: asked
@@ -155,7 +155,7 @@ Result<void> HangReporter::listen(const std::string& signal) {
     return Error{"the program uses that signal itself"};
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are its own threads'
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread must not take signals of the program
   try {
     std::thread([this] {
       for (std::uint32_t answered = 0;;) {
@@ -165,7 +165,7 @@ Result<void> HangReporter::listen(const std::string& signal) {
         answered = asked;
         const std::uint64_t begun = waiting::nanoseconds();
         CallBoard& first = *members_[0].board;
-        // Launchers pass a signal on to all ranks: one of them is enough.
+        // Launchers pass a signal on to all ranks, but one of them reports.
         std::uint64_t last = first.called.load(std::memory_order_relaxed);
         if (last + 2 * second > begun || !first.called.compare_exchange_strong(last, begun, std::memory_order_relaxed))
           continue;

@@ -1,12 +1,12 @@
-// The hang report: where all processes of the node are, and what seems to keep them.
+// The hang report: the calls of all processes of the node, and why they do not go on.
 //
-//   a wait             tells what it waits for, and for whom, at its inspections (waits)
+//   a wait             posts what it waits for, and for whom, at its inspections (waits)
 //   one that lasts     takes CallBoard::called and prints one report for all (report.hpp); waits that had begun by then
-//                      are in it, and print nothing
+//                      are part of it and print nothing
 //   a signal           does the same at once, from a thread of its own, whatever the rank is in (listen)
 //
-// Nobody can tell since when another one is outside of MPI, since a call that returns looks at no clock: whoever waits
-// watches the others from half of that time on.
+// A call that returns reads no clock, so the time at which another process left MPI is unknown: a wait watches the
+// others from half of `stall` on.
 #pragma once
 #include <mutex>
 #include <vector>
@@ -17,7 +17,6 @@
 
 namespace nearfield::hang_report {
 
-// Members that somebody waits for.
 struct Awaited {
   std::uint16_t count = 0;
   std::int16_t member[most_awaited] = {};
@@ -27,7 +26,6 @@ struct Awaited {
   }
 };
 
-// One of the node's processes.
 struct NodeProcess {
   const reach::Peer* peer;  // nullptr for ourselves
   const reach::SegmentHeader* header;
@@ -36,27 +34,27 @@ struct NodeProcess {
 
 class HangReporter {
  public:
-  // What the engine cannot know of calls.
+  // Functions of the shim, which knows the calls.
   struct Language {
     const char* (*name)(unsigned function);
-    // This thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 where it is in none);
-    // `fully`: with names and places.
+    // Returns this thread's post, nullptr: it has none. Fills in what its call waits for (`call` is 0 outside of
+    // calls); `fully`: with names and sites.
     CallPost* (*tell)(CallState& told, bool fully);
   };
-  // `members`: the node's processes, ourselves among them. `stall`: seconds, 0: never by itself.
+  // `members`: the node's processes, including this one. `stall`: seconds after which a wait is reported, 0: never.
   HangReporter(std::vector<NodeProcess> members, double stall, Language language);
   HangReporter(const HangReporter&) = delete;
 
-  // At each inspection of a wait: `elapsed` ns after it has begun, for whom.
+  // Called at each inspection of a wait, `elapsed` ns after it has begun.
   void waits(std::uint64_t elapsed, const Awaited& awaited);
-  // A body that is suspended waits for those.
+  // Notes the members that a suspended body waits for.
   void body_waits(const Awaited& awaited);
   int member_of(const reach::Peer* peer) const;
-  // Prints it. `unseen`: what this thread waits for, where it has no post.
+  // Prints a report. `unseen`: the state of this thread, if it has no post.
   void call(const char* why, const CallState* unseen = nullptr);
-  // By which the node's processes of this job are known, the same to all of them and in no other job.
+  // Identifies the job on this node: all its processes return the same number.
   std::uint64_t job() const { return members_[0].header->probe; }
-  // From now on that signal writes a hang report, unless the program uses it. By its name ("USR1") or number.
+  // Makes that signal, a name ("USR1") or number, write a hang report, unless the program uses it.
   Result<void> listen(const std::string& signal);
 
  private:
@@ -69,7 +67,7 @@ class HangReporter {
   struct Watched {
     std::uint64_t call = 0, since = 0;
   };
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::vector<Watched> watched_;
   Awaited of_bodies_;
   std::uint64_t bodies_told_ = 0;

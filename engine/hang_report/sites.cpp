@@ -21,7 +21,7 @@
 namespace nearfield::hang_report {
 namespace {
 
-// What addr2line prints, without our libraries in it. "": there is none, or it took too long.
+// Runs addr2line, without our libraries preloaded, and returns its line. "": it is not installed, or took too long.
 std::string addr2line(const std::string& object, const std::string& offset, std::uint64_t end) {
   int out[2];
   if (pipe2(out, O_CLOEXEC)) return "";
@@ -53,8 +53,8 @@ std::string addr2line(const std::string& object, const std::string& offset, std:
   return text;
 }
 
-// The file that is mapped at an address, by its absolute path; the loader knows some by what they were called by, which
-// may be no path, or one that was relative to another directory.
+// Returns the absolute path of the file that is mapped at an address. The loader's name may be no path, or relative to
+// another directory.
 std::string mapped_at(const void* address) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> maps(std::fopen("/proc/self/maps", "re"), std::fclose);
   char line[4400];
@@ -96,13 +96,13 @@ std::string place(const CallState& told) {
 }  // namespace
 
 Site site_of(const void* returns_to) {
-  // The call lies before the address that it returns to.
+  // The call instruction ends before the address that it returns to.
   const auto* const at = static_cast<const char*>(returns_to) - 1;
   Dl_info about{};
   link_map* map = nullptr;
   if (!returns_to || !dladdr1(at, &about, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) || !map) return {};
   return {.object = object_at(about, *map, at),
-          .offset = std::uintptr_t(at) - map->l_addr,  // 0 of what is not position-independent
+          .offset = std::uintptr_t(at) - map->l_addr,  // l_addr is 0 where code is not position-independent
           .symbol = about.dli_sname ? readable(about.dli_sname) : ""};
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> source_lines(const std::vector<Attendance>& all) {
   const std::uint64_t end = waiting::nanoseconds() + 2'000'000'000;
   for (const Attendance& a : all)
     for (const ThreadSeen& f : a.threads) {
-      // A path that has been cut is none.
+      // A path that was cut off does not begin with a slash.
       if (!f.told || *f.what.object != '/' || waiting::nanoseconds() > end) continue;
       if (!done.insert(place(f.what)).second) continue;
       char offset[32];

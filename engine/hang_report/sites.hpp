@@ -1,4 +1,4 @@
-// Where in a program something is: object, offset and symbol by the loader, file and line by addr2line.
+// Sites in a program: object, offset and symbol by the loader, file and line by addr2line.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,16 +8,15 @@
 namespace nearfield::hang_report {
 
 struct Site {
-  std::string object;  // an absolute path, "": not known
+  std::string object;  // an absolute path, "": unknown
   std::size_t offset = 0;
-  std::string symbol;  // as C++ has it, "": none is near
+  std::string symbol;  // demangled, "": none is near
 };
-// Of the call that returns to an address.
+// Returns the site of the call that returns to an address.
 Site site_of(const void* returns_to);
-// "/program+0x1234 (main)", "": not asked for yet.
+// Returns "/program+0x1234 (main)"; "": not looked up.
 std::string site_text(const CallState& told);
-// "/program+0x1234: main at file.c:12" for each site of the attendance, where addr2line is installed; it has two
-// seconds.
+// "/program+0x1234: main at file.c:12" for each site, where addr2line is installed; takes two seconds at most.
 std::vector<std::string> source_lines(const std::vector<Attendance>& all);
 
 }  // namespace nearfield::hang_report

@@ -21,7 +21,7 @@ void Builder::add(std::int64_t offset, std::uint64_t bytes, std::uint64_t count,
     }
     if (last.bytes == bytes) {
       const std::int64_t step = offset - (last.offset + std::int64_t(last.count - 1) * last.stride);
-      // Two blocks define a stride; a run goes on as long as it stays the same.
+      // Two blocks define a stride; a run continues as long as it stays the same.
       if ((last.count == 1 || step == last.stride) && (count == 1 || stride == step)) {
         last.stride = step;
         last.count += count;
@@ -64,7 +64,7 @@ View Builder::view(std::int64_t extent) {
     view.high = first ? high : std::max(view.high, high);
     first = false;
   }
-  // Without gaps inside an element and between elements nothing needs to be described.
+  // An element without gaps, next to the following one, is dense.
   if (runs_.size() == 1 && runs_[0].count == 1 && runs_[0].offset == 0 && extent == std::int64_t(size_)) return {};
   return view;
 }
@@ -186,8 +186,8 @@ void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, s
   }
 }
 
-// Between contiguous memory and a layout; `packing`: out of the layout. Divisions are few: there may be many short
-// runs.
+// Copies between contiguous memory and a layout; `packing`: from the layout. It avoids divisions, since there may be
+// many short runs.
 template <bool packing>
 void move(std::byte* dense, const Data& data, std::uint64_t position, std::uint64_t bytes) {
   auto blocks = [&](std::byte* user, std::int64_t stride, std::uint64_t length, std::uint64_t count) {
@@ -258,9 +258,9 @@ void move_grid(std::byte* to, const std::byte* from, std::uint64_t bytes, const 
   }
 }
 
-// `elements` whole elements of one layout, from place to place.
+// Copies `elements` whole elements between two addresses of the same layout.
 void copy_elements(std::byte* to, const std::byte* from, const View& view, std::uint64_t elements) {
-  // So many at a time that the runs find them in the cache.
+  // Elements are copied in groups that stay in the cache while all runs visit them.
   constexpr std::uint64_t near = 16 << 10;
   const std::uint64_t each = std::max<std::uint64_t>(1, near / std::uint64_t(view.high - view.low));
   for (std::uint64_t e = 0; e < elements; e += each) {

@@ -1,4 +1,4 @@
-// Flattened datatypes: where the bytes of one element lie, and copies between two such descriptions.
+// Flattened datatypes: offsets of an element's bytes, and copies between two layouts.
 //
 // A layout is a list of runs in the order of the type signature. A run is `count` blocks of `bytes` bytes, `stride`
 // bytes apart, so a vector is one run and a three-dimensional subarray one run per plane. Everything is plain data in
@@ -35,7 +35,7 @@ struct View {
   bool dense() const { return runs == nullptr; }
 };
 
-// A list of runs; a short one needs no memory.
+// A list of runs; a short one allocates nothing.
 class Runs {
  public:
   Runs() = default;
@@ -76,11 +76,11 @@ class Runs {
  private:
   std::size_t size_ = 0;
   std::array<Run, 3> few_;
-  std::vector<Run> more_;  // all of them, when they are more
+  std::vector<Run> more_;  // all of them, if they do not fit few_
 };
 
-// Builds runs; consecutive bytes and regular strides are merged whatever constructed them. Beyond `most_runs` it gives
-// up: a description that is longer than most data costs more than a packed copy.
+// Builds runs; merges consecutive bytes and regular strides, however they were added. It gives up beyond `most_runs`,
+// where a packed copy is cheaper than the list.
 class Builder {
  public:
   static constexpr std::size_t most_runs = std::size_t{1} << 22;
@@ -90,7 +90,7 @@ class Builder {
   void add(const Builder& other, std::int64_t offset, std::uint64_t count, std::int64_t stride);
   std::uint64_t size() const { return size_; }
   std::size_t run_count() const { return runs_.size(); }
-  bool too_long() const { return too_long_; }  // then nothing else of it means anything
+  bool too_long() const { return too_long_; }  // if true, nothing else of it is valid
   // Fills in positions. The view refers to the builder's own array: it ends with the builder, and when that is moved.
   View view(std::int64_t extent);
 
@@ -105,21 +105,21 @@ struct Range {
   std::byte *begin = nullptr, *end = nullptr;
 };
 
-// What a user hands over: `bytes` bytes of packed data, laid out from `address` on.
+// A user's buffer: `bytes` bytes of packed data, laid out from `address` on.
 struct Data {
   std::byte* address = nullptr;
   std::uint64_t bytes = 0;
   View view{};
 
   bool dense() const { return view.dense(); }
-  // The memory that all of it lies in.
+  // Start of the memory that it spans.
   std::byte* begin() const;
   std::uint64_t span() const;  // bytes
-  // That of bytes [first, first + count), or a little more. pre: there are any
+  // Returns the memory that bytes [first, first + count) span, or a little more. pre: count > 0.
   Range range(std::uint64_t first, std::uint64_t count) const;
 };
 
-// A walk over contiguous pieces, from a packed position on.
+// Iterates over contiguous pieces, from a packed position on.
 class Cursor {
  public:
   Cursor(const Data& data, std::uint64_t position);
@@ -139,7 +139,7 @@ class Cursor {
 void gather_runs(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
 void scatter_runs(const Data& to, std::uint64_t position, const void* from, std::uint64_t bytes) noexcept;
 
-// Bytes [position, position + bytes) of the data, to and from contiguous memory.
+// Copies bytes [position, position + bytes) of the data to, or from, contiguous memory.
 inline void gather(void* to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept {
   if (from.dense()) copying::copy(to, from.address + position, bytes);
   else gather_runs(to, from, position, bytes);
@@ -148,7 +148,7 @@ inline void scatter(const Data& to, std::uint64_t position, const void* from, st
   if (to.dense()) copying::copy(to.address + position, from, bytes);
   else scatter_runs(to, position, from, bytes);
 }
-// The same bytes of both, in one pass.
+// Copies these bytes from one layout to the other in one pass.
 void copy(const Data& to, const Data& from, std::uint64_t position, std::uint64_t bytes) noexcept;
 
 }  // namespace nearfield::layout

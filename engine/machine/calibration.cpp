@@ -129,7 +129,7 @@ bool Calibration::second() {
   return step(1) && end();
 }
 
-// The first's last wait; it hands nothing over any more.
+// Completes the first's last wait; the turn does not come back.
 bool Calibration::end() {
   words.turn[1][0].store(steps_, std::memory_order_release);  // SYNC: turn
   return true;

@@ -50,7 +50,7 @@ std::vector<Group> groups_of_control(const std::string& root) {
   return groups;
 }
 
-// The tightest limit from `path` up to the mount point.
+// Returns the tightest limit from `path` up to the mount point.
 template <class Quota>
 double tightest(const std::string& mount, std::string path, Quota quota) {
   double least = quota(mount);
@@ -100,7 +100,7 @@ static std::size_t bytes_of(const std::string& text) {
   return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : 0);
 }
 
-// The last-level cache of CPU 0 as the kernel describes it: a full topology would cost milliseconds at start-up.
+// Reads the kernel's files of CPU 0: a full topology would cost milliseconds at start-up.
 std::size_t last_level_cache() {
   std::size_t largest = 0;
   for (int index = 0; index < 8; ++index) {
@@ -113,7 +113,7 @@ std::size_t last_level_cache() {
 
 namespace {
 
-// The last that exists of these lists, smallest first, in our first CPU's directory.
+// Returns the last of these files, smallest list first, that exists in our first CPU's directory.
 std::string last_list(const Cpus& cpus, const std::string& root, std::initializer_list<const char*> names) {
   std::size_t one = 0;
   while (one < cpus.allowed.bits.size() && !cpus.allowed.bits[one]) ++one;
@@ -125,7 +125,7 @@ std::string last_list(const Cpus& cpus, const std::string& root, std::initialize
   return list;
 }
 
-// A list such as "0-3,8".
+// Parses a list such as "0-3,8".
 CpuSet read_list(const std::string& list) {
   CpuSet all;
   for (std::string_view rest = list; !rest.empty();) {
@@ -137,7 +137,7 @@ CpuSet read_list(const std::string& list) {
   return all;
 }
 
-// The first CPU of a list, where all of ours are in it; else -1.
+// Returns the first CPU of a list if all of ours are in it; otherwise -1.
 int first_of_all(const Cpus& cpus, const std::string& list) {
   const CpuSet shared = read_list(list);
   if (shared.bits.none() || (cpus.allowed.bits & ~shared.bits).any()) return -1;

@@ -1,4 +1,4 @@
-// The CPUs that this process can really use: affinity mask and cgroup quota.
+// CPUs that this process can use: affinity mask and cgroup quota.
 #pragma once
 #include <bitset>
 #include <string>
@@ -18,22 +18,22 @@ struct Cpus {
   double available() const { return allowed.count() < quota ? allowed.count() : quota; }
 };
 
-// Processes with the same number share a scheduling group, in which a yield lets the others run. 0: all of the node do.
-// The kernel makes a group of each session (autogroup), except below control groups that divide the CPUs.
+// Processes with the same number share a scheduling group, in which a yield lets the others run. 0: there is one for
+// the node. The kernel makes a group of each session (autogroup), except below control groups that divide the CPUs.
 int scheduling_group(const std::string& root = "");
 
 std::size_t last_level_cache();  // bytes
-// Bytes of the largest cache that no other core shares, of our first CPU; 0 where nothing is known.
+// Returns the bytes of our first CPU's largest cache that no other core shares; 0: unknown.
 std::size_t private_cache(const Cpus& cpus, const std::string& root = "");
-// How many CPUs share its last-level cache; 0 where nothing is known.
+// Returns how many CPUs share our first CPU's last-level cache; 0: unknown.
 std::size_t cache_sharers(const Cpus& cpus, const std::string& root = "");
-// Those that share its last-level cache; none where nothing is known.
+// Returns the CPUs that share our first CPU's last-level cache; none: unknown.
 CpuSet cache_neighbors(const Cpus& cpus, const std::string& root = "");
-// The first CPU of the last-level cache that serves all of our CPUs; -1 where they have several, or nothing is known.
+// Returns the first CPU of the last-level cache that all of our CPUs share; -1: they have several, or it is unknown.
 int shared_cache(const Cpus& cpus, const std::string& root = "");
-int shared_package(const Cpus& cpus, const std::string& root = "");  // the same of a package
+int shared_package(const Cpus& cpus, const std::string& root = "");  // the same for packages
 
-// `root` stands before /proc and /sys (tests); the affinity mask is always our own.
+// `root` precedes /proc and /sys (tests); the affinity mask is always our own.
 Cpus available_cpus(const std::string& root = "");
 
 }  // namespace nearfield::memory

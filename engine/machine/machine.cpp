@@ -69,7 +69,7 @@ constexpr MachineField fields[] = {
     {"net_node_byte", "ns per byte of a node's, all its ranks sending", network<&Network::node_byte>},
 };
 
-// How much two measurements of one state differ.
+// Two measurements of the same state differ by that factor at most.
 constexpr double alike = 1.5;
 bool like(double a, double b) { return a > 0 && b > 0 && a < alike * b && b < alike * a; }
 
@@ -138,7 +138,7 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
 }
 
 const Handing* known_handing(const Machine& machine, double line) {
-  // Virtual CPUs may be siblings on one core for a while: nearer still, and for the time after no other case.
+  // Virtual CPUs may be siblings on one core for a while. Such a line is shorter still, but counts as near.
   const double near = machine.handing.line;
   if (like(line, near) || (line < near && near < 3 * line)) return &machine.handing;
   return like(line, machine.far_handing.line) ? &machine.far_handing : nullptr;

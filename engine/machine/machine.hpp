@@ -1,4 +1,4 @@
-// The figures of a machine from which the costs of algorithms are estimated, and the file they are kept in.
+// Figures of a machine, from which costs of algorithms are estimated, and their file.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -8,22 +8,22 @@
 
 namespace nearfield {
 
-// What it costs that bytes change cores that are so far apart. Nanoseconds, per byte but for the line; by vector stores
-// and loads, or by other ones where they cost less.
+// Times of bytes between two cores. Nanoseconds, per byte but for the line; by the kind of stores and loads that takes
+// least.
 struct Handing {
   double line = 0;   // a cache line, one way; 0: not measured
-  double own = 0;    // a core copies what lies in its private cache
-  double copy = 0;   // it copies what the other has just written
-  double left = 0;   // what writing again then costs the other more than before
-  double fill = 0;   // into a copy buffer that has rested (memory/copy_buffers.hpp)
+  double own = 0;    // a core copies within its private cache
+  double copy = 0;   // it copies bytes that the other has just written
+  double left = 0;   // the other writes them again: time beyond that before they were read
+  double fill = 0;   // into a copy buffer that has not been used for a while (memory/copy_buffers.hpp)
   double empty = 0;  // out of it, by the other
 };
 
-// What it costs that bytes go from node to node, as programs of the host MPI find it. A *lane* is one rank of each
-// node; many lanes send as fast as they can until what the node's adapter bears is reached (the max-rate model of
-// Gropp, Olson and Samfass, EuroMPI 2016). Unless a file or a calibration says otherwise: InfiniBand of 100 Gbit/s, of
-// which messages of MPI get 97 %, with 215 million messages a second (the manufacturer's figure for ConnectX-6). The
-// rest is usual there and assumed: 1.5 us through switches and host, three million messages a second of one rank.
+// Times of bytes between nodes, as programs of the host MPI measure them. A *lane* is one rank of each node; many lanes
+// send as fast as they can up to the limit of the node's adapter (the max-rate model of Gropp, Olson and Samfass,
+// EuroMPI 2016). Unless a file or a calibration says otherwise: InfiniBand of 100 Gbit/s, of which messages of MPI get
+// 97 %, with 215 million messages a second (the manufacturer's figure for ConnectX-6). The other figures are assumed:
+// 1.5 us through switches and host, three million messages a second of one rank.
 struct Network {
   double latency = 1500;       // a short message, one way, both ranks' work included
   double message = 330;        // one lane: from a short message to the next
@@ -37,23 +37,23 @@ struct Machine {
   double line = 100;          // a cache line from one core to another, one way
   double near = 0;            // the same where they share a last-level cache, as part of them do; 0: as `line`
   double turn = 1600;         // from one rank to the next on a CPU that both want
-  double copy = 0.018;        // per byte: one core copies what another has just written, in cache
+  double copy = 0.018;        // per byte: one core copies bytes that another has just written, in cache
   double fold = 0.010;        // per byte of operands: reducing in cache
   double memory = 0.05;       // per byte: one core copies out of cache, the others idle
   double all_memory = 0.035;  // per byte of the node: all cores copy out of cache
   double cache = 0;           // one last-level cache; 0: as the system says
   double cores = 0;           // cores that share one; 0: all of them
   double own = 0;             // the largest cache of a core alone; 0: as the system says
-  double span = 0;            // over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
-  // For the simulator alone (tools/simulation/caches.hpp): caches of a core, the ways of all, sockets.
+  double span = 0;            // bytes over which copy buffers rotate (memory/copy_buffers.hpp); 0: from the caches
+  // For the simulator alone (tools/simulation/caches.hpp).
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;
   double cpus = 0;  // CPUs of the node that ranks may use; 0: as the system says
-  // Between cores that are near, and between those that are far, as two ranks have measured (calibration.hpp). A line
-  // of 0: nobody has, and the figures are those of no machine.
+  // Between near cores and between far ones, as two ranks have measured (calibration.hpp). A line of 0: not measured,
+  // and the other figures are of no particular machine.
   Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing;
   Network network;
-  // Between members, `far`: without a common last-level cache.
+  // Returns the times between members; `far`: they share no last-level cache.
   const Handing& hand(bool far) const { return far && far_handing.line > 0 ? far_handing : handing; }
 };
 
@@ -64,20 +64,20 @@ struct MachineField {
 };
 std::span<const MachineField> machine_fields();
 
-// A TOML file of "name = number"; texts and tables are skipped, names that are not a machine's are an Error.
+// A TOML file of "name = number"; texts and tables are skipped, unknown names are an Error.
 Result<Machine> read_machine(const std::string& path);
 std::string describe(const Machine& machine);
 
-// The CPU's name, family and model: figures of another one are not this machine's.
+// Returns the CPU's name, family and model; stored figures are for one CPU model.
 std::string cpu_model();
-// As read_machine; an Error as well where the figures are those of another CPU, or it is not said of which.
+// As read_machine; also an Error if the file is for another CPU model, or names none.
 Result<Machine> read_stored_machine(const std::string& path);
-// All or nothing: whoever reads meanwhile finds the old file or the new one.
+// Replaces the file at once: a concurrent reader finds the old file or the new one.
 Result<void> store_machine(const std::string& path, const Machine& machine);
 
-// Two ranks have found a line to take so long. What is known of cores so far apart; nullptr: nothing.
+// Returns the times known for cores between which a line takes that long; may be null.
 const Handing* known_handing(const Machine& machine, double line);
-// Takes in what they have measured, as what is near or far.
+// Stores measured times in `machine`, as those of near or of far cores.
 void learn(Machine& machine, const Handing& found);
 
 }  // namespace nearfield

@@ -111,8 +111,8 @@ Result<std::vector<MemoryNode>> read_memory_nodes() {
   if (!hwloc) return hwloc.error();
   hwloc_topology_t topology;
   if (hwloc->topology_init(&topology)) return system_error("hwloc_topology_init");
-  // Nothing is filtered: a node has the CPUs of the package, cache or group that it hangs on. Devices are left out
-  // anyway.
+  // Objects are not filtered, since a node gets its CPUs from the package, cache or group above it. Devices are left
+  // out by default.
   Result<std::vector<MemoryNode>> nodes = Error{"hwloc finds no NUMA node"};
   if (hwloc->topology_load(topology)) nodes = system_error("hwloc cannot read the topology");
   else if (auto found = Reader(*hwloc, topology).nodes(); !found.empty()) nodes = std::move(found);
@@ -122,7 +122,7 @@ Result<std::vector<MemoryNode>> read_memory_nodes() {
 
 #else
 
-// Built for another processor than the headers at hand are for.
+// The build has no headers of hwloc for its processor.
 Result<std::vector<MemoryNode>> read_memory_nodes() { return Error{"built without hwloc"}; }
 
 #endif

@@ -1,8 +1,8 @@
-// The NUMA nodes that this process may use, with what hwloc knows of them: bandwidth, latency, distance.
+// NUMA nodes that this process may use, with bandwidth, latency and distances from hwloc.
 //
-// hwloc is opened when it is first asked, and only then: in every rank it would cost milliseconds of start-up. Its few
-// functions are looked up one by one, so nothing is linked to it, a host that has brought its own copy shares it with
-// us, and where it is absent, or older than memory attributes (2.3), that is an Error and no failure to load.
+// hwloc is opened at the first call, since it would cost milliseconds of start-up in every rank. Its functions are
+// looked up at run time: a host's own copy is shared, and a hwloc that is absent, or older than memory attributes
+// (2.3), is an Error and no failure to load.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,7 +15,7 @@
 namespace nearfield::memory {
 
 struct MemoryNode {
-  // A value as these CPUs see it. Linux publishes those of the best initiators of a node alone.
+  // A value for accesses from the CPUs `from`. Linux publishes those of a node's best initiators alone.
   struct Seen {
     CpuSet from;
     std::uint64_t value;
@@ -27,14 +27,14 @@ struct MemoryNode {
 
   int number = 0;  // the operating system's
   std::size_t bytes = 0;
-  CpuSet cpus;                  // the nearest to it
+  CpuSet cpus;                  // CPUs nearest to it
   std::vector<Seen> bandwidth;  // MB/s
   std::vector<Seen> latency;    // ns
   std::vector<Distance> distances;
 };
 
-// In the order of their numbers; those without memory, or that the process may not use, are left out. What hwloc reads
-// instead of this machine where HWLOC_XMLFILE or HWLOC_SYNTHETIC say so.
+// Returns the nodes in the order of their numbers, without those that have no memory or that the process may not use.
+// HWLOC_XMLFILE or HWLOC_SYNTHETIC may describe another machine to hwloc.
 Result<std::vector<MemoryNode>> read_memory_nodes();
 
 // The same, read once per process.

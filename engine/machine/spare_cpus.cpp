@@ -19,7 +19,7 @@ SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<co
     if (left.intersects(near)) left.bits &= near.bits;
     return {left, time_left};
   }
-  // Ranks that share CPUs leave some of them alone when there are more of these.
+  // If more CPUs than ranks share a mask, some of its CPUs are unused.
   const auto sharers = std::ranges::count_if(ranks, [&](const CpuSet& each) { return each.intersects(own); });
   if (sharers < own.count()) return {own, time_left};
   return {{granted.bits | own.bits}, false};

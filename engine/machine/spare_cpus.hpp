@@ -1,4 +1,4 @@
-// Where a thread that helps a rank runs: on CPUs that no rank uses, where there are any.
+// CPUs for a rank's progress thread: those that no rank uses, if there are any.
 #pragma once
 #include <sys/types.h>
 
@@ -10,19 +10,19 @@ namespace nearfield::memory {
 
 struct SpareCpus {
   CpuSet cpus;
-  bool free = false;  // there are more of them than ranks that use them
+  bool free = false;  // some of them are unused
 };
 
-// `granted`: CPUs of the job on this node; `own`: of the rank; `ranks`: of each rank of the node, this one included;
-// `near`: that share its last-level cache; `quota`: CPUs' worth of time.
+// `granted`: CPUs of the job on this node; `own`: of the rank; `ranks`: of each rank of the node, including this one;
+// `near`: CPUs that share its last-level cache; `quota`: CPUs' worth of time.
 SpareCpus find_spare_cpus(const CpuSet& granted, const CpuSet& own, std::span<const CpuSet> ranks, const CpuSet& near,
                           double quota);
 
-// By the affinity mask of a process's first thread; none where the process is not to be seen.
+// Returns the affinity mask of a process's first thread; none if the process is not visible.
 CpuSet cpus_of(pid_t process);
 
-// What the job has been granted, as far as it can be told: our own CPUs, and those of the launcher that has started us
-// if it runs as the same user.
+// Returns an estimate of the CPUs that the job has been granted: our own, and those of our launcher if it runs as the
+// same user.
 CpuSet granted_cpus();
 
 }  // namespace nearfield::memory

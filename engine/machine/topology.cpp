@@ -21,7 +21,7 @@ Result<Topology> read(const char* what, Source source) {
   hwloc_topology_t raw;
   if (hwloc_topology_init(&raw)) return system_error("hwloc_topology_init");
   const std::unique_ptr<hwloc_topology, decltype(&hwloc_topology_destroy)> owner(raw, hwloc_topology_destroy);
-  // Devices are of no interest and the dearest part to discover.
+  // Devices are not needed, and take the longest to discover.
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(raw, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);
   if (source(raw) || hwloc_topology_load(raw)) return system_error(std::string("reading the topology of ") + what);

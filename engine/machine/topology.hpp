@@ -1,5 +1,5 @@
-// The machine as hwloc sees it: caches, groups of cores that share a last-level cache. NUMA nodes: memory_nodes.hpp.
-// Loaded from this machine, or from a synthetic description or an XML file.
+// Caches of a machine, and groups of cores that share a last-level cache, by hwloc: of this machine, a synthetic
+// description or an XML file. NUMA nodes: memory_nodes.hpp.
 #pragma once
 #include <string>
 #include <vector>

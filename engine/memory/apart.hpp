@@ -1,5 +1,5 @@
-// Ranges of a process's own segment that are its own since a fork: mapped copy on write, so that parent and child do
-// not see each other's stores. Peers would see what was there before; so they are told of no place in them.
+// Ranges of a process's segment that are private since a fork: mapped copy on write, so that parent and child do not
+// see each other's stores. Peers would read the old contents, so no buffer in such a range is described to them.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,18 +9,18 @@
 
 namespace nearfield::memory {
 
-// A fork in a signal handler may have interrupted who holds the lock: then it fails after a while.
+// Gives up after a second: a fork in a signal handler may have interrupted the holder of the lock.
 bool lock_for_fork(std::mutex& mutex);
 
 class Apart {
  public:
-  // From here on meets() waits for the end. False: it cannot be had.
+  // From here to end_fork() meets() waits. False: the lock cannot be had.
   bool begin_fork() {
-    // SYNC: fork-begins; who has noted a buffer before is seen by the fork
+    // SYNC: fork-begins; a buffer noted before a load that misses it is seen by the fork
     any_.store(true, std::memory_order_seq_cst);
     return lock_for_fork(mutex_);
   }
-  // pre: between the two.
+  // pre: between begin_fork() and end_fork().
   void add(std::size_t begin, std::size_t end) { ranges_[begin] = end; }
   void drop(std::size_t begin) { ranges_.erase(begin); }
   const std::map<std::size_t, std::size_t>& ranges() const { return ranges_; }
@@ -36,7 +36,7 @@ class Apart {
     const auto behind = ranges_.lower_bound(end);
     return behind != ranges_.begin() && std::prev(behind)->second > begin;
   }
-  // Those within [begin, end) are no longer apart; whether there were any.
+  // Ranges within [begin, end) are no longer apart. Returns whether there were any.
   bool remove(std::size_t begin, std::size_t end) {
     if (!any_.load(std::memory_order_relaxed)) [[likely]]
       return false;
@@ -50,7 +50,7 @@ class Apart {
  private:
   std::atomic<bool> any_{false};
   std::mutex mutex_;
-  std::map<std::size_t, std::size_t> ranges_;  // by their beginning; none goes beyond an allocation
+  std::map<std::size_t, std::size_t> ranges_;  // begin to end; each lies within one allocation
 };
 
 }  // namespace nearfield::memory

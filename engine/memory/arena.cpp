@@ -10,8 +10,8 @@ namespace {
 constexpr std::size_t grain = 64, page = 4096;
 constexpr std::size_t step = 64 << 10;       // the top moves by this much
 constexpr std::size_t kept_free = 16 << 20;  // free memory at the top beyond this returns to the kernel
-// Of what the program frees: kept in all, as the heap does; and at most in a piece that is cleared when it is used
-// again, since clearing takes a quarter of what a new page takes, but all of the piece's pages.
+// Freed memory of the program that is kept in all, as by the heap; and the longest piece that is cleared when it is
+// used again: clearing a page takes a quarter of the time of a new one, but touches all pages of the piece.
 constexpr std::size_t most_kept = 256 << 20, most_cleared = 1 << 20;
 
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
@@ -38,7 +38,7 @@ void Arena::add_free(Zone& zone, std::size_t offset, std::size_t bytes) {
       remove_free(zone, before);
     }
   }
-  // Without memory for the bookkeeping the range is lost, and nothing else.
+  // Without memory for the bookkeeping only this range is lost.
   try {
     const auto added = zone.free.emplace(offset, bytes).first;
     try {
@@ -55,7 +55,7 @@ void Arena::remove_free(Zone& zone, Ranges::iterator range) {
   zone.free.erase(range);
 }
 
-// The shortest free range that holds `bytes` bytes at a multiple of `align`: those are no longer free.
+// Takes `bytes` bytes at a multiple of `align` out of the shortest free range that holds them.
 std::optional<std::size_t> Arena::take_free(Zone& zone, std::size_t bytes, std::size_t align) {
   for (auto it = zone.free_by_length.lower_bound({bytes, 0}); it != zone.free_by_length.end(); ++it) {
     const auto [length, offset] = *it;
@@ -75,7 +75,7 @@ Result<void> Arena::check_length(std::size_t bytes) const {
   return Error{"an allocation of " + std::to_string(bytes >> 20) + " MiB exceeds the segment"};
 }
 
-// A hole that holds `bytes` bytes at a multiple of `align`, and the place in it; holes_.end(): behind the top.
+// Finds a hole that holds `bytes` bytes at a multiple of `align`, and their offset `at`; holes_.end(): behind the top.
 Arena::Ranges::iterator Arena::find_place(std::size_t bytes, std::size_t align, std::size_t& at) {
   for (auto hole = holes_.begin(); hole != holes_.end(); ++hole)
     if (at = round_up(hole->first, align); at + bytes <= hole->first + hole->second) return hole;
@@ -83,8 +83,8 @@ Arena::Ranges::iterator Arena::find_place(std::size_t bytes, std::size_t align, 
   return holes_.end();
 }
 
-// [begin, end) is no hole any more, or below the top from now on. Without memory for the bookkeeping what lies beside
-// it is lost, and nothing else.
+// Takes [begin, end) out of the hole, or puts it below the top. Without memory for the bookkeeping only the rest of the
+// hole is lost.
 void Arena::occupy(Ranges::iterator hole, std::size_t begin, std::size_t end) {
   auto leave = [&](std::size_t from, std::size_t to) {
     if (from < to) try {
@@ -103,7 +103,7 @@ void Arena::occupy(Ranges::iterator hole, std::size_t begin, std::size_t end) {
   else holes_.erase(hole);
 }
 
-// Afterwards `bytes` bytes at a multiple of `align` are free in the zone.
+// Adds at least `bytes` free bytes at a multiple of `align` to the zone.
 Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
   std::size_t begin;
   const auto hole = find_place(bytes, std::max(align, page), begin);
@@ -119,7 +119,7 @@ Result<void> Arena::grow(std::size_t z, std::size_t bytes, std::size_t align) {
   return {};
 }
 
-// Whole pages that lie where the wish says.
+// Reserves whole pages on the nodes of the wish.
 Result<void> Arena::reserve(Component component, const Wish& wish, bool own, std::size_t offset, std::size_t bytes) {
   std::byte* const at = segment_.base() + offset;
   const Placer::Asked asked = placer_->ask(component, wish, own, at, bytes);
@@ -231,7 +231,7 @@ Result<std::size_t> Arena::allocate_untouched(std::size_t bytes, std::size_t ali
   return at;
 }
 
-// Windows are to be zero: theirs go back to the kernel where clearing would take longer.
+// Memory of windows must read as zero, so it goes back to the kernel where clearing would take longer.
 void Arena::free_untouched(Pieces::node_type piece) {
   const Used& used = piece.mapped();
   const bool keep = (used.component != Component::windows || used.zone == kept_small) &&
@@ -243,7 +243,7 @@ void Arena::free_untouched(Pieces::node_type piece) {
   recent = std::move(piece);
 }
 
-// Of exactly that length; empty where there is none.
+// Returns a piece of exactly that length, or an empty node.
 Arena::Pieces::node_type Arena::take_recent(std::size_t bytes, std::size_t align, std::size_t zone) {
   for (std::size_t k = 0; k < recent_.size(); ++k) {  // the last one first
     Pieces::node_type& recent = recent_[(next_recent_ - 1 - k) % recent_.size()];
@@ -253,7 +253,7 @@ Arena::Pieces::node_type Arena::take_recent(std::size_t bytes, std::size_t align
   return {};
 }
 
-// They join their neighbours.
+// Merges the recent pieces into their zones.
 void Arena::settle_recent() {
   for (Pieces::node_type& recent : recent_) {
     if (recent) add_free(zones_[recent.mapped().zone], recent.key(), recent.mapped().length);
@@ -261,7 +261,7 @@ void Arena::settle_recent() {
   }
 }
 
-// Its memory goes back to the kernel.
+// Returns the lot's memory to the kernel.
 void Arena::free_lot(std::size_t offset, std::size_t bytes) {
   segment_.give_back(offset, bytes);
   try {
@@ -298,7 +298,7 @@ void Arena::free(std::size_t offset) {
   const Used& used = piece.mapped();
   in_use_ -= used.length;
   held_[std::size_t(used.component)].now -= used.length;
-  if (!segment_.share_again(offset, used.length)) return;  // never again
+  if (!segment_.share_again(offset, used.length)) return;  // the range stays apart, and out of use
   if (used.zone == kept_small || used.zone == kept_large) return free_untouched(std::move(piece));
   if (used.zone == lot) {
     if (used.placed) placer_->give_back(used.component, used.own, segment_.base() + offset, used.length);
@@ -324,7 +324,7 @@ std::size_t Arena::in_use() const {
   return in_use_;
 }
 
-// With the lock.
+// pre: the lock is held.
 void Arena::note(Component component, std::size_t bytes) {
   in_use_ += bytes;
   Held& held = held_[std::size_t(component)];

@@ -1,15 +1,15 @@
 // Allocation of offsets inside one's own segment: best fit over free ranges, neighbours merged on free.
 //
 // All bookkeeping is private to the owner and lies outside the segment, so nothing that a peer writes can break it,
-// and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out, but for the
-// program's own (allocate_untouched), whose pages come when they are touched, as those of malloc do.
+// and a peer that dies leaves no lock behind. Space is reserved (Segment::reserve) before it is handed out, but for
+// memory of the program (allocate_untouched), whose pages come at the first touch, as those of malloc do.
 //
-// A component whose memory is to lie on nodes of its own (placement.hpp) has pages of its own, a zone; so has every
-// allocation with a wish of its own, or whose memory is to go when it is freed, a lot. All else shares the first zone.
+// A component with a wish (placement.hpp) has pages of its own, a zone. An allocation with a wish of its own, or whose
+// memory returns to the kernel when it is freed, has pages of its own, a lot. All others share the first zone.
 //
-// What the program has freed is kept up to a bound, in zones of its own, for the program's next allocations: small
-// pieces apart from large ones, or else they would break those up, whose pages the next large one would miss. The last
-// few pieces wait for allocations of the same length, with their bookkeeping, before they join their zone.
+// Memory that the program has freed is kept, up to a bound, in two zones for its next allocations: small pieces would
+// break up large ones. The last few pieces keep their bookkeeping for allocations of the same length before they join
+// their zone.
 //
 //   begin .. top        ranges of zones, lots, and holes, which have no memory: what alignment has left out, and where
 //                       lots were. Zones and lots that need more look there first
@@ -34,24 +34,24 @@ class Arena {
   Arena(Segment& segment, std::size_t begin, Placer* placer = nullptr);
 
   // Offset of `bytes` bytes (rounded up to 64) at a multiple of `align` (a power of two). Content is unspecified. They
-  // lie where `wish` says, else where the component's own does; an Error also where a forced one cannot be honoured.
+  // lie on the nodes of `wish`, otherwise of the component's wish; an Error also where a forced wish cannot be met.
   Result<std::size_t> allocate(std::size_t bytes, std::size_t align, Component component = Component::control,
                                const Wish* wish = nullptr);
-  // The same, on pages of its own: its memory is there until it is freed, and no longer.
+  // The same, as a lot: its memory returns to the kernel when it is freed.
   Result<std::size_t> allocate_apart(std::size_t bytes, std::size_t align, Component component);
   Result<std::size_t> allocate_zeroed(std::size_t bytes, std::size_t align, Component component = Component::control);
-  // Whole pages for the program, at a multiple of `align`: those that are new have no memory behind them until they are
-  // touched, and then the kernel kills where there is none, as with memory of malloc. `zero`: they read as zero. What
-  // is placed by a wish, its own or its component's, is reserved at once all the same.
+  // Whole pages for the program, at a multiple of `align`. New ones have no memory until they are touched; if there is
+  // none then, the kernel kills the process, as with memory of malloc. `zero`: they read as zero. Memory that is placed
+  // by a wish is reserved at once.
   Result<std::size_t> allocate_untouched(std::size_t bytes, std::size_t align, Component component, const Wish* wish,
                                          bool zero);
   void free(std::size_t offset);
 
-  // ---- around a fork (reach/forks.hpp)
-  // Nothing is allocated or freed until the end. False: the lock cannot be had.
+  // A fork (reach/forks.hpp):
+  // Nothing is allocated or freed until end_fork(). False: the lock cannot be had.
   bool begin_fork() { return lock_for_fork(mutex_); }
   void end_fork() { mutex_.unlock(); }
-  // pre: between the two. In the child: the segment is the parent's.
+  // pre: between the two. For the child: the segment is the parent's, so it allocates and frees nothing.
   void inherit() { inherited_ = true; }
   enum Locked { locked };
   std::size_t held(Locked, Component component) const { return held_[std::size_t(component)].now; }
@@ -63,7 +63,7 @@ class Arena {
   }
 
   std::size_t in_use() const;  // bytes handed out
-  // Bytes handed out of one component: now, and the most that there have been.
+  // Bytes handed out of one component: now, and at most so far.
   struct Held {
     std::size_t now = 0, most = 0;
   };
@@ -83,7 +83,7 @@ class Arena {
     std::size_t length;
     std::size_t zone;  // 0, a component's + 1, a kept one, or `lot`
     Component component;
-    bool placed, own;  // a lot: by a wish, which is its component's
+    bool placed, own;  // placed: by a wish; own: of the component, not of the allocation
   };
   using Ranges = std::map<std::size_t, std::size_t>;
   using Pieces = std::map<std::size_t, Used>;  // by offset

@@ -1,9 +1,10 @@
-// What making huge pages may cost.
+// A budget of time for making huge pages.
 //
 // MADV_COLLAPSE asks a kernel worker of every CPU to empty its lists of pages and waits for all of them, once per call
-// and one caller at a time. On a quiet machine 64 MiB take an eighth of what their small pages take, on a busy one a
+// and one caller at a time. On a quiet machine 64 MiB take an eighth of the time of their small pages, on a busy one a
 // call may take a hundred milliseconds. So calls are few and long: none in a process's first second, one process of a
-// node at a time, and what they cost beyond the small pages that they replace is one part in `share` of the time.
+// node at a time, and their time beyond that of the small pages they replace is at most one part in `share` of the
+// process's.
 #pragma once
 #include <fcntl.h>
 #include <sys/file.h>
@@ -22,18 +23,19 @@
 
 namespace nearfield::memory {
 
-// Nanoseconds everywhere. Of two threads that meet here, one may go uncounted.
+// All times are nanoseconds. Threads may overwrite each other's charge: the budget need not be exact.
 class Allowance {
  public:
-  static constexpr std::uint64_t first = 1'000'000'000;  // without any call
+  static constexpr std::uint64_t first = 1'000'000'000;  // no call before this age of the process
   static constexpr std::uint64_t share = 200;            // the heap and the engine have an allowance each
 
-  // The process has begun.
+  // Notes that the process has begun.
   void begin(std::uint64_t now) {
     std::uint64_t none = 0;
     begin_.compare_exchange_strong(none, now, std::memory_order_relaxed);
   }
-  // How many of `wanted` huge pages one call may make now. `spared`: what a page saves by small ones not made.
+  // Returns how many of `wanted` huge pages one call may make now. `spared`: time that a huge page saves by small pages
+  // not made.
   std::size_t permits(std::size_t wanted, std::uint64_t spared, std::uint64_t now) {
     begin(now);
     const std::uint64_t age = now - begin_.load(std::memory_order_relaxed);
@@ -51,11 +53,11 @@ class Allowance {
 
  private:
   std::atomic<std::uint64_t> begin_{0}, spent_{0};
-  std::atomic<std::uint64_t> each_{1'000'000};  // what a huge page is expected to take
+  std::atomic<std::uint64_t> each_{1'000'000};  // estimate for one huge page
 };
 inline constinit Allowance collapsing;  // of the process
 
-// One process of the node at a time: the lock is one of a file that all of them see, and goes with its holder.
+// Lock of the node: a lock on a file that all processes see, which ends with its holder.
 class CollapsingAlone {
  public:
   CollapsingAlone() : file_(open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC)) {
@@ -73,10 +75,10 @@ class CollapsingAlone {
 };
 
 struct Collapsed {
-  std::size_t pages = 0;  // huge ones that the call was about; 0: not now
-  int error = 0;          // errno, where not all of them were made
+  std::size_t pages = 0;  // huge pages that were tried; 0: not permitted now
+  int error = 0;          // errno if not all were made
 };
-// Makes huge pages of the first ones of `wanted` at `at`, a multiple of their length. The contents stay.
+// Makes the first of `wanted` pages at `at`, a multiple of their length, huge. The contents stay.
 inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, std::uint64_t spared = 0) {
   const std::uint64_t begin = nanoseconds();
   const std::size_t pages = collapsing.permits(wanted, spared, begin);
@@ -85,7 +87,7 @@ inline Collapsed collapse(void* at, std::size_t huge_page, std::size_t wanted, s
   if (!alone) return {};
   Collapsed done{pages};
   auto* const bytes = static_cast<std::byte*>(at);
-  // A huge page comes where there is a page already.
+  // MADV_COLLAPSE needs a page in each range.
   for (std::size_t i = 0; i < pages && !done.error; ++i)
     if (syscall(SYS_madvise, bytes + i * huge_page, 4096, MADV_POPULATE_WRITE)) done.error = errno;
   if (!done.error && syscall(SYS_madvise, at, pages * huge_page, MADV_COLLAPSE)) done.error = errno;

@@ -12,7 +12,7 @@ namespace nearfield::memory {
 namespace {
 
 constexpr std::size_t bits = 64;
-constexpr unsigned turns_between = 16;  // over the whole span, between looks whether it may have huge pages
+constexpr unsigned turns_between = 16;  // rotations over the whole span between attempts to make huge pages
 
 // The bits [first, first + count) of a word.
 constexpr std::uint64_t mask(std::size_t first, std::size_t count) {
@@ -55,11 +55,11 @@ bool CopyBuffers::make() noexcept try {
   begin_ = *offset;
   there_.store(true, std::memory_order_relaxed);
   return true;
-} catch (const std::exception&) {  // no memory for what is to be said
+} catch (const std::exception&) {  // no memory for the text of the error
   return false;
 }
 
-// Between messages, now and then, until the kernel and its cost allow it.
+// Called now and then until the kernel and the budget (collapsing.hpp) allow it.
 void CopyBuffers::make_huge() noexcept {
   const std::unique_lock making(making_, std::try_to_lock);
   if (!making || !there_.load(std::memory_order_relaxed) || huge_.load(std::memory_order_relaxed)) return;
@@ -102,7 +102,7 @@ void CopyBuffers::mark(std::size_t begin, std::size_t count, bool held) {
 std::size_t CopyBuffers::take(std::size_t bytes, std::size_t spared) noexcept {
   const std::size_t count = (bytes + unit - 1) / unit;
   if (count == 0 || count > units_) return 0;
-  // What make() has written is seen in the lock, which it held as well.
+  // A relaxed load suffices: what make() wrote is read under Lock, which it held as well.
   if (!there_.load(std::memory_order_relaxed) && !make()) [[unlikely]]
     return 0;
   if (turns_.load(std::memory_order_relaxed) >= turns_between && !huge_.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -1,12 +1,12 @@
 // Copy buffers by age.
 //
 // A store to a line that another core's private cache holds waits for that core; once the line has moved to the shared
-// cache it costs a sixth (docs/decisions.md). So whatever one core writes after others have read it is taken here:
-// buffers are handed out in turn over a span of about twice the private cache, so that each rests as long as possible
-// before it is written again. One span per process, whatever it sends to whomever.
+// cache it costs a sixth (docs/decisions.md). So memory that one core writes after others have read it is taken here:
+// buffers rotate over a span of about twice the private cache, so that each is unused for as long as possible before it
+// is written again. A process has one span for all its peers.
 //
-// A process that sends nothing needs none: there is memory from the first take on. Where that finds none, no later one
-// does.
+// The first take allocates the memory, since a process that sends nothing needs none. If that fails, no later one
+// tries.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -23,7 +23,7 @@ class CopyBuffers {
   static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
   static constexpr std::size_t huge_page = 2 << 20;
 
-  // `span` bytes of the arena, which must outlive this; by huge pages once they have been used for long.
+  // Takes `span` bytes of the arena, which must outlive this; they become huge pages once they have been used for long.
   CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
@@ -32,7 +32,7 @@ class CopyBuffers {
 
   std::size_t span() const { return units_ * unit; }
   // Offset in the segment of `bytes` bytes, at a multiple of `unit`; 0 when there is none, or when fewer than `spared`
-  // bytes would be left. The first one takes as long as it takes to make the pages. Any thread.
+  // bytes would be left. The first call makes the pages. Any thread.
   std::size_t take(std::size_t bytes, std::size_t spared = 0) noexcept;
   void put_back(std::size_t offset, std::size_t bytes) noexcept;
   // Gives the memory back, unless some of it is held. The next take makes it again.
@@ -41,9 +41,9 @@ class CopyBuffers {
 
  private:
   struct Lock;
-  bool make() noexcept;  // whether there is memory
+  bool make() noexcept;  // returns whether there is memory
   void make_huge() noexcept;
-  // The last unit held of [begin, begin + count), `count` when none is.
+  // Returns the last unit held of [begin, begin + count), relative to `begin`; `count` when none is.
   std::size_t last_held(std::size_t begin, std::size_t count) const;
   void mark(std::size_t begin, std::size_t count, bool held);
 
@@ -51,9 +51,9 @@ class CopyBuffers {
   Arena& arena_;
   const std::size_t units_;
   std::size_t begin_ = 0;           // 0: no memory; under the lock
-  std::atomic<bool> there_{false};  // as begin_ says, for who has no lock
-  std::atomic<bool> huge_{false};   // or will never be
-  std::atomic<unsigned> turns_{0};  // of the cursor since the last look whether they may be huge
+  std::atomic<bool> there_{false};  // begin_ != 0, to be read without the lock
+  std::atomic<bool> huge_{false};   // set as well if it can never have huge pages
+  std::atomic<unsigned> turns_{0};  // rotations since the last attempt to make huge pages
   std::mutex making_;
   bool refused_ = false;  // under making_
   std::size_t cursor_ = 0;
@@ -62,8 +62,8 @@ class CopyBuffers {
   std::vector<std::uint64_t> held_;  // a bit for each unit
 };
 
-// Over how many bytes buffers should rotate: twice the private cache of a core, as long as all cores of a shared cache
-// leave half of it to the program. `sharing`: cores of one shared cache; 0: unknown.
+// Returns over how many bytes buffers should rotate: twice the private cache of a core, as long as all cores of a
+// shared cache leave half of it to the program. `sharing`: cores of one shared cache; 0: unknown.
 constexpr std::size_t span_for(std::size_t private_cache, std::size_t shared_cache, std::size_t sharing) {
   constexpr std::size_t least = 256 << 10;
   const std::size_t wanted = 2 * private_cache, most = shared_cache / 2 / (sharing ? sharing : 1);

@@ -31,7 +31,7 @@ Result<void> prefer(void* at, std::size_t bytes, std::span<const int> nodes) {
   for (const int node : nodes)
     if (std::size_t(node) < most_nodes) mask[std::size_t(node) / word_bits] |= 1ul << std::size_t(node) % word_bits;
   const int mode = nodes.empty() ? MPOL_DEFAULT : nodes.size() == 1 ? MPOL_PREFERRED : MPOL_INTERLEAVE;
-  // The kernel takes one bit less than it is told.
+  // The kernel uses one bit less than the argument says.
   if (syscall(SYS_mbind, at, bytes, mode, nodes.empty() ? nullptr : mask.data(), nodes.empty() ? 0 : most_nodes + 1, 0))
     return refused("asking the kernel to place memory (mbind)");
   return {};

@@ -39,7 +39,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
-// Calls `each` with what lies between separators, trimmed, until it returns an Error.
+// Calls `each` with each part between separators, trimmed, until it returns an Error.
 Result<void> for_each_part(std::string_view text, char separator, FunctionRef<Result<void>(std::string_view)> each) {
   for (;;) {
     const std::size_t end = text.find(separator);
@@ -49,7 +49,7 @@ Result<void> for_each_part(std::string_view text, char separator, FunctionRef<Re
   }
 }
 
-// All of the text is digits, and the number fits.
+// Returns whether all of the text is digits and the number fits.
 template <class Number>
 bool read_number(std::string_view text, Number& number) {
   if (text.empty() || text[0] < '0' || text[0] > '9') return false;
@@ -75,7 +75,7 @@ bool read_size(std::string_view text, std::size_t& bytes) {
 
 Result<void> read_word(std::string_view word, Wish& wish, bool& has_target) {
   constexpr std::string_view limit = "max=";
-  constexpr int most_nodes = 1024;  // of the kernel's
+  constexpr int most_nodes = 1024;  // the kernel's limit
   if (int number = 0; read_number(word, number)) {
     if (number >= most_nodes) return Error{quoted(word) + " is no number of a NUMA node"};
     if (has_target && wish.target != Wish::Target::numbers) return Error{quoted(word) + " is a second place"};
@@ -110,8 +110,8 @@ const MemoryNode* find(std::span<const MemoryNode> nodes, int number) {
   return at == nodes.end() ? nullptr : &*at;
 }
 
-// Where the kernel puts memory that nobody places. CPUs of nodes that have none are those of the nearest that has: of
-// nodes with the same CPUs the first is theirs.
+// Returns the node on which the kernel puts memory without a policy. A node without CPUs is listed with those of the
+// nearest that has some, behind it, so the first node with these CPUs is right.
 const MemoryNode& home(std::span<const MemoryNode> nodes, const Vantage& from) {
   if (from.cpu >= 0)
     for (const MemoryNode& node : nodes)
@@ -125,7 +125,7 @@ const MemoryNode& home(std::span<const MemoryNode> nodes, const Vantage& from) {
   return *best;
 }
 
-// Pointers to all nodes, the nearest first.
+// Returns pointers to all nodes, the nearest first.
 std::vector<const MemoryNode*> by_distance(std::span<const MemoryNode> nodes, const Vantage& from) {
   const MemoryNode& here = home(nodes, from);
   auto distance = [&](const MemoryNode* node) -> std::uint64_t {
@@ -142,8 +142,8 @@ std::vector<const MemoryNode*> by_distance(std::span<const MemoryNode> nodes, co
 
 enum class Better : std::uint8_t { more, less };
 
-// Of `nodes`, which come nearest first, best first. What differs by less than an eighth is equal: sizes of nodes do by
-// what the firmware keeps. `equals`: how many are as good as the first.
+// Sorts `nodes`, which come nearest first, best first. Values that differ by less than an eighth are equal, since the
+// firmware takes some of a node's memory. `equals`: how many are as good as the first.
 std::vector<const MemoryNode*> by_value(std::vector<const MemoryNode*> nodes, Better better, std::size_t& equals,
                                         FunctionRef<std::uint64_t(const MemoryNode*)> value) {
   std::vector<const MemoryNode*> all;
@@ -179,8 +179,8 @@ void append(std::vector<int>& numbers, std::span<const MemoryNode* const> nodes)
   for (const MemoryNode* node : nodes) numbers.push_back(node->number);
 }
 
-// First nodes whose value is published for our CPUs, then those for others', then those that say nothing: what an
-// interconnect in between leaves of another package's bandwidth nobody has said.
+// Nodes whose value is published for our CPUs come first, then those with values for other CPUs, then those without:
+// bandwidth over the interconnect between packages is not published.
 NodeOrder by_attribute(const char* what, std::span<const MemoryNode* const> near, Better better,
                        FunctionRef<Value(const MemoryNode*)> value) {
   std::vector<const MemoryNode*> groups[3];
@@ -306,7 +306,7 @@ std::vector<Piece> divide(const Wish& wish, const NodeOrder& order, std::size_t 
   constexpr std::size_t page = 4096, huge_page = 2 << 20;
   std::vector<Piece> pieces;
   std::size_t rest = bytes;
-  // The whole of what is wanted, or as many whole pages as there are: huge ones where there is one.
+  // Takes all of the rest, or as many whole pages as `most` holds, huge ones if at least one fits.
   auto take = [&](std::size_t most, std::vector<int> nodes, bool asked) {
     const std::size_t grain = most >= huge_page ? huge_page : page;
     const std::size_t taken = most >= rest ? rest : most / grain * grain;

@@ -1,11 +1,11 @@
-// Placement: on which NUMA nodes memory should lie. What is asked for is a Wish, which is read from text; where it
-// leads to on a machine is decided here from a list of its nodes, without asking the system anything.
+// Placement: on which NUMA nodes memory should lie. A Wish is parsed from text; order() and divide() decide from a list
+// of nodes where it leads to, without any system call.
 //
 //   NEARFIELD_MEMORY = SENTENCE { ";" SENTENCE }       SENTENCE = COMPONENT ":" WISH
-//   WISH = WORD { "," WORD }                           of an info key it is all there is
+//   WISH = WORD { "," WORD }                           an info key holds one
 //   WORD = "bandwidth" | "latency" | "capacity" | "local" | NUMBER | "interleave" | "max=" SIZE | "forced"
 //
-// docs/placement.md says what they mean, and in which order what does not fit falls back.
+// docs/placement.md explains the words, and the order in which memory that does not fit falls back.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,22 +21,21 @@
 
 namespace nearfield::memory {
 
-// Of what Nearfield allocates.
 enum class Component : std::uint8_t { fastboxes, copy_buffers, windows, heap, control, alloc_mem };
 inline constexpr std::size_t component_count = 6;
 const char* name(Component component);   // as in the grammar
-const char* about(Component component);  // what lies in it
+const char* about(Component component);  // description for users
 
 struct Wish {
   enum class Target : std::uint8_t { bandwidth, latency, capacity, local, numbers, every_node };
   Target target = Target::every_node;
-  std::vector<int> numbers;     // of Target::numbers
+  std::vector<int> numbers;     // for Target::numbers
   bool interleave = false;      // page by page over the nodes asked for
-  bool forced = false;          // elsewhere is an error
-  std::size_t most = SIZE_MAX;  // bytes of this process there; of an info key: bytes of that allocation
+  bool forced = false;          // memory elsewhere is an error
+  std::size_t most = SIZE_MAX;  // limit in bytes: of this process; in an info key, of that allocation
   std::string text;             // as it was written
 };
-// The error says what is wrong, and what would be right.
+// The Error says what is wrong and which words are valid.
 Result<Wish> parse_wish(std::string_view words);
 
 struct Wishes {
@@ -45,7 +44,7 @@ struct Wishes {
 };
 Result<Wishes> parse_wishes(std::string_view sentences);
 
-// From where nodes are looked at.
+// The process's position: distances and values of nodes are relative to it.
 struct Vantage {
   CpuSet cpus;   // that the process may use
   int cpu = -1;  // that it runs on; -1: unknown
@@ -53,14 +52,14 @@ struct Vantage {
 
 // Numbers of nodes, best first.
 struct NodeOrder {
-  std::vector<int> asked;   // where the wish is fulfilled
-  std::vector<int> others;  // where memory falls back to
-  std::string doubt;        // why `asked` is not quite what was asked for; a forced wish fails for it
+  std::vector<int> asked;   // nodes that fulfil the wish
+  std::vector<int> others;  // nodes that memory falls back to
+  std::string doubt;        // why `asked` differs from the wish; a forced wish fails then
 };
 NodeOrder order(const Wish& wish, std::span<const MemoryNode> nodes, const Vantage& from);
 
-// The value that counts for these CPUs: the best of those published for CPUs among them; else, with `own` false, the
-// best that is published for others. 0: none.
+// A node's value for given CPUs: the best of those published for some of them; else, with `own` false, the best
+// published for other CPUs. 0: none.
 struct Value {
   std::uint64_t value = 0;
   bool own = false;
@@ -68,15 +67,14 @@ struct Value {
 Value bandwidth(const MemoryNode& node, const CpuSet& cpus);  // MB/s
 Value latency(const MemoryNode& node, const CpuSet& cpus);    // ns
 
-// A part of a range and where it goes: to one node, by turns to several, or, where there is none, to whatever the
-// kernel finds.
+// A part of a range and its nodes: one, several by turns, or none if the kernel is to decide.
 struct Piece {
   std::size_t bytes;
   std::vector<int> nodes;
   bool asked;
 };
-// Cuts `bytes` into pieces at whole pages: the nodes of the order are filled one after another, those asked for with
-// `left` bytes at most. `room`: bytes that a node has to give.
+// Cuts `bytes` into pieces at whole pages: fills the nodes of the order one after another, those asked for with `left`
+// bytes at most. `room`: returns a node's free bytes.
 std::vector<Piece> divide(const Wish& wish, const NodeOrder& order, std::size_t bytes, std::size_t left,
                           FunctionRef<std::size_t(int node)> room);
 

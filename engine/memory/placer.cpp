@@ -21,7 +21,7 @@ std::string nodes_text(std::span<const int> numbers) {
   return (numbers.size() == 1 ? "NUMA node " : "NUMA nodes ") + list(numbers);
 }
 
-// Whether the kernel lets this process place memory at all.
+// An Error: the kernel does not let this process place memory.
 Result<void> try_placing(int node) {
   constexpr std::size_t page = 4096;
   void* const at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -97,7 +97,7 @@ Result<void> Placer::settle(Component component, const Wish& wish, bool own, con
   std::string trouble = asked.trouble;
   if (trouble.empty() && !census) trouble = census.error().text;
   if (trouble.empty() && placed < bytes) trouble = nodes_text(asked.order.asked) + " has no room any more";
-  // Where the kernel does not tell, what it was asked to do is all that is known.
+  // Without move_pages a forced wish counts as met if mbind has succeeded.
   const bool unseen = asked.trouble.empty() && !census;
   if (!trouble.empty() && !(wish.forced && unseen))
     if (auto missed = miss(component, wish, own, trouble); !missed) return missed;

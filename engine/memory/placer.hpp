@@ -1,10 +1,10 @@
-// Places memory where a Wish says (placement.hpp), asks the kernel whether it lies there, and counts.
+// Places memory by a Wish (placement.hpp), asks the kernel where it lies, and counts.
 //
-//   ask       before there is memory behind a range: decides, and tells the kernel
+//   ask       before a range has memory: decides, and sets the kernel's policy
 //   settle    makes its pages, asks where they are, counts; an Error where the wish is forced and they are elsewhere
-//   place     both, where nothing is to be done in between
+//   place     both
 //
-// Nothing is asked of anybody, hwloc is not loaded and nothing is allocated until there is a wish.
+// Without a wish it makes no system call, loads no hwloc and allocates nothing.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -18,51 +18,49 @@ namespace nearfield::memory {
 
 class Placer {
  public:
-  // Of one component, in bytes. They do not fall when memory is given back.
+  // Bytes of one component. They do not fall when memory is given back.
   struct Counts {
-    std::size_t asked = 0;      // that there are because of a wish, wherever they lie
-    std::size_t placed = 0;     // that lie where they were asked for, as the kernel says
-    std::size_t elsewhere = 0;  // that lie somewhere else
-    // Of which the kernel does not say. Whole pages are told, also of what ends within one.
+    std::size_t asked = 0;      // allocated by a wish
+    std::size_t placed = 0;     // on the nodes asked for, as the kernel says
+    std::size_t elsewhere = 0;  // on other nodes, as the kernel says
+    // Bytes whose node the kernel does not say. It counts whole pages, so the sum may exceed `asked`.
     std::size_t unknown() const { return asked - std::min(asked, placed + elsewhere); }
   };
-  // How a range was asked for.
   struct Asked {
     NodeOrder order;
-    std::string trouble;  // why some of it may lie elsewhere
+    std::string trouble;  // why some memory may lie elsewhere; empty: it does not
   };
 
-  // Called with the reason when a forced wish of NEARFIELD_MEMORY cannot be honoured, before that becomes an Error.
+  // Called with the reason when a forced wish of NEARFIELD_MEMORY cannot be met, before the Error is returned.
   using Refusal = void (*)(const std::string& why);
   explicit Placer(Wishes wishes, Refusal refusal = nullptr) : wishes_(std::move(wishes)), refusal_(refusal) {}
 
-  // Of NEARFIELD_MEMORY; nullptr: none.
+  // The component's wish in NEARFIELD_MEMORY; may be null.
   const Wish* wish(Component component) const {
     const auto& wish = wishes_.of[std::size_t(component)];
     return wish ? &*wish : nullptr;
   }
-  // What forced wishes of NEARFIELD_MEMORY fail for from the beginning; empty when all is well.
+  // Returns why forced wishes of NEARFIELD_MEMORY cannot be met; empty: they can.
   std::string complaints() const;
-  // What a wish leads to for this process, and what stands in its way.
+  // Returns the nodes that a wish leads to for this process.
   static Asked decide(const Wish& wish);
-  // "NUMA node 2, then 0, 1"; or why not.
+  // Returns "NUMA node 2, then 0, 1", or the reason why memory is not placed.
   static std::string describe(const Wish& wish);
 
-  // Ranges are whole pages. `own`: the wish is the component's, whose limit counts all that was asked for so far; else
-  // the limit is this range's.
+  // Ranges are whole pages. `own`: the wish is the component's, whose limit is for all its ranges; otherwise the limit
+  // is for this range.
   Asked ask(Component component, const Wish& wish, bool own, void* at, std::size_t bytes);
   Result<void> settle(Component component, const Wish& wish, bool own, const Asked& asked, void* at, std::size_t bytes);
-  // For a range of whole pages that is mapped and that nobody has touched. Without `wish` the component's own counts,
-  // and where there is none either nothing happens. An Error: a forced wish cannot be honoured, or there is no memory.
+  // Places a range of whole pages that is mapped and untouched. Without `wish` the component's counts; without either
+  // nothing happens. An Error: a forced wish cannot be met, or there is no memory.
   Result<void> place(Component component, void* at, std::size_t bytes, const Wish* wish = nullptr);
-  // The range's memory has gone; what comes there next is nobody's wish.
+  // pre: the range has no memory any more. Resets its policy.
   void give_back(Component component, bool own, void* at, std::size_t bytes) noexcept;
-  // Counts what lies in a range that fills as the program likes, instead of what was counted before.
+  // Replaces the component's counts by those of a range whose pages come as the program touches them.
   void count(Component component, const void* at, std::size_t bytes);
 
   Counts counts(Component component) const;
-  // Memory of the component does not lie where it should: the Error where the wish is forced, else a line of the log,
-  // once.
+  // Reports that memory of the component lies elsewhere: an Error if the wish is forced, otherwise a line of log, once.
   Result<void> miss(Component component, const Wish& wish, bool own, const std::string& why);
 
  private:
@@ -70,11 +68,11 @@ class Placer {
   Refusal refusal_;
   mutable std::mutex mutex_;
   std::array<Counts, component_count> counts_{};
-  std::array<std::size_t, component_count> held_{};  // bytes that a component's own limit is charged with
-  bool told_ = false;                                // why nothing is placed
+  std::array<std::size_t, component_count> held_{};  // bytes charged to the component's limit
+  bool told_ = false;                                // miss() has logged a line
 };
 
-// From where this process looks at nodes: as it was first asked, so that all of a component goes to one place.
+// The process's position at the first call, so that all memory of a component goes to the same nodes.
 const Vantage& vantage();
 
 }  // namespace nearfield::memory

@@ -19,13 +19,13 @@ constexpr int wanted_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::size_t page = 4096, huge_page = 2 << 20;
 
 Result<Mapping> map(int fd, std::size_t bytes) {
-  // At a multiple of a huge page, or else huge pages of the file would be mapped here as small ones.
+  // Aligned to a huge page: the kernel would map huge pages of the file as small ones otherwise.
   void* const place = mmap(nullptr, bytes + huge_page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
   auto* const begin = static_cast<std::byte*>(place);
   auto* const aligned = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(place) + huge_page - 1) &
                                                      ~std::uintptr_t{huge_page - 1});
-  // Access comes second: after mlockall(MCL_FUTURE) a mapping that has it would be filled with pages from end to end.
+  // Access is granted afterwards: under mlockall(MCL_FUTURE) mmap would fill an accessible mapping from end to end.
   void* at = mmap(aligned, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0);
   if (at == MAP_FAILED || mprotect(at, bytes, PROT_READ | PROT_WRITE)) {
     const Error error = system_error("mapping " + std::to_string(bytes >> 20) + " MiB of shared memory");
@@ -35,7 +35,7 @@ Result<Mapping> map(int fd, std::size_t bytes) {
   if (aligned > begin) munmap(begin, std::size_t(aligned - begin));
   if (const std::size_t rest = std::size_t(begin + huge_page - aligned))
     munmap(aligned + (bytes + page - 1) / page * page, rest);
-  madvise(at, bytes, MADV_DONTDUMP);  // a core file need not hold what all ranks share
+  madvise(at, bytes, MADV_DONTDUMP);  // keeps shared memory out of core files
   return Mapping(static_cast<std::byte*>(at), bytes);
 }
 
@@ -49,13 +49,13 @@ std::size_t limit(decltype(RLIMIT_AS) what) {
 std::size_t address_space_limit() { return limit(RLIMIT_AS); }
 
 std::size_t segment_bytes(std::size_t memory, std::size_t cpus) {
-  // Valgrind would walk through all of it, and of each peer's.
+  // Valgrind visits every page of every segment.
   constexpr std::size_t small = 128 << 20;
   if (processor::is_instrumented()) return small;
   // Every rank maps every other's segment: all of them must fit a quarter of the address space, at two ranks to a CPU.
   const std::size_t ranks = std::max<std::size_t>(64, 2 * cpus);
   const std::size_t whole = std::min(memory, (std::size_t{32} << 40) / ranks);
-  // Limited address space is the program's: a sixteenth of it, at a rank to a CPU.
+  // A limited address space is for the program: all ranks' segments take a sixteenth of it, with one rank to a CPU.
   return std::min(whole, address_space_limit() / 16 / std::max<std::size_t>(cpus, 2));
 }
 
@@ -150,7 +150,7 @@ Result<PeerSegment> PeerSegment::map(int fd) {
 
 Result<PeerSegment> PeerSegment::open(pid_t pid, int fd) {
   const std::string path = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
-  // The number may be another process in our pid namespace, and opening what is no memory may block or do harm.
+  // The pid may be another process in our pid namespace, and opening a file that is no memfd may block or do harm.
   char target[64] = {};
   if (readlink(path.c_str(), target, sizeof target - 1) < 0) return system_error("looking at " + path);
   if (!std::string_view(target).starts_with("/memfd:nearfield")) return Error{path + " is no segment of ours"};

@@ -39,7 +39,7 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-// The owner's view.
+// The owner's mapping.
 class Segment : public Mapping {
  public:
   // Sparse, `virtual_bytes` long; where the kernel refuses that much address space, half as long, and so on to 16 MiB.
@@ -50,10 +50,10 @@ class Segment : public Mapping {
 
   int fd() const { return fd_; }
   Apart& apart() const { return *apart_; }
-  // What of an allocation a fork has taken apart is shared again; what this process has stored there since is gone.
+  // Shares the parts of an allocation that are apart again; this process's stores to them since the fork are lost.
   // False: the kernel refuses.
   bool share_again(std::size_t offset, std::size_t bytes);
-  std::size_t memory() const;  // bytes of pages that there are, as the kernel counts them
+  std::size_t memory() const;  // bytes of existing pages, as the kernel counts them
   // Makes sure that [offset, offset + bytes) has memory behind it. The error names the limit that was met.
   Result<void> reserve(std::size_t offset, std::size_t bytes);
   // Returns the whole pages inside the range to the kernel; they read as zero afterwards and must be reserved again.
@@ -65,18 +65,19 @@ class Segment : public Mapping {
   int fd_ = -1;
 };
 
-// How long a process's own segment should be on a machine of `memory` bytes.
+// Returns the length of a process's segment on a machine of `memory` bytes.
 std::size_t segment_bytes(std::size_t memory, std::size_t cpus);
-// Bytes that this process may map (ulimit -v); SIZE_MAX: as many as it likes.
+// Returns the bytes that this process may map (ulimit -v); SIZE_MAX: no limit.
 std::size_t address_space_limit();
 
 // A peer's segment, mapped for reading and writing. Checks that the descriptor is a memfd sealed against resizing,
-// so that no peer can pull memory from under our feet.
+// so that no peer can truncate it while we access it.
 class PeerSegment : public Mapping {
  public:
   static Result<PeerSegment> map(int fd /* taken over and closed */);
-  // Descriptor `fd` of process `pid`, out of its table. Where the kernel forbids that (the process is in another pid
-  // namespace, or not dumpable), an Error; who is asked is the caller's to verify by what the segment holds.
+  // Opens descriptor `fd` of process `pid` from that process's table. An Error: the kernel forbids it (the process is
+  // in another pid namespace, or not dumpable). The caller verifies by the segment's contents that it is the right
+  // process.
   static Result<PeerSegment> open(pid_t pid, int fd);
 
  private:

@@ -54,7 +54,7 @@ Temporary::~Temporary() {
         pool().free[class_].push_back(data_);
         pool().kept += length;
         return;
-      } catch (const std::bad_alloc&) {  // then it goes
+      } catch (const std::bad_alloc&) {  // freed below
       }
   }
   munmap(data_, length);

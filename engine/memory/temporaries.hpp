@@ -1,4 +1,4 @@
-// Pooled private buffers, so that malloc's trimming and page faults never show in a call.
+// Pool of private buffers, so that calls do not wait for malloc's trimming and page faults.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -14,7 +14,7 @@ class Temporary {
   ~Temporary();
   std::byte* data() const { return data_; }
 
-  // Bytes that the pool keeps for reuse.
+  // Returns the bytes that the pool keeps for reuse.
   static std::size_t kept();
 
  private:

@@ -1,16 +1,16 @@
-// Orders of the p * p copies of an all-to-all: who makes which copy, and when.
+// Orders of the p * p copies of an all-to-all: the member that makes each copy, and the sequence.
 //
 // Copy (source, destination) moves the block that `source` has for `destination`. Every member makes p of them; an
 // order says which and in what sequence, and nothing about how bytes are moved. Two families:
 //
 //   by partner   a member makes the copies into its own buffer (pull) or out of it (push), one partner after another
 //                linear     0, 1, 2, ...: all members at the same partner at the same time
-//                rotated    from itself on: every member at a partner of its own
+//                rotated    beginning with itself: all members at different partners
 //                xored      r ^ i: pairs; without holes where p is a power of two
 //                grouped    one partner of each group in turn, rotated: all groups are busy all the time
-//                near_first its own group to the end, then the next: what is in the shared cache first
-//   by place     the matrix of all copies is walked along a curve, each member takes a stretch of p of them: few
-//                sources and few destinations to a member instead of one and p
+//                near_first all of its own group, then the next: data in the shared cache first
+//   by place     the matrix of all copies is walked along a curve, each member takes p consecutive ones: few sources
+//                and few destinations to a member instead of one and p
 //                tiled      tiles of about sqrt(p) * sqrt(p), row by row
 //                morton     the Z curve (Morton 1966), tiles of tiles at every scale
 //
@@ -61,8 +61,8 @@ void each_partner(Order order, int p, int group, int me, Visit&& visit) {
   }
 }
 
-// The cells of the Z curve over p * p from number `first` on, `left` of them. (row, column) is the corner of a square
-// of `side`; cells beyond p do not count.
+// Visits `left` cells of the Z curve over p * p from number `first` on. (row, column) is the corner of a square of
+// `side`; cells beyond p do not count.
 template <class Visit>
 void walk_morton(int p, int row, int column, int side, std::int64_t& first, std::int64_t& left, Visit&& visit) {
   if (row >= p || column >= p || left == 0) return;

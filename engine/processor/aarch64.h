@@ -1,5 +1,5 @@
-/* aarch64, as processor.h asks for it. Without authentication of pointers and landing pads: an object without the note
-   for them runs without. */
+/* processor.h for aarch64. The code has no pointer authentication and no landing pads: objects without the ELF note run
+   without them. */
 #define NEARFIELD_FIRST_GLIBC "2.17"
 #define NEARFIELD_DLINFO_GLIBC "2.17"
 #define NEARFIELD_STAT_VERSION 0
@@ -9,7 +9,7 @@
 
 #ifdef __ASSEMBLER__
 
-/* x16 and x17 are nobody's between a call and its target. */
+/* x16 and x17 may be changed between a call and its target. */
 #define JUMP(symbol, slot)       \
   .p2align 4;                    \
   .globl symbol;                 \
@@ -24,7 +24,7 @@
   add x17, x17, :lo12:slot;         \
   b bind_and_go;
 
-/* The arguments are in x0 to x7, x8 and q0 to q7, where the caller continues in x30; x17: the slot. */
+/* The arguments are in x0 to x7, x8 and q0 to q7, the return address in x30, the slot in x17. */
 #define BINDER(bind)               \
   .p2align 4;                      \
   bind_and_go :                    \
@@ -87,10 +87,10 @@
 namespace nearfield::processor {
 
 inline void await_loads() { asm volatile("dmb ishld" ::: "memory"); }
-/* Streams are ordinary stores here (Highway's Stream), and ordered as they are. */
+/* Streaming stores are ordinary stores here (Highway's Stream), and ordered like them. */
 inline void finish_streams() {}
 #ifndef NEARFIELD_MODEL
-/* `yield` does nothing on most cores; `isb` takes about as long as x86's pause, as Rust's spin_loop and MySQL have it.
+/* `yield` does nothing on most cores; `isb` takes about as long as x86's pause, as Rust's spin_loop and MySQL use it.
    Not measured by us. */
 inline void pause() { asm volatile("isb" ::: "memory"); }
 /* The generic timer: one rate and one time on all cores, 25 MHz on old ones, 1 GHz from version 8.6 of the
@@ -111,8 +111,7 @@ inline std::uint64_t ticks_in(std::uint64_t nanoseconds) {
 inline bool can_claim() { return false; }
 inline void claim(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
 
-/* Who made it, what it is called there, and its revision, as one register tells (MIDR_EL1), which the kernel reads for
-   us since 4.11. */
+/* Implementer, part and revision from a register (MIDR_EL1), whose reads the kernel emulates since 4.11. */
 inline void describe(char* text, std::size_t bytes) {
   unsigned long long id = 0;
   if (getauxval(AT_HWCAP) & HWCAP_CPUID) {

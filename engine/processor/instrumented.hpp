@@ -1,5 +1,5 @@
-// Whether Valgrind runs this process. It keeps books of all memory that is mapped, so what is reserved costs it
-// minutes. By its protocol of client requests: instructions that do nothing, but where it translates them.
+// Returns whether Valgrind runs this process; its bookkeeping of large mappings takes minutes. Uses Valgrind's client
+// requests: instructions that do nothing unless it translates them.
 #pragma once
 #include <cstdint>
 

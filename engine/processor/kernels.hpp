@@ -1,5 +1,5 @@
 // Vector kernels, written once and compiled for every instruction set by Highway, of which only headers are used: its
-// own choice among them lives in a shared library, which pulls libstdc++ into every rank (2 ms of start-up).
+// run-time dispatch is in a shared library, which would pull libstdc++ into every rank (2 ms of start-up).
 //
 //   #define HWY_TARGET_INCLUDE "this file"
 //   #include "engine/processor/kernels.hpp"     includes Highway; the rest of the file is compiled once per target
@@ -9,7 +9,7 @@
 #ifndef NEARFIELD_KERNELS_HPP
 #define NEARFIELD_KERNELS_HPP
 
-// Little to gain, much to load.
+// Each would add code for little speed.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #include <hwy/detect_targets.h>
 
@@ -37,7 +37,7 @@
 #else
 #define NEARFIELD_NEON(kernel)
 #endif
-// The best first.
+// In the order of preference.
 #define NEARFIELD_COMPILED(kernel) \
   NEARFIELD_AVX512(kernel) NEARFIELD_AVX2(kernel) NEARFIELD_SSE4(kernel) NEARFIELD_NEON(kernel)
 
@@ -49,8 +49,7 @@ struct Compiled {
   Set set;
 };
 
-// Of the best set that this processor has, or of a lesser one that it has as well: the best `skip` left out. nullptr
-// where none is left.
+// Returns the kernel of the best set that this processor has, after skipping the `skip` best; nullptr: none is left.
 template <class Kernel>
 Kernel* best(std::initializer_list<Compiled<Kernel>> compiled, unsigned skip = 0) {
   for (const auto& each : compiled)

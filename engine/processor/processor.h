@@ -1,20 +1,20 @@
-/* The one door to the processor: what C++ and the C library do not say, here for all, and one file per architecture.
-   C, C++ and the assembler read it; so it is written in what they share.
+/* All code that depends on the processor beyond C++ and the C library: the interface here, and a file per architecture.
+   C, C++ and the assembler include it, so it is written in their common syntax.
 
    For C++, in nearfield::processor:
 
-     pause()                 between two looks at a word that somebody else will write; leaves the core to its sibling
-     await_loads()           between two looks that follow each other at once: the second is not begun before the first
-                             has its value. Without it the processor loads for many rounds ahead, and throws all of
-                             that away when the line that is looked at changes: it sees the change later
-     finish_streams()        a release store afterwards publishes what has been written past the cache before
-     ticks()                 a clock of one rate on all cores of a machine, some nanoseconds fine; never going back
-     ticks_in(nanoseconds)   about so many, for choices of time slices: right within a factor of four
+     pause()                 between two polls of a word that another core will write; yields the core to its sibling
+     await_loads()           between two polls without a pause: the second load does not begin before the first has its
+                             value. Without it the processor loads many rounds ahead, and discards all of these loads
+                             when the polled line changes, so that it sees the change later
+     finish_streams()        orders earlier streaming stores before a release store that follows
+     ticks()                 a monotonic clock of one rate on all cores of a machine, with a resolution of nanoseconds
+     ticks_in(nanoseconds)   approximate number of ticks, for time slices: correct within a factor of four
      can_claim()             whether claim() is faster than any loop for lines that other cores hold
-     claim(to, from, bytes)  copies, taking whole lines over without fetching them; ordered like other stores
+     claim(to, from, bytes)  copies, taking ownership of whole lines without reading them; ordered like other stores
                              pre: can_claim(), no overlap
-     NEARFIELD_RETURN_SLOT   where the return address lies of the function that names it
-     describe(text, bytes)   name and revision: figures measured on another one are not this one's. pre: bytes >= 64
+     NEARFIELD_RETURN_SLOT   address of the return address of the function that uses it
+     describe(text, bytes)   name and revision, since measurements hold for one processor only. pre: bytes >= 64
      has(set)                whether the processor and the system support one of the instruction sets that vector
                              kernels are compiled for
 
@@ -24,10 +24,10 @@
 
      JUMP, BIND, BINDER, LOADER
 
-   For all: NEARFIELD_FIRST_GLIBC, the version of the C library's oldest functions, and of
-   dlinfo NEARFIELD_DLINFO_GLIBC; NEARFIELD_STAT_VERSION, what its
-   __fxstat calls the layout of struct stat; the relocations in which the loader stores addresses of functions
-   (NEARFIELD_RELOCATED_...); what the compiler calls IEEE's floating-point numbers of 16 and 128 bits. */
+   For all: NEARFIELD_FIRST_GLIBC, the symbol version of the C library's oldest functions;
+   NEARFIELD_DLINFO_GLIBC, that of dlinfo; NEARFIELD_STAT_VERSION, the number of the layout of struct stat for
+   __fxstat; NEARFIELD_RELOCATED_..., the relocations in which the loader stores addresses of functions;
+   NEARFIELD_FLOAT16 and NEARFIELD_FLOAT128, the compiler's types for IEEE's numbers of 16 and 128 bits. */
 #ifndef NEARFIELD_PROCESSOR_H
 #define NEARFIELD_PROCESSOR_H
 
@@ -37,7 +37,7 @@
 
 namespace nearfield::processor {
 
-/* Of vector kernels: those of Highway's targets that are worth a compilation, by their least members. */
+/* Instruction sets of vector kernels: those of Highway's targets that are worth a compilation. */
 enum class Set { sse4, avx2, avx512, neon };
 
 } // namespace nearfield::processor

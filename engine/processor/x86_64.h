@@ -1,4 +1,4 @@
-/* x86-64, as processor.h asks for it. */
+/* processor.h for x86-64. */
 #define NEARFIELD_FIRST_GLIBC "2.2.5"
 #define NEARFIELD_DLINFO_GLIBC "2.3.3"
 #define NEARFIELD_STAT_VERSION 1
@@ -8,7 +8,7 @@
 
 #ifdef __ASSEMBLER__
 
-/* symbol: a jump to where `slot` leads. No register changes. */
+/* symbol: a jump to the address in `slot`. No register changes. */
 #define JUMP(symbol, slot)      \
   .p2align 4;                   \
   .globl symbol;                \
@@ -17,7 +17,7 @@
   jmp *slot(% rip);             \
   .size symbol, . - symbol;
 
-/* symbol, where a slot leads first: BINDER, then where the slot leads by then. */
+/* symbol, the slot's first target: calls BINDER, then jumps to the slot's new target. */
 #define BIND(symbol, slot)          \
   symbol : call bind_and_return;    \
   jmp *slot(% rip);

@@ -10,7 +10,8 @@
 namespace nearfield::reach {
 namespace {
 
-// Nanoseconds after which a descriptor is fetched instead of waited for, and again.
+// Nanoseconds: a member that waits for a letter takes the descriptor from the owner's table after `patience`, and again
+// after each further one; it gives up after `longest`.
 constexpr std::uint64_t patience = 300'000'000;
 constexpr std::uint64_t longest = 10'000'000'000;
 
@@ -66,7 +67,7 @@ void AttachAgreement::fail_all(const std::string& why) {
   for (const News& news : news_) fail(news.region.mapper(), why);
 }
 
-// Without a letter: what a peer offers, out of its table of descriptors.
+// Takes the descriptor that the peer offers from the peer's table, without a letter.
 void AttachAgreement::fetch(const News& news) {
   Peer& peer = *peer_[std::size_t(news.member)];
   const MemoryMapper& mapper = *mappers()[news.region.mapper()];
@@ -74,7 +75,7 @@ void AttachAgreement::fetch(const News& news) {
   const std::uint64_t offer = offered.load(std::memory_order_acquire);  // SYNC: offered
   if (!mapper.take || peer.pid <= 0 || offer >> 32 != news.region.generation()) return;
   auto mapped = memory::PeerSegment::open(peer.pid, int(offer & 0x7fffffff));
-  // Still offered: what we have opened was that memory, not something that had got its number.
+  // The owner closes it only after withdrawing the offer, so its number has not been reused.
   if (!mapped || offered.load(std::memory_order_seq_cst) != offer) return;  // SYNC: offered
   mapper.take(peers_, peer, news.region.generation(), std::make_shared<memory::PeerSegment>(std::move(*mapped)));
 }
@@ -122,10 +123,10 @@ bool AttachAgreement::pass_news() {
       if (offered_ >= 0)
         // SYNC: offered
         words_[std::size_t(me_)]->offered.store(generation << 32 | unsigned(offered_), std::memory_order_release);
-      else fail(w, "a fork came in between");  // in another thread: it has begun the next generation
+      else fail(w, "a fork came in between");  // a fork in another thread has begun the next generation
     }
     for (std::size_t m = 0; m < peer_.size(); ++m) {
-      // SYNC: news-complete; it has fetched ours
+      // SYNC: news-complete; that member has attached ours
       if (!peer_[m] || words_[m]->complete.load(std::memory_order_acquire) >= number_) continue;
       auto passed = mapper.offer(peers_, *peer_[m], news.region);
       if (!passed) fail(w, passed.error().text);
@@ -141,12 +142,13 @@ bool AttachAgreement::step() {
   bool has_all = false, passed_all = false;
   try {
     const std::lock_guard lock(peers_.mutex);
-    // Who is through has passed all that it will pass; what came since is looked at once more.
+    // A member whose word says so sends nothing more, but what it has sent may lie in the mailbox still: read before
+    // collect().
     for (std::size_t m = 0; m < words_.size(); ++m)
       was_through_[m] = words_[m]->through.load(std::memory_order_acquire) >= number_;  // SYNC: through
     if (auto came = peers_.collect(); !came) {
       fail_all(came.error().text);
-      receives_ = false;  // but passes on: the others wait for ours
+      receives_ = false;  // it still sends, since the others wait for ours
     }
     has_all = attach_news();
     if (has_all) mine.complete.store(number_, std::memory_order_release);  // SYNC: news-complete
@@ -160,7 +162,7 @@ bool AttachAgreement::step() {
   abandon();  // before the descriptor is closed
   mine.failed = failed_;
   mine.out = by_ & ~peers_.open();
-  if (failed_ & ~mine.out)  // what is out has been told
+  if (failed_ & ~mine.out)  // leave_out() has logged those that are out
     log_line(LogLevel::info, "memory of other ranks stays out of reach: %s", error_.c_str());
   mine.through.store(number_, std::memory_order_release);  // SYNC: through
   return true;

@@ -1,16 +1,16 @@
-// How the members of a team agree on what they have attached of each other.
+// Members of a team agree on which of each other's memory they have attached.
 //
-// Whether a place can be reached must be the same answer on all members, its owner included. What stands from the
-// beginning needs no word; everything else is settled once:
+// All members, the owner included, must give the same answer to whether a remote buffer can be reached. Regions that
+// are attached from the beginning (MemoryMapper::standing) need no agreement; every other region needs one:
 //
-//   all members learn the same places, at least one of which nobody has settled yet
-//   owner of a new region    passes its peers what they need (a letter; `offered` tells it as well, to those to whom
+//   all members see the same remote buffers, at least one of which lies in a region not agreed on yet
+//   owner of a new region    sends its peers a descriptor (a letter; `offered` publishes it as well, for those to whom
 //                            no letter comes)
-//   everybody                attaches what is new, says which mappers have failed
+//   everybody                attaches the new regions, publishes which mappers have failed
 //   (the team meets)
-//   everybody                reads what all have said: what has failed for one has failed for all
+//   everybody                reads all members' masks: a mapper that failed for one has failed for all
 //
-// What was refused is not tried again: it is out of reach for this team. A mapper that is out for one is out for all.
+// A refused region stays out of reach for this team. A mapper that is out for one member is out for all.
 #pragma once
 #include <span>
 #include <string>
@@ -23,23 +23,24 @@ namespace nearfield::reach {
 
 class AttachAgreement {
  public:
-  // Of each member; numbers are those of agreements so far.
+  // One for each member. `complete` and `through` count agreements.
   struct ControlBlock {
-    Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none; pairs with fetch
-    Atomic<std::uint64_t> complete;  // owner: it has attached everything; pairs with step: need not be sent to
-    Atomic<std::uint64_t> through;   // owner: it has passed everything, too; pairs with step: nothing more will come
-    std::uint32_t failed;            // owner, published by the team's meeting: a bit of each mapper whose news it lacks
-    std::uint32_t out;               // owner, published by the team's meeting: and of each that is out there for good
+    Atomic<std::uint64_t> offered;   // owner: generation << 32 | descriptor, 0: none
+    Atomic<std::uint64_t> complete;  // owner: it has attached everything, so nothing more need be sent to it
+    Atomic<std::uint64_t> through;   // owner: it has sent everything as well, so nothing more comes from it
+    // owner, published by the team's barrier: bit of each mapper that failed to attach a new region
+    std::uint32_t failed;
+    std::uint32_t out;  // owner, published by the team's barrier: bit of each mapper that is out there for good
   };
 
-  // `peers`: nullptr for ourselves. Waits for nobody.
+  // `peers`: nullptr for ourselves. Does not wait.
   AttachAgreement(Peers& own, std::span<Peer* const> peers, std::uint32_t by);
   ~AttachAgreement() { abandon(); }
-  // Where a member's words lie.
+  // `words`: the member's control block.
   void join(int member, ControlBlock& words) { words_[std::size_t(member)] = &words; }
 
   enum class Seen : std::uint8_t { reached, out_of_reach, news };
-  // What all members know about a place of one of them; `at`: where it lies here, unless it is our own.
+  // Looks `place` of a member up; all members get the same answer. `at`: its address here, unless it is our own.
   Seen see(int member, const RemoteBuffer& place, std::byte*& at) const {
     at = nullptr;
     if (!place.anything()) return place.reachable() ? Seen::reached : Seen::out_of_reach;
@@ -49,7 +50,7 @@ class AttachAgreement {
     at = entry->at ? entry->resolve(place) : nullptr;
     return Seen::reached;
   }
-  // Where the members find a buffer of ours; the noticeboard must tell about it already.
+  // Describes a buffer of ours. pre: it is noted on the noticeboard.
   RemoteBuffer place(const void* address, std::size_t bytes) const {
     const RemoteBuffer found = peers_.place(address, bytes, by_);
     if (!found.anything() || of_[std::size_t(me_)].find(found)) [[likely]]
@@ -57,20 +58,21 @@ class AttachAgreement {
     return peers_.gives(found) ? found : RemoteBuffer();
   }
 
-  // Collective. `place(member, i)`: all places that the members have told, two of each; one of them was news.
+  // Collective. `place(member, i)`: the two remote buffers that each member has published; at least one
+  // lies in a region not agreed on yet.
   template <class Places>
   void begin(Places place) {
     start();
     for (int m = 0; m < int(of_.size()); ++m)
       for (int i = 0; i < 2; ++i) note(m, place(m, i));
   }
-  // Does what can be done now, and does not wait; whether our part is done. Then the members meet.
+  // Does what it can without waiting. Returns whether our part is done; then the members meet.
   bool step();
-  // Who is still awaited by step().
+  // Returns whether step() still waits for that member.
   bool lacks(int member) const;
-  // Once all members have met.
+  // pre: all members have met since step() returned true.
   void end();
-  // Instead of the rest: what was offered is not any more.
+  // Withdraws the offered descriptor and closes it.
   void abandon();
 
  private:
@@ -94,7 +96,7 @@ class AttachAgreement {
   std::vector<Peer*> peer_;
   std::vector<ControlBlock*> words_;
   std::vector<Attachments> of_;
-  std::vector<News> news_;  // of the agreement under way; has room for all
+  std::vector<News> news_;  // of the agreement under way; reserved, so that note() does not allocate
   int me_ = 0;
   std::uint32_t by_ = 0;  // mappers that all have; the same on all
   std::uint64_t number_ = 0, begun_ = 0, next_fetch_ = 0;

@@ -1,5 +1,6 @@
-// What is attached of one peer, as far as a team has agreed on it or a messenger has needed it. Of mappers that attach
-// piece by piece the last few pieces count: all who add the same regions in the same order find the same ones.
+// Regions of one peer that are attached: those that a team has agreed on, or that a messenger has needed. Of a mapper
+// that attaches piece by piece it keeps the last few pieces, so members that add the same regions in the same order
+// find the same ones.
 #pragma once
 #include <vector>
 
@@ -11,13 +12,13 @@ class Attachments {
  public:
   struct Entry {
     Region region;
-    std::byte* at = nullptr;  // where the region begins here; nullptr: refused, or our own
+    std::byte* at = nullptr;  // address of the region's begin here; nullptr: refused, or our own
     std::shared_ptr<const void> keep = {};
     bool refused = false;
     std::byte* resolve(const RemoteBuffer& place) const { return at + (place.offset() - region.begin); }
   };
 
-  // Of `peer`, nullptr: our own. What stands is there from the beginning, of the mappers in `by`.
+  // `peer`: nullptr for ourselves. Attaches the standing regions of the mappers in the mask `by`.
   Attachments(Peers& peers, Peer* peer, std::uint32_t by);
 
   const Entry* find(const RemoteBuffer& place) const {
@@ -25,13 +26,13 @@ class Attachments {
       if (entry.region.holds(place)) return &entry;
     return nullptr;
   }
-  // Whether a later generation of the same memory is there.
+  // Returns whether a later generation of the same memory is attached.
   bool outdated(const RemoteBuffer& place) const;
-  // Room for another one. Throws std::bad_alloc.
+  // Makes room for another entry. Throws std::bad_alloc.
   void reserve() { entries_.reserve(entries_.size() + 1); }
-  // In the place of earlier generations, or of the oldest piece. Throws only where there is no room.
+  // Replaces earlier generations of the same memory, or the oldest piece. Throws only without room.
   void add(Entry entry);
-  // What is needed now, if it can be had without anybody else's help; nullptr: it cannot.
+  // Attaches the region of `place` if that needs no other process's help; nullptr otherwise.
   const Entry* need(Peers& peers, Peer& peer, const RemoteBuffer& place) noexcept;
 
  private:

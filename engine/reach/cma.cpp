@@ -1,4 +1,4 @@
-// process_vm_readv and process_vm_writev: one copy by system call, in either direction, of any memory of the peer's.
+// process_vm_readv and process_vm_writev: one system call copies, in either direction, any memory of the peer's.
 #include <sys/uio.h>
 
 #include "engine/reach/peers.hpp"
@@ -41,7 +41,7 @@ Result<void> write(const Peer& peer, const void* from, std::uint64_t address, st
 
 Result<std::uint64_t> open(Peers&) { return std::uint64_t{0}; }
 
-// Reads what every segment begins with: the process may be a different one, seen from another pid namespace.
+// Reads the header of the peer's segment: in our pid namespace that pid may be another process.
 Result<void> meet(Peers&, Peer& peer, std::uint64_t) {
   if (peer.pid <= 0) return Error{"the peer's process is not visible from this pid namespace"};
   std::uint64_t seen = ~peer.card.probe;

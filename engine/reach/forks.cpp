@@ -29,10 +29,10 @@ struct Copy {
 std::atomic<memory::Arena*> watched{nullptr};
 std::atomic<Peers*> its_peers{nullptr};
 
-// Of the fork under way. Its thread holds the arena's lock; nullptr: nothing is done about this one.
+// The fork under way. `arena`: its thread holds the arena's lock; nullptr: this fork is ignored.
 struct Fork {
   memory::Arena* arena = nullptr;
-  std::vector<Offsets> used;  // by peers; in order
+  std::vector<Offsets> used;  // ranges that peers use, in order
   std::vector<Copy> copies;
 };
 Fork& fork_under_way = *new Fork;  // never destroyed: handlers run in threads that outlive main
@@ -43,7 +43,7 @@ void note(const memory::Segment& segment, const void* address, std::size_t bytes
   fork_under_way.used.push_back({begin / page * page, (begin + bytes + page - 1) / page * page});
 }
 
-// Pages that nobody has touched stay so.
+// Skips holes, so untouched pages stay without memory.
 bool copy_pages(int fd, const Offsets& range, std::byte* to) {
   for (auto at = off_t(range.begin); at < off_t(range.end);) {
     at = lseek(fd, at, SEEK_DATA);
@@ -79,7 +79,7 @@ void take_apart(memory::Segment& segment, const Offsets& range) {
   copy_for_child(segment, range);
 }
 
-// What of it is shared yet.
+// Treats the parts of the block that are still shared.
 void separate(memory::Segment& segment, Offsets block) {
   const auto& apart = segment.apart().ranges();
   std::vector<Offsets> shared;

@@ -1,8 +1,8 @@
 // Memory in the process's shared heap (shared_heap.hpp), one sealed memfd per generation: each fork begins a new one.
 //
-// A peer gets the descriptor in a letter, or takes it out of our table. A fork takes the heap out of reach right before
-// it happens: who describes a place has told the noticeboard about the buffer before, so that either the fork leaves
-// the buffer shared, or the place is none.
+// A peer gets the descriptor in a letter, or takes it from our table. A fork takes the heap out of reach right before
+// it happens. A buffer is noted on the noticeboard before it is described, so either the fork leaves it shared, or it
+// has no description.
 #include "engine/reach/heap_mapper.hpp"
 
 #include <unistd.h>
@@ -13,13 +13,13 @@ namespace nearfield::reach {
 namespace {
 
 struct HeapOfProcess : MapperState {
-  const SharedHeap* heap = nullptr;  // nullptr: there is none here; peers may have one
+  const SharedHeap* heap = nullptr;  // may be null; peers may have one nevertheless
 };
 const SharedHeap* own_heap(const Peers& self, std::size_t mapper) {
   return static_cast<const HeapOfProcess&>(*self.kept[mapper]).heap;
 }
 
-// The one process-wide pointer that a fork handler needs.
+// Process-wide, since a fork handler has no argument.
 std::atomic<Peers*> forking{nullptr};
 
 Result<std::uint64_t> open(Peers& self) {
@@ -69,7 +69,7 @@ Result<bool> offer(Peers& self, Peer& peer, const Region& region) {
   if (theirs.sent > generation) return Error{"a fork came in between"};
   if (theirs.sent == generation) return true;
   const int fd = descriptor(self, generation);
-  // Where it is gone, the peer learns that, instead of waiting for it.
+  // A letter says so where the generation is gone, so that the peer does not wait for it.
   const bool gone = fd < 0;
   auto sent = self.mailbox().send(peer.card.address, gone ? self.segment().fd() : fd,
                                   letter(index_of(heap_mapper), generation, gone));

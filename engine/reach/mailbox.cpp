@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t magic = 0x4e656172;
 
-constexpr int strangers_at_once = 64;  // dropped in one call
+constexpr int strangers_at_once = 64;  // that one call drops
 
 struct Letter {
   std::uint64_t magic;

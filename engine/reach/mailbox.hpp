@@ -1,13 +1,17 @@
-// Passing segments between processes: descriptors over abstract Unix datagram sockets.
+// Processes pass each other descriptors of their memory over abstract Unix datagram sockets.
 //
-// Every process binds one socket to a random abstract name, which is its identity as well. The name can be seen by
-// everybody on the machine (/proc/net/unix); the secret that belongs to it is known to those alone whom the process
-// has met by the bootstrap, and every letter to it must bear that. The kernel attaches the sender's credentials as
-// well. What comes from another user, or without the secret, is dropped and its descriptors closed. No file names, so
-// nothing is left behind.
+//   process A                                        process B
+//   open(): name, secret
+//   --- name and secret, by the bootstrap -------->  send(): B's name, A's secret, a word, a descriptor
+//   receive(): checks user and secret  <-----------  by the kernel, with B's credentials
+//              takes the descriptor, or drops the letter
 //
-// Strangers cannot forge a letter, but they can fill a queue, so nobody may depend on letters alone:
-// memory::PeerSegment::open is the other way (Peers::fetch, AttachAgreement).
+// The name is random and identifies the process. Everybody on the machine can see it (/proc/net/unix), but only
+// processes that were met by the bootstrap know the secret. A letter of another user, or without the secret, is dropped
+// and its descriptors closed. Abstract names are no files, so nothing is left behind.
+//
+// Strangers cannot forge a letter, but they can fill a queue, so no protocol depends on letters alone: a process can
+// take the descriptor from its owner's table instead (memory::PeerSegment::open, by Peers::fetch and AttachAgreement).
 #pragma once
 #include <sys/types.h>
 
@@ -21,7 +25,7 @@ namespace nearfield::reach {
 
 struct MailboxAddress {
   char name[40];            // of the abstract socket, without the leading NUL
-  std::uint64_t secret[2];  // that letters to it must bear; never part of a letter from it
+  std::uint64_t secret[2];  // in every letter to it, in none from it
   std::string identity() const { return std::string(name, sizeof name); }
 };
 
@@ -35,7 +39,7 @@ class Mailbox {
   const MailboxAddress& address() const { return address_; }
 
   enum class Sent { yes, again };  // again: the peer's queue is full at the moment
-  // `what` the descriptor is, told to the receiver (Peers::collect).
+  // `what`: says to the receiver what the descriptor is of (Peers::collect).
   Result<Sent> send(const MailboxAddress& to, int fd, std::uint64_t what);
 
   struct Arrived {
@@ -44,7 +48,8 @@ class Mailbox {
     int fd;     // the receiver's to close
     pid_t pid;  // as the kernel says, in our pid namespace; 0 where it is not visible
   };
-  // Does not block: nothing when no letter is there, nor after dropping many, since strangers may send without end.
+  // Does not block. Returns nothing where no letter has come, and after dropping many, since strangers may send without
+  // end.
   Result<std::optional<Arrived>> receive();
 
   std::uint64_t refused() const { return refused_; }  // datagrams dropped: another user's, or without our secret

@@ -1,12 +1,12 @@
-// How a peer's bytes are got at. Each mapper is one file and one row; the rows stand in the order in which they are
-// preferred. Who wants to reach something asks Peers, and names no mapper.
+// Memory mappers: ways to reach a peer's memory. Each is one file and one row, in the order of preference. Callers ask
+// Peers and name no mapper.
 //
 //   mapped   the bytes lie in the peer's segment: plain load and store
 //   heap     they lie in its shared heap: the same, once that is mapped
 //   xpmem    a kernel module maps any of its pages: the same, attached piece by piece
 //   cma      process_vm_readv and process_vm_writev: one copy by system call
 //
-// What none of them reaches goes through copy buffers, which all peers have.
+// Memory that none of them reaches goes through copy buffers, which all peers have mapped.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -26,75 +26,74 @@ struct Peer;
 
 inline constexpr std::size_t mapper_count = 4;
 
-// What a mapper keeps, of this process or of a peer; its own file knows the type.
+// State of a mapper, for this process or for a peer; the mapper's file derives from it.
 struct MapperState {
   virtual ~MapperState() = default;
 };
 using MapperStates = std::array<std::unique_ptr<MapperState>, mapper_count>;
 
-// Nanoseconds, of a usual machine; what decides is tried.
+// Nanoseconds on a usual machine; trials decide.
 struct Costs {
-  double access;  // of a byte that is loaded and stored, or read by a call
+  double access;  // to load and store a byte, or to read it by a call
   double call;    // of one access
   double attach;  // of a region that is not attached yet
   double page;    // of each of its pages, at the first touch
 };
 
-// What a mapper makes of a region.
+// Result of attaching a region.
 struct Attached {
   enum class State : std::uint8_t { no, not_yet, yes } state = State::no;
-  std::byte* at = nullptr;                // yes: where the region begins here
+  std::byte* at = nullptr;                // yes: address of the region's begin here
   std::shared_ptr<const void> keep = {};  // yes: it stays attached while this lives
-  std::string why = {};                   // no
+  std::string why = {};                   // no: the reason
 };
 
-// A row names what its mapper has. All functions but `place`, `gives`, `read` and `write` are called under
-// Peers::mutex. Errors say what was tried.
+// All functions but `place`, `gives`, `read` and `write` are called under Peers::mutex. Errors say what was tried.
 struct MemoryMapper {
   const char* name;               // NEARFIELD_REACH=^name leaves it out
   const char* title;              // in reports
-  const char* part_of = nullptr;  // and so does ^that
+  const char* part_of = nullptr;  // ^part_of leaves it out, too
   const char* about;
   Costs costs;
-  bool standing = false;  // peers have attached it before they ask: its place needs no agreement
+  bool standing = false;  // its regions are attached from the beginning, so they need no agreement
 
-  // Probe. Once per process: what peers are told of it. An Error: the mapper is out.
+  // Probes the mapper, once per process. Returns the word for its peers; an Error: the mapper is out.
   Result<std::uint64_t> (*open)(Peers& self);
-  // Once per peer that has told that: whether the mapper reaches it.
+  // Called once per peer with the peer's word. An Error: the mapper does not reach that peer.
   Result<void> (*meet)(Peers& self, Peer& peer, std::uint64_t told);
 
-  // Describe. Where peers find `bytes` > 0 at `address`; out of reach: not by this mapper. Where a fork must know what
-  // peers are using, the noticeboard tells it already. `mapper`: this row.
+  // Describes `bytes` > 0 at `address` to peers; out of reach: not by this mapper. `mapper`: index of this row. pre:
+  // the buffer is noted on the noticeboard, if a fork must know of it.
   RemoteBuffer (*place)(const Peers& self, std::size_t mapper, const void* address, std::size_t bytes) = nullptr;
 
-  // Whether the kernel lets others have it: asked about regions that nobody has attached, before peers are told.
+  // Returns whether the kernel lets peers access the region; asked before an unattached region is published.
   bool (*gives)(const Peers& self, const Region& region) = nullptr;
 
-  // Attach. Passes the peer what it needs for that region of ours; whether it has it now. False: again; an Error: it
-  // has been told that it will not get it.
+  // Sends the peer what it needs to attach that region of ours. False: call again. An Error: it cannot be had, and the
+  // peer has been sent that.
   Result<bool> (*offer)(Peers& self, Peer& peer, const Region& region) = nullptr;
-  // A descriptor of memory of ours of that generation, which the caller closes, -1: it is gone. For peers to whom no
-  // letter comes.
+  // Returns a descriptor of our memory of that generation, which the caller closes; -1: it is gone. For peers that get
+  // no letter.
   int (*descriptor)(const Peers& self, std::uint64_t generation) = nullptr;
-  // What the peer has passed; nullptr: that generation is gone.
+  // Keeps what the peer has sent; nullptr: that generation is gone.
   void (*take)(Peers& self, Peer& peer, std::uint64_t generation,
                std::shared_ptr<memory::PeerSegment> mapped) = nullptr;
   Attached (*attach)(Peers& self, Peer& peer, const Region& region) = nullptr;
 
-  // Instead of loads and stores of what is attached: whole transfers of any length.
+  // Transfers of any length by calls, for a mapper that attaches nothing.
   Result<void> (*read)(const Peer& peer, void* to, std::uint64_t address, std::size_t bytes) = nullptr;
   Result<void> (*write)(const Peer& peer, const void* from, std::uint64_t address, std::size_t bytes) = nullptr;
 
-  // Detach. The peer has gone: what is held of it is given up, as far as nobody uses it.
+  // Detaches everything of a peer that has ended, but what is in use.
   void (*part)(Peers& self, Peer& peer) = nullptr;
-  // Revoke. The process leaves, or has nothing that peers may reach any more.
+  // Revokes: the process leaves MPI, or peers may reach nothing of it any more.
   void (*close)(Peers& self) = nullptr;
 
-  // Nanoseconds that `bytes` take, once they are attached.
+  // Returns the estimate in nanoseconds for `bytes` that are attached.
   double time(double bytes) const { return costs.call + costs.access * bytes; }
 };
 
-// The rows, one a file.
+// The rows.
 extern const MemoryMapper segment_mapper, heap_mapper, xpmem_mapper, cma_mapper;
 inline constexpr std::array<const MemoryMapper*, mapper_count> rows = {&segment_mapper, &heap_mapper, &xpmem_mapper,
                                                                        &cma_mapper};

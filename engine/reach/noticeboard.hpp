@@ -1,6 +1,6 @@
-// Buffers that peers may be reading or writing now, for a fork to find (heap/fork.cpp). The fork may be another
-// thread's, or a signal handler's that has interrupted anything: it takes no lock and waits for nobody. So slots are
-// only added, and what a slot holds counts while its length is not zero.
+// Buffers that peers may be reading or writing now; a fork reads them (heap/fork.cpp). The fork may be in another
+// thread, or in a signal handler that has interrupted anything, so it takes no lock and does not wait: slots are only
+// added, and a slot is valid while its length is not zero.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -12,7 +12,7 @@ class Noticeboard {
  public:
   class Slot {
    public:
-    // By the slot's owner. 0 bytes: nothing.
+    // Only the slot's owner calls it. 0 bytes: the slot is empty.
     void store(const void* at, std::size_t length) {
       bytes_.store(0, std::memory_order_relaxed);
       address_.store(at, std::memory_order_relaxed);
@@ -76,7 +76,7 @@ class Noticeboard {
     chunk->next = chunks_.load(std::memory_order_relaxed);
     chunks_.store(chunk, std::memory_order_release);  // SYNC: chunks
   }
-  std::mutex mutex_;  // of the free slots; never a visitor's
+  std::mutex mutex_;  // guards the free slots; visit() does not take it
   Slot* free_ = nullptr;
   std::atomic<Chunk*> chunks_{nullptr};
 };

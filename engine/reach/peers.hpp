@@ -1,14 +1,15 @@
-// The other processes of this node, and what this one tells them so that they reach its memory.
+// The other processes of this node, and what this process publishes so that they can reach its memory.
 //
 //   a process                                  a peer
 //   card(): its mailbox, its segment, what
-//   each mapper tells
+//   each mapper publishes
 //   --- by the bootstrap ------------------->  meet(): each mapper tries whether it reaches it
 //   letter {mapper, generation, descriptor} --->  collect(): maps it and gives it to the mapper
 //   place() of a buffer -------------------->  attach()
 //
-// Segments are passed when processes first meet, what other mappers pass when a place lies in it
-// (attach_agreement.hpp). A descriptor that comes by no letter is taken out of its owner's table (fetch()).
+// Processes send their segments when they first meet; other mappers send a descriptor when a buffer first lies in its
+// memory (attach_agreement.hpp). Where no letter comes, a process takes the descriptor from its owner's table
+// (fetch()).
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -22,18 +23,18 @@
 
 namespace nearfield::reach {
 
-// At offset 0 of every segment. What other layers share of a process follows it (team/process_header.hpp).
+// At offset 0 of every segment; team/process_header.hpp adds the words of other layers.
 struct SegmentHeader {
-  std::uint64_t probe;              // owner, before the segment is passed on: by this it is known to be the owner's
-  std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI in good order
+  std::uint64_t probe;              // owner, before it sends the segment: a random number that identifies it
+  std::atomic<std::uint32_t> left;  // owner: 1 once it has left MPI by MPI_Finalize
 };
 
-// What a process tells those who are to reach it.
+// A process sends its card to all that are to reach it.
 struct Card {
   MailboxAddress address;
-  std::int64_t pid, fd;              // in its own namespace and table: of its segment
+  std::int64_t pid, fd;              // in its own pid namespace; its segment's, in its own table of descriptors
   std::uint64_t header;              // address of the segment's header in its address space
-  std::uint64_t probe;               // what lies there
+  std::uint64_t probe;               // SegmentHeader::probe
   std::uint64_t told[mapper_count];  // by MemoryMapper::open
   std::uint32_t mappers;             // a bit of each that is open
 };
@@ -45,8 +46,8 @@ struct Peer {
   pid_t pid = 0;  // 0: not visible from our pid namespace
   int pidfd = -1;
   Card card{};                // once it is met
-  std::uint32_t mappers = 0;  // that reach it, bit 1 << row
-  std::uint32_t told = 0;     // by which it may be told of places of ours
+  std::uint32_t mappers = 0;  // bit 1 << row of each that reaches it
+  std::uint32_t told = 0;     // mask of mappers by which we may describe our buffers to it
   MapperStates kept;
   bool gone() const;  // the process has ended
   const SegmentHeader& header() const { return *reinterpret_cast<const SegmentHeader*>(segment.base()); }
@@ -63,42 +64,40 @@ class Peers {
   memory::Segment& segment() const { return segment_; }
   Mailbox& mailbox() { return mailbox_; }
 
-  std::mutex mutex;  // of all that follows, up to the next comment
+  std::mutex mutex;  // guards the functions up to leave_out()
   Peer* find(const std::string& identity);
-  // Takes in what peers have passed to us; whether anything came. A known peer's segment is never replaced.
+  // Takes the letters out of the mailbox. Returns whether any came. A known peer's segment is never replaced.
   Result<bool> collect();
-  // Passes our segment; whether the peer has it now.
+  // Sends our segment. Returns false where the peer's queue is full.
   Result<bool> send_segment(const MailboxAddress& to);
   bool has_segment(const MailboxAddress& who) const { return sent_.count(who.identity()) != 0; }
   void note_sent(const MailboxAddress& who) { sent_[who.identity()] = true; }
-  // The segment of who has shown that card, without a letter.
+  // Takes the segment from the table of the card's owner, without a letter.
   Result<void> fetch(const Card& card);
-  // pre: its segment is there. Later calls with the same peer do nothing.
+  // pre: its segment has come. Later calls for the same peer do nothing.
   Peer& meet(const Card& card);
-  // A region of a peer.
   Attached attach(Peer& peer, const Region& region);
-  // The peer has gone: what is held of it is given up, as far as nobody uses it.
+  // Detaches everything of a peer that has ended, but what is in use.
   void part(Peer& peer);
-  // The process leaves: nobody is told of anything of ours any more, and what is not shared for good is taken back.
+  // The process leaves MPI: no buffer of ours is described any more, and mappers revoke what they can.
   void close();
 
-  // Where peers find a buffer of ours, by one of `by`; the noticeboard must tell about it already.
+  // Describes a buffer of ours, by one of the mappers in the mask `by`. pre: it is noted on the noticeboard.
   RemoteBuffer place(const void* address, std::size_t bytes, std::uint32_t by) const;
-  // Whether others can have it: for places of ours in regions that they have not attached.
+  // Returns whether peers can attach the region of that buffer of ours.
   bool gives(const RemoteBuffer& place) const {
     const MemoryMapper& mapper = *mappers()[place.mapper()];
     return !mapper.gives || mapper.gives(*this, Region::of(place));
   }
-  // The first mapper that reads and writes the peer's memory by calls, nullptr: none.
+  // Returns the first mapper that accesses the peer's memory by calls; may be null.
   static const MemoryMapper* calls(const Peer& peer);
-  // One that attaches does not work any more, whatever has been agreed on before. Any thread.
+  // Takes a mapper that has failed out of use in this process, whatever has been agreed on. Any thread.
   void leave_out(std::size_t mapper, const std::string& why);
   std::uint32_t open() const { return open_.load(std::memory_order_relaxed); }
 
-  // Buffers that a fork must look at.
+  // Buffers that a fork must leave shared.
   Noticeboard noticeboard;
 
-  // What the mappers keep of this process.
   MapperStates kept;
 
  private:
@@ -113,8 +112,8 @@ class Peers {
   std::uint32_t to_close_ = 0;
 };
 
-// What a letter's descriptor is (Mailbox::send): the memory of that mapper and generation; `gone`: which is not there
-// any more, and the descriptor is any.
+// Word of a letter (Mailbox::send): its descriptor is of that mapper's memory of that generation. `gone`: that memory
+// is gone, and the descriptor means nothing.
 constexpr std::uint64_t letter(std::size_t mapper, std::uint64_t generation, bool gone = false) {
   return std::uint64_t(gone) << 63 | std::uint64_t(mapper) << 56 | generation;
 }

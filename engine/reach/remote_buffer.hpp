@@ -1,5 +1,4 @@
-// Where memory of a process lies, as its peers are told. Only the mapper that has described a place knows what it
-// means; everybody else compares.
+// Description of a process's memory, for its peers. Only the mapper that made it interprets it; all others compare.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +8,8 @@ namespace nearfield::reach {
 class RemoteBuffer {
  public:
   constexpr RemoteBuffer() = default;  // out of reach
-  // `generation` of the memory, below 2^16; `offset` in it; `bytes`: how long it is, where peers attach exactly what
-  // they are told of, below 2^40.
+  // `generation` of the memory, below 2^16; `offset` in it; `bytes`, below 2^40: its length, for mappers that attach
+  // exactly the described bytes, otherwise 0.
   constexpr RemoteBuffer(std::size_t mapper, std::uint64_t generation, std::uint64_t offset, std::uint64_t bytes = 0)
       : what_((mapper + first_mapper) << 56 | generation << 40 | bytes), offset_(offset) {}
   static constexpr std::uint64_t most_generations = 0xffff, most_bytes = (std::uint64_t{1} << 40) - 1;
@@ -21,13 +20,14 @@ class RemoteBuffer {
   }
 
   constexpr bool reachable() const { return what_ != 0; }
-  constexpr bool anything() const { return what_ >> 56 >= first_mapper; }  // else there are no addresses to it
+  // false: there are no bytes, or they are out of reach
+  constexpr bool anything() const { return what_ >> 56 >= first_mapper; }
   // pre: anything()
   constexpr std::size_t mapper() const { return (what_ >> 56) - first_mapper; }
   constexpr std::uint64_t generation() const { return what_ >> 40 & 0xffff; }
   constexpr std::uint64_t bytes() const { return what_ & most_bytes; }
   constexpr std::uint64_t offset() const { return offset_; }
-  // MemoryMapper and generation: places with the same one may lie in the same region.
+  // Mapper and generation; remote buffers with the same one may lie in the same region.
   constexpr std::uint64_t memory() const { return what_ >> 40; }
   static constexpr std::uint64_t first_mapper = 2;
 
@@ -36,8 +36,8 @@ class RemoteBuffer {
   std::uint64_t what_ = 0, offset_ = 0;
 };
 
-// Memory of a peer that is attached in one piece, the same for all who know the place: everything of its generation,
-// or the pages that the place lies in.
+// Memory of a peer that is attached in one piece: all of a generation, or the pages of one remote buffer. It depends on
+// the remote buffer alone, so all members compute the same.
 struct Region {
   std::uint64_t memory = 0;          // RemoteBuffer::memory
   std::uint64_t begin = 0, end = 0;  // offsets

@@ -16,7 +16,7 @@ RemoteBuffer place(const Peers& self, std::size_t mapper, const void* address, s
   return RemoteBuffer(mapper, 0, offset);
 }
 
-// Nothing to keep: a peer's segment stays mapped.
+// Needs no owner: a peer's segment stays mapped.
 Attached attach(Peers&, Peer& peer, const Region&) {
   return {.state = Attached::State::yes, .at = peer.segment.base()};
 }

@@ -9,7 +9,7 @@
 namespace nearfield::reach {
 
 const SharedHeap* SharedHeap::find() {
-  static SharedHeap heap;  // not allocated: MPI_Init asks, and must not fail for want of memory
+  static SharedHeap heap;  // static, since MPI_Init must not fail for want of memory
   static const bool is_there = [] {
     auto look_up = [](auto& function, const char* name) {
       function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(RTLD_DEFAULT, name));

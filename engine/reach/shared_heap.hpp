@@ -1,4 +1,4 @@
-// The shared heap as the engine sees it: libnearfield-heap.so, found at run time where it is loaded (heap/heap.h).
+// Interface to libnearfield-heap.so (heap/heap.h), whose functions are looked up at run time.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +20,20 @@ class SharedHeap {
     std::uint64_t generation = 0;  // 0: there is no region
   };
   View current() const;
-  // Whether this process's allocations come from it, now or from the first one on.
+  // Returns whether this process's allocations come from it, now or from the first one on.
   bool serves() const { return serves_() != 0; }
   nearfield_heap_statistics statistics() const;
-  // A descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
+  // Returns a descriptor of the region of that generation, which the caller closes; -1 where a fork has retired it.
   int descriptor(std::uint64_t generation) const { return descriptor_(generation); }
-  // Whether `address` lies in the current region. Once a fork has begun its snapshot, the answer is no.
+  // Returns whether `address` lies in the current region; false once a fork has begun its snapshot.
   bool contains(const void* address) const { return contains_(address) != 0; }
-  // Peers read or write these bytes, which are in one block.
+  // Counts that peers read or write these bytes of one block.
   void use(const void* address, std::size_t bytes) const {
     if (bytes >= worth_noting) use_(address, bytes);
   }
-  // Where its pages lie from now on (heap/heap.h).
+  // Sets the NUMA nodes of its pages from now on (heap/heap.h).
   Result<void> place(const nearfield_heap_placement& placement) const;
-  // The host allocates for itself: meanwhile nothing new is served (heap/heap.h). Without a heap nothing happens.
+  // While it lives, the heap serves no new allocation, so that the host's own come from elsewhere.
   class Pause {
    public:
     Pause() : heap_(find()) {
@@ -47,7 +47,8 @@ class SharedHeap {
    private:
     const SharedHeap* heap_;
   };
-  // `visit` is called in the process that forks, before the snapshot: it tells which bytes peers may be writing now.
+  // `visit` is called in the process that forks, before the snapshot, and passes `keep` the bytes that peers may be
+  // writing now.
   using Keep = void (*)(const void* begin, std::size_t bytes, void* context);
   void on_fork(void (*visit)(Keep keep, void* context)) const { on_fork_(visit); }
 

@@ -7,23 +7,22 @@
 //                                          detach the piece that was not needed for longest; release with the last one
 //   remove, when it leaves
 //
-// What we rely on. An attachment is of addresses, not of memory: pages are looked up in the owner's address space at
-// the first access (and made, as by the owner's own access), and forgotten when the owner unmaps, remaps or moves them,
-// by the kernel's notifiers; the next access looks again. So an attachment never goes stale, whatever the owner frees
-// and maps at the same place, and only an access to addresses where it has nothing is an error (SIGBUS). We access what
-// the program has passed to a call that is under way, hence has to be there; memory that the kernel gives to nobody (of
-// devices, or attached itself) is not told of (gives).
+// Assumptions. An attachment is of addresses, not of memory: at the first access the module looks pages up in the
+// owner's address space (and makes them, as the owner's own access would); when the owner unmaps, remaps or moves them,
+// the kernel's notifiers make it forget them, and the next access looks again. So an attachment never goes stale,
+// whatever the owner frees and maps at the same place, and only an access to addresses where it has nothing is an error
+// (SIGBUS). We access buffers that the program has passed to a call that is under way, so they exist; memory that the
+// kernel does not share (of devices, or attached itself) is not described to peers (gives).
 //
 // Forks. The kernel makes the owner's pages copy on write and then has the module forget them; the peer's next access
-// is a write access in the owner's name and breaks the sharing for the owner, as its own would. So peers go on with
-// what the owner has, and a child keeps what was there, but for what peers were storing at that very moment. That is
-// what a child may expect of a buffer that is being received into, so nothing needs to be noted or revoked. Attachments
-// themselves are not inherited; a child must not touch its parent's grants.
+// is a write access in the owner's name and breaks the sharing for the owner, as its own would. So peers go on with the
+// owner's pages, and a child keeps the old contents, but for bytes that peers were storing at that moment. A child may
+// expect no more of a buffer that is being received into, so nothing is noted or revoked. Attachments themselves are
+// not inherited; a child must not touch its parent's grants.
 //
-// An owner that dies takes its pages along: who is copying just then ends by SIGBUS, where a segment would have stayed.
+// When an owner dies its pages go, and a peer that is copying them ends by SIGBUS; a segment would have stayed.
 //
-// A failure of any function is taken for the end of it all: the mapper is out, for this process and, by what members
-// agree on, for its teams.
+// After a failure of any function the mapper is out for this process and, by agreement of the members, for its teams.
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -49,7 +48,7 @@ constexpr int read_write = 2, permit_mode = 1;
 void* const owner_only = reinterpret_cast<void*>(0600);
 void* const failed = reinterpret_cast<void*>(-1);
 
-constexpr std::size_t most_pieces = 64;  // of one peer, beyond those in use
+constexpr std::size_t most_pieces = 64;  // of one peer, besides those in use
 
 struct Library {
   SegmentId (*make)(void*, std::size_t, int, void*) = nullptr;
@@ -68,7 +67,7 @@ struct XpmemOfProcess : MapperState {
 
 XpmemOfProcess& own(Peers& self) { return static_cast<XpmemOfProcess&>(*self.kept[index_of(xpmem_mapper)]); }
 
-// Released with the last piece.
+// Shared by its pieces; the last one releases it.
 struct Grant {
   Grant(const XpmemOfProcess& own, GrantId id) : library(own.library), pid(own.pid), id(id) {}
   Grant(const Grant&) = delete;
@@ -95,7 +94,7 @@ struct AttachedPiece {
 struct OfPeer : MapperState {
   SegmentId segment = -1;
   std::shared_ptr<Grant> grant;
-  std::list<std::shared_ptr<AttachedPiece>> pieces;  // the one needed last first
+  std::list<std::shared_ptr<AttachedPiece>> pieces;  // most recently used first
 };
 
 Result<std::uint64_t> open(Peers& self) {
@@ -117,7 +116,7 @@ Result<std::uint64_t> open(Peers& self) {
   look_up(opened->library.release, "xpmem_release");
   look_up(opened->library.attach, "xpmem_attach");
   look_up(opened->library.detach, "xpmem_detach");
-  // A machine without the library is the usual case, one where it does not work is worth a line.
+  // A machine without the library is usual; one where the library does not work is worth a line of log.
   const auto left_out = [](const Error& error) {
     log_line(LogLevel::info, "XPMEM is left out: %s", error.text.c_str());
     return error;
@@ -149,7 +148,7 @@ RemoteBuffer place(const Peers&, std::size_t mapper, const void* address, std::s
   return RemoteBuffer(mapper, 0, std::uint64_t(address), bytes);
 }
 
-// By asking for it like a peer.
+// Reads its first and last byte as a peer would.
 bool gives(const Peers&, const Region& region) {
   for (const std::uint64_t at : {region.begin, region.end - 1}) {
     char byte;

@@ -1,4 +1,4 @@
-// Plain kernels for every operator and type, and the table of what is defined. fold_simd.cpp replaces those that
+// Plain kernels for every operator and type, and the table of defined pairs. fold_simd.cpp replaces those that
 // vectorise; the two are compared by the tests for every operator, type and instruction set.
 #include "engine/reducing/fold.hpp"
 

@@ -58,10 +58,10 @@ std::size_t size_of(Type type) noexcept;  // bytes from one element to the next;
 using FoldFn = void (*)(void* const* outs, std::size_t nout, const void* const* ins, std::size_t nin,
                         std::size_t count);
 
-// The kernel, or nullptr where MPI does not define the operator on the type.
+// Returns the kernel; nullptr: MPI does not define the operator on the type.
 FoldFn fold(Op op, Type type) noexcept;
 
-// Whether parentheses change no bit of a result: integers and truth values, by any operator that they have.
+// Returns whether all operators on the type are associative to the last bit: integers and truth values.
 constexpr bool associative(Type type) noexcept {
   return (type >= Type::i8 && type <= Type::u64) || (type >= Type::boolean && type <= Type::byte);
 }
@@ -69,10 +69,10 @@ constexpr bool associative(Type type) noexcept {
 const char* name(Op op) noexcept;
 const char* name(Type type) noexcept;
 
-// Vector kernels (fold_simd.cpp) of the best instruction set that this CPU has, or of a lesser one that it has as well:
-// the best `skip` left out. nullptr where plain code serves, or none is left.
+// Returns the vector kernel (fold_simd.cpp) of the best instruction set that this CPU has, after skipping the `skip`
+// best. nullptr: there is none, or none is left.
 FoldFn simd_fold(Op op, Type type, unsigned skip = 0) noexcept;
-// The plain kernel, which is the reference for all others.
+// Returns the plain kernel, which is the reference for all others.
 FoldFn plain_fold(Op op, Type type) noexcept;
 
 }  // namespace nearfield::reducing

@@ -13,7 +13,7 @@
 namespace nearfield {
 namespace {
 
-// ---------------------------------------------------------------- parsers: text to field, and what is wrong with it
+// ---------------------------------------------------------------- parsers: text to field; they return an error text
 
 template <class T>
 struct Named {
@@ -124,7 +124,7 @@ std::string machine(const char* text, Settings& settings) {
   settings.machine = *read;
   return {};
 }
-// What others read, by the same rules: here it is only complained about.
+// The heap library reads its settings itself, by the same rules; these parsers only find errors.
 std::string heap(const char* text, Settings&) {
   for (const char* each : early::heaps)
     if (!std::strcmp(text, each)) return {};
@@ -139,7 +139,7 @@ std::string heap_keep(const char* text, Settings&) {
   std::uint64_t bytes = 0;
   return read_into(text, bytes);
 }
-// A pattern of files' names, one for each process.
+// A pattern of file names, one for each process.
 template <std::string Settings::*field>
 std::string file_of_each(const char* text, Settings& settings) {
   bool apart = false;
@@ -286,7 +286,7 @@ std::string stored_tuning() { return stored(".tuned.toml"); }
 
 Settings::Settings() {
   for (const SettingRow& row : rows)
-    if (*row.fallback) static_cast<void>(row.read(row.fallback, *this));  // tested to be understood
+    if (*row.fallback) static_cast<void>(row.read(row.fallback, *this));  // a test parses all defaults
 }
 
 Settings read_settings(std::string& complaints) {

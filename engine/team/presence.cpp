@@ -12,7 +12,7 @@
 namespace nearfield::team {
 namespace {
 
-// A socket after `use` with an abstract name; -1 where that failed.
+// Returns a socket on which `use` with that abstract name has succeeded; -1 otherwise.
 int with_name(const std::string& name, bool (*use)(int fd, const sockaddr*, socklen_t)) {
   sockaddr_un at{};
   at.sun_family = AF_UNIX;

@@ -61,7 +61,7 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memor
   std::unique_ptr<Process> process(new Process(settings, std::move(*segment), refusal));
   memory::collapsing.begin(nanoseconds());
   process->arena_ = std::make_unique<memory::Arena>(process->segment_, 0, &process->placer_);
-  // The first of all allocations, at offset 0.
+  // The first allocation, so it lies at offset 0.
   if (auto reserved = process->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
   auto* header = new (process->segment_.base()) ProcessHeader{};
   if (getrandom(&header->probe, sizeof header->probe, 0) != sizeof header->probe)
@@ -91,7 +91,7 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memor
 
 void Process::learn(const Handing& found) {
   nearfield::learn(machine_, found);
-  Machine stored = settings_.machine;  // not what the system says anyway
+  Machine stored = settings_.machine;  // without figures that the system reports
   nearfield::learn(stored, found);
   if (auto done = store_machine(stored_machine(), stored); !done)
     log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
@@ -103,7 +103,7 @@ memory::CopyBuffers& Process::copy_buffers() {
   return *copy_buffers_;
 }
 
-// Its pages are made as the program touches them, so where its node is full the kernel decides.
+// Pages come as the program touches them, so the kernel decides once a node is full.
 void Process::place_heap() {
   const memory::Wish* const wish = placer_.wish(memory::Component::heap);
   if (!wish) return;
@@ -142,8 +142,8 @@ void Process::tune(int sharing_ranks, bool one_group) {
   policy_.may_sleep = true;
   policy_.spins = waiting::pauses_in(50'000);
   // In one scheduling group a yield hands the CPU on. Where launchers give every rank a session, hence a group, of its
-  // own, it does so late: ranks that yield for long take the CPU from the one that works, and where a dozen ranks to a
-  // CPU wait for one event, which wakes all of them by one call, sleeping at once costs least.
+  // own, it does so late: ranks that yield for long take the CPU from the one that works. With a dozen ranks to a CPU,
+  // which one call wakes together, it costs least to sleep at once.
   const bool apart = policy_.oversubscribed && !one_group;
   policy_.yields = !policy_.oversubscribed ? 2000 : one_group ? 100 : 8;
   policy_.awake = apart ? 10'000 : 1'000'000;

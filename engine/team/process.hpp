@@ -1,4 +1,4 @@
-// The process's one global object: its segment, its peers, its wait policy.
+// State of this process that its teams share: segment, peers, wait policy.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -36,7 +36,7 @@ using reach::Peer;
 class Process {
  public:
   // Creates the segment and the socket; cheap enough for start-up (no communication).
-  // `refusal`: who ends the program where memory cannot be placed as its settings force it.
+  // `refusal`: ends the program where memory cannot be placed as its settings force it.
   static Result<std::unique_ptr<Process>> create(const Settings& settings, memory::Placer::Refusal refusal = nullptr);
   ~Process();
 
@@ -50,48 +50,48 @@ class Process {
   int shared_package() const { return shared_package_; }      // memory::shared_package
   int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
   const Machine& machine() const { return machine_; }
-  void learn(const Handing& found);  // and stores it for the next programs
+  void learn(const Handing& found);  // stores them for later programs as well
   bool has_calibrated = false;
-  // Counts where the pages of the shared heap lie, if that was asked for.
+  // Counts the pages of the shared heap by node, if it has a wish.
   void count_heap();
-  // Nothing of this process is to be had any more, and others need not wait for it.
+  // The process leaves MPI: peers attach nothing of it any more, and do not wait for it.
   void leave();
   ProcessHeader& header() { return header_at(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
 
-  // Whom waits tell what they wait for; nullptr: nobody. Never destroyed.
+  // Hang reporter that blocked waits register with; may be null. Never destroyed.
   hang_report::HangReporter* hang_reporter = nullptr;
 
-  // What every wait keeps going.
+  // Every wait progresses these.
   waiting::Progress progress;
-  // What the first member of a team keeps for others beside the plan: so many bytes, which begin() fills before the
-  // team is agreed on.
+  // Configuration that the first member of a team keeps for the others beside the plan: `bytes` bytes, which begin()
+  // fills before the team is agreed on.
   struct SharedConfiguration {
     std::size_t bytes = 0;
     void (*begin)(const Settings& settings, std::byte* room, int size) = nullptr;
   } shared_configuration;
 
-  // What a word of ContextControlBlock::doing tells, for reports; by whoever enters calls.
+  // Describes a word of ContextControlBlock::doing in reports; set by the layer that enters calls.
   std::string (*describe)(std::uint64_t doing) = [](std::uint64_t) { return std::string("in a call"); };
-  std::uint64_t doing_length = 0;  // its bits that tell a length
+  std::uint64_t doing_length = 0;  // mask of its bits that hold a length
 
-  // The other processes, and how their memory is got at.
+  // The other processes of this node.
   reach::Peers& reach() { return *reach_; }
 
-  // What others read and we write again; made when it is first asked for. Throws std::bad_alloc.
+  // The process's copy buffers, made at the first call. Throws std::bad_alloc.
   memory::CopyBuffers& copy_buffers();
-  void drop_copy_buffers() { copy_buffers_.reset(); }  // nobody uses any
+  void drop_copy_buffers() { copy_buffers_.reset(); }  // pre: none is in use
 
-  // ContextPool that hold copy buffers, chained by CollectiveContext::next_holder_; guards what each of them holds as
-  // well.
+  // Contexts that hold copy buffers, chained by CollectiveContext::next_holder_. The mutex also guards the buffers that
+  // each of them holds.
   std::mutex holders_mutex;
   context::CollectiveContext* holders = nullptr;
 
-  // Locks of windows that this process holds, of all its windows.
+  // Number of locks that this process holds in all its windows.
   std::atomic<int> window_locks{0};
 
-  // The wait policy, once it is known how many ranks of this node share our CPUs.
-  // `one_group`: they let each other run by yielding.
+  // Sets the wait policy for `sharing_ranks` ranks of this node on our CPUs. `one_group`: they are in one scheduling
+  // group, so a yield lets the others run.
   void tune(int sharing_ranks, bool one_group);
 
  private:
@@ -112,7 +112,7 @@ class Process {
   std::optional<memory::CopyBuffers> copy_buffers_;
 
  public:
-  // Bodies of operations that may overlap others. Behind the segment, which it refers to.
+  // Runs bodies of operations that may overlap others. Declared after the segment, which it refers to.
   fibers::Runner runner{segment_, header().asleep_on};
 };
 

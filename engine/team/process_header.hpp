@@ -1,4 +1,4 @@
-// The header of a process's segment: what each layer shares of a process, whatever teams it is in.
+// The header of a process's segment: shared words of a process that belong to no team.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -10,23 +10,24 @@
 namespace nearfield::team {
 
 struct ProcessHeader : reach::SegmentHeader {
-  // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Whoever
-  // has done what such a body awaits rings there (CollectiveContext::wake_suspended).
+  // Owner, while bodies of its operations are suspended: offset of the futex word that it sleeps on, 0: awake. Members
+  // that have done what such a body awaits notify that word (CollectiveContext::wake_suspended).
   alignas(128) std::atomic<std::uint64_t> asleep_on;
 
-  // Contexts that processes have closed (messages/closing.cpp).
+  // Contexts that this process has closed (messages/closing.cpp).
   static constexpr std::uint32_t most_closed = 448;
-  alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next; pairs with Messenger::look_for_closed
+  alignas(128) std::atomic<std::uint32_t> closed;  // owner: number of entries in closed_context
   std::uint64_t closed_context[most_closed];       // owner, published by `closed`
-  std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
+  // used in the first member's: every member adds one after its own `closed`
+  std::atomic<std::uint32_t> closed_by_anyone;
 
-  // The calls that it is in.
+  // Calls that the process's threads are in.
   alignas(128) hang_report::CallBoard board;
 };
-inline constexpr std::size_t header_bytes = 8192;  // that are reserved for it
+inline constexpr std::size_t header_bytes = 8192;  // reserved for it in every segment
 static_assert(sizeof(ProcessHeader) <= header_bytes);
 
-// Of the process whose segment begins there.
+// Returns the header of the segment that begins there.
 inline ProcessHeader& header_at(std::byte* segment) { return *reinterpret_cast<ProcessHeader*>(segment); }
 
 }  // namespace nearfield::team

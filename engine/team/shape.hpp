@@ -1,4 +1,4 @@
-// What conditions and estimates of algorithms may depend on: the same on all members of a team.
+// Shape of a team, the same on all members: conditions and estimates of algorithms depend on nothing else.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,29 +15,29 @@ struct Shape {
   Meeting meeting = Meeting::flags;
   bool one_group = true;  // members that share CPUs let each other run by yielding (memory::scheduling_group)
   std::size_t buffer_bytes = 64 << 10;  // one copy buffer
-  int group = 0;                        // consecutive ranks that share a last-level cache; 0: nothing is known
-  int package = 0;                      // that share a package
+  int group = 0;                        // consecutive ranks that share a last-level cache; 0: unknown
+  int package = 0;                      // consecutive ranks that share a package; 0: unknown
   Machine machine;
   Tree tree{size, group, package};
   bool oversubscribed() const { return ranks_per_cpu > 1; }
-  // So many ranks on a CPU that members sleep at once, unless yields reach everybody.
+  // True if so many ranks share a CPU that members sleep at once, unless yields let all others run.
   bool deep() const { return ranks_per_cpu >= 12 && !one_group; }
   int group_size() const { return group > 0 && group < size ? group : size; }
-  // All last-level caches that the members use.
+  // Returns the bytes of all last-level caches that the members use.
   double all_caches() const { return machine.cache * ((size + group_size() - 1) / group_size()); }
 };
 
-// A line of each member is the quickest for few, for more of them where they share a cache; beyond that a tree of them,
-// and for those that share CPUs one counter. `group`: Shape::group.
+// One line per member is fastest for few members, or more if they share a cache; beyond that a tree of lines, and for
+// members that share CPUs one counter. `group`: Shape::group.
 inline Meeting meeting_for(int size, int group, bool oversubscribed) {
   const int few = group >= size ? 16 : 8;
   return oversubscribed ? Meeting::gate : size > few ? Meeting::tree : Meeting::flags;
 }
 
-// One copy buffer of rounds.
+// Returns the bytes of one copy buffer.
 constexpr std::size_t buffer_bytes_for(bool oversubscribed) { return oversubscribed ? 256 << 10 : 64 << 10; }
 
-// The shape of a team whose members spread over the machine's CPUs.
+// Returns the shape of a team whose members spread over the machine's CPUs.
 inline Shape shape_for(int size, const Machine& machine) {
   Shape shape;
   shape.size = size;

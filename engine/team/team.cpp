@@ -5,7 +5,7 @@
 namespace nearfield::team {
 namespace {
 
-// Teams that we have closed while other members have not: their blocks must stay.
+// Guards the list of teams that we have closed but other members have not: their blocks must stay.
 std::mutex closing_mutex;
 
 }  // namespace
@@ -25,13 +25,13 @@ Team::~Team() {
 
 void Team::close(std::unique_ptr<Team> team) {
   team->state_->finish();
-  static Team* closing;  // chained by a member: that the host frees a communicator must not need memory
+  static Team* closing;  // chained by a member, since freeing a communicator must not need memory
   const std::lock_guard lock(closing_mutex);
   for (int r = 0; r < team->size_; ++r)
     if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // SYNC: closed
   team->next_closing_ = closing;
   closing = team.release();
-  // Freeing needs no peer's block: only our own count of members that are through with us.
+  // Reads our own block alone, since peers' blocks may be gone: the count of members that have closed the team.
   for (Team** each = &closing; *each;) {
     Team* const one = *each;
     // SYNC: closed
@@ -45,7 +45,7 @@ void Team::close(std::unique_ptr<Team> team) {
 }
 
 void Team::orphan() {
-  const std::lock_guard lock(process_.runner.mutex());  // bodies ask it, by any thread
+  const std::lock_guard lock(process_.runner.mutex());  // suspended bodies call it in any thread
   abandoned = nullptr;
 }
 
@@ -76,7 +76,7 @@ void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int)
   }
   for (int r = 0; r < size_; ++r) {
     if (r == rank_ || !peer_[r]->gone()) continue;
-    // A peer that has left MPI in good order is missed only if it still owes us something.
+    // A peer that has left MPI by MPI_Finalize is an error only if we still wait for it.
     if (peer_[r]->left() && !lacking(context, r)) continue;
     {
       const std::lock_guard lock(process_.reach().mutex);

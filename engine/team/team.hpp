@@ -1,7 +1,7 @@
 // A team: the members of one communicator, all on this node.
 //
-// control_block.hpp tells who writes which shared word. What is under way in a team is a context's (engine/context):
-// this is who.
+// control_block.hpp names the writers of shared words. A team says who its members are; the state of its calls is in
+// its contexts (engine/context).
 #pragma once
 #include <atomic>
 #include <memory>
@@ -25,10 +25,10 @@ class ContextPool;
 
 namespace nearfield::team {
 
-// What is under way in a team (engine/context).
+// State of the team's calls (engine/context).
 struct TeamState {
   virtual ~TeamState() = default;
-  // Until nothing is under way that ends by itself: the team is being closed.
+  // Completes suspended bodies, since the team is being closed.
   virtual void finish() = 0;
 };
 
@@ -49,13 +49,13 @@ struct Truncated : Broken {
   using Broken::Broken;
 };
 
-// Nothing has been done, by any member: the caller has to turn elsewhere, as all others do.
+// No member has done anything: all callers fall back to the host.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// How the members of a communicator talk before they share memory; every member calls the same functions in the
-// same order. The shim implements it with the host, the engine's tests with a shared page.
+// Communication of a communicator's members before they share memory; every member calls the same functions in the same
+// order. The shim implements it by the host, the engine's tests by a shared page.
 struct Bootstrap {
   virtual ~Bootstrap() = default;
   virtual bool allgather(const void* mine, void* all, std::size_t bytes) = 0;
@@ -63,7 +63,7 @@ struct Bootstrap {
   virtual void idle() = 0;                                // called while others are waited for
 };
 
-// What the members' answers need: without it we could not even say that we cannot take part, so it is asked for twice.
+// Room for the members' answers. A member without it could not even refuse, so it tries twice.
 template <class T>
 std::vector<T> room_for(int size) try {
   return std::vector<T>(std::size_t(size));
@@ -73,8 +73,8 @@ std::vector<T> room_for(int size) try {
 
 class Team {
  public:
-  // Local: others may still be inside their last call. The blocks are freed when everybody has closed. pre: no context
-  // is reserved.
+  // Local: others may still be inside their last call. The blocks are freed when all members have closed. pre: no
+  // context is reserved.
   static void close(std::unique_ptr<Team> team);
   ~Team();
 
@@ -88,41 +88,41 @@ class Team {
   std::span<std::byte* const> segments() const { return base_; }
   std::span<Peer* const> peers() const { return peer_; }
   MemberControlBlock& words(int member) const { return *member_[member]; }
-  std::uint32_t mappers() const { return mappers_; }  // of reaching memory that all members have: a bit of each
-  // What the first member keeps for others beside the plan (Process::annex).
+  std::uint32_t mappers() const { return mappers_; }  // mask of the memory mappers that all members have
+  // Configuration that the first member keeps for the others (Process::SharedConfiguration).
   std::byte* shared_configuration() const { return shared_configuration_; }
 
-  // What serves the calls that return when they are done, and those that may overlap others.
+  // The context of blocking calls, and those of calls that may overlap others.
   context::CollectiveContext& context() const { return *context_; }
   context::ContextPool& contexts() const { return *contexts_; }
 
   bool enabled = true;
-  // Whether a root that sends less than we expect is an error, as by the MPICH family. Set by the shim.
+  // True: a root that sends less than we expect is an error, as in hosts of the MPICH family. Set by the shim.
   bool exact_bcast = true;
 
-  // After a member could not go on in the middle of a call: all calls end with an error, on all members.
+  // True after a member has failed in the middle of a call: all calls of all members end with an error.
   bool broken_off() const { return broken_off_.load(std::memory_order_relaxed); }
   // Local. We cannot do our part of a call that others are in, or may be: they end with an error, at once or in their
-  // next call. Throws Broken. `doing`: what we are in.
+  // next call. Throws Broken. `doing`: describes our call.
   [[noreturn]] void break_off(const char* why, const std::string& doing);
-  void break_off() noexcept;  // the same where nobody of ours is to be told
-  // Ends all waits in this team, of every member, by Revoked. Local; others notice within some 50 ms.
+  void break_off() noexcept;  // the same without throwing
+  // Local. Ends all waits of all members in this team by Revoked; others notice within some 50 ms.
   void revoke() { words(rank_).revoked.store(1, std::memory_order_release); }  // SYNC: revoked
   bool revoked() const;
-  // Asked in long waits: whether there is no use in waiting any more. Set by the shim.
+  // Called in long waits; true: the wait is to end. Set by the shim.
   bool (*abandoned)(void* context) = nullptr;
   void* abandoned_context = nullptr;
-  // Whoever made it has gone; operations that are under way or planned stay. Nobody is asked any more.
+  // The communicator has been freed, but operations are under way or planned: `abandoned` is called no more.
   void orphan();
-  // Who needs it: whoever made it, and each operation that is under way or planned. The last one closes it.
+  // References: of the communicator, and of each operation that is under way or planned. The last one closes it.
   std::atomic<int> users{1};
-  // Throws if a wait is in vain. `lacking(context, member)`: whether that member still owes us something. `doing`: what
-  // we are in.
+  // Throws if a wait is in vain. `lacking(context, member)`: returns whether we wait for that member. `doing`:
+  // describes our call.
   void inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context);
 
  private:
   Team(Process& process, int rank, int size);
-  friend class creation::TeamCreation;  // which fills it in
+  friend class creation::TeamCreation;  // fills it in
 
   Process& process_;
   Shape shape_;
@@ -133,10 +133,10 @@ class Team {
   std::vector<MemberControlBlock*> member_;
   std::vector<std::byte*> base_;         // segment of each member
   std::vector<Peer*> peer_;              // nullptr for ourselves
-  std::atomic<bool> broken_off_{false};  // by whichever of our threads learns of it
+  std::atomic<bool> broken_off_{false};  // any of our threads sets it
   std::size_t block_offset_ = 0, block_allocation_ = 0;
   std::unique_ptr<TeamState> state_;
-  context::CollectiveContext* context_ = nullptr;  // both are the context's
+  context::CollectiveContext* context_ = nullptr;  // both belong to state_
   context::ContextPool* contexts_ = nullptr;
   Team* next_closing_ = nullptr;
 };

@@ -1,10 +1,10 @@
-// The tree of a team: who gathers from whom, and who passes on to whom.
+// The tree of a team, along which members gather and broadcast.
 //
 // Members are grouped by levels, groups of groups: those that share a last-level cache, those of one package, all.
-// Groups are stretches of ranks. Each has a leader, its first rank or, in the one that holds it, the root. A leader's
-// children are the other members of its smallest group and the leaders of the other groups below each larger group
-// that it leads. A message up or down crosses from one cache to another once for every group instead of once for
-// every member.
+// Groups are consecutive ranks. Each has a leader, its first rank or, in the one that holds it, the root. A leader's
+// children are the other members of its smallest group and the leaders of the other groups below each larger group that
+// it leads. A message up or down crosses from one cache to another once for every group instead of once for every
+// member.
 //
 //   ranks 0 .. 8, groups of 3, root 4:     4 <- 3, 5   0 <- 1, 2   6 <- 7, 8   4 <- 0, 6
 #pragma once
@@ -42,7 +42,7 @@ class Tree {
     return below;
   }
 
-  // -1 for the root.
+  // Returns -1 for the root.
   int parent(int rank, int root) const {
     if (rank == root) return -1;
     for (int level = 0; level < levels_; ++level)
@@ -64,10 +64,10 @@ class Tree {
   int largest_branch() const { return levels_ ? span_[levels_ - 1] : 1; }
 
  private:
-  static constexpr int widest = 16;  // parts of a group that a leader looks at one by one
+  static constexpr int widest = 16;  // parts of a group that a leader polls one by one
 
-  // A level for groups of `span` ranks, and one between where it would have too many parts. Small teams without caches
-  // of their own get one too: so every path is tested with few ranks.
+  // Adds a level for groups of `span` ranks, and one between if it would have too many parts. Small teams without cache
+  // groups get that level too, so that few ranks test every path.
   void add(int below, int span) {
     const int parts = (span + below - 1) / below;
     if (parts > widest || (levels_ == 0 && span == size_ && size_ > 3)) {

@@ -1,13 +1,13 @@
-// Accumulates. Each element is done atomically towards all other accumulates of the window, and towards nothing else.
+// Accumulates. Each element is atomic with respect to all other accumulates of the window, and to nothing else.
 //
-//   singles    a few elements of a length that the processor does at once, and aligned: an instruction each, as long as
-//              nobody in the window has needed more
+//   singles    a few aligned elements of a length that the processor has atomic instructions for: one instruction each,
+//              as long as no member of the window has needed locks
 //   locked     the elements that begin in one stripe of the target's window, under that stripe's lock, by the kernels
-//              of reductions. Of a layout, so many at a time as fit a buffer, under the locks of all stripes that they
-//              may begin in: gathered, combined, scattered
+//              of reductions. Of a layout, as many at a time as fit a buffer are gathered, combined and scattered under
+//              the locks of all stripes that they may begin in
 //
-// Who holds several stripes has taken them in the order of their numbers, so nobody waits in a circle.
-// control_block.hpp draws how a window goes from the one to the other.
+// A member takes several stripes in the order of their numbers, so there is no deadlock. control_block.hpp draws how a
+// window changes from singles to locks.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,8 +18,8 @@
 namespace nearfield::windows {
 namespace {
 
-// Longer operations are quicker by kernels under locks, which all others then pay for: one atomic instruction costs
-// what eight to sixteen elements cost there, with the lock.
+// Longer operations are faster by kernels under locks, but then all operations of the window pay for locks. One atomic
+// instruction takes as long as a kernel for eight to sixteen elements, lock included.
 constexpr std::uint64_t most_singles = 16;
 
 template <class T>
@@ -29,7 +29,7 @@ T load(const void* from) {
   return value;
 }
 
-// What was there before.
+// Returns the value before.
 template <class Word>
 Word exchange_by_fold(AtomicRef<Word> target, Word operand, reducing::FoldFn fold) {
   Word seen = target.load(std::memory_order_relaxed), next;
@@ -103,8 +103,8 @@ bool is_single(const std::byte* at, std::uint32_t bytes) {
 
 }  // namespace
 
-// One of the window's instructions is under way. It has a fence in neither direction: who changes the mode fences for
-// everybody.
+// Says, while it lives, that an atomic instruction of this member is under way. It needs no fence: the member that
+// changes the mode issues one for all processors.
 class Window::Busy {
  public:
   explicit Busy(Window& window) : busy_(window.words(window.rank_).busy), several_(window.several_threads) {
@@ -122,7 +122,7 @@ class Window::Busy {
   const bool several_;
 };
 
-// Runs `body`, which is atomic instructions, unless the window needs locks.
+// Runs `body`, which consists of atomic instructions, unless the window uses locks.
 template <class Body>
 bool Window::as_single(Body body) {
   if (always_locked_) return false;
@@ -132,7 +132,7 @@ bool Window::as_single(Body body) {
   return true;
 }
 
-// Afterwards everybody uses locks.
+// Returns when all members use locks.
 void Window::use_locks() {
   if (always_locked_) return;
   auto& mode = words(0).mode;
@@ -226,7 +226,7 @@ void Window::accumulate(int target, std::byte* at, const std::byte* from, std::b
   const auto base = std::uint64_t(at - memory(target).base);
   for (std::uint64_t i = 0; i < count;) {
     const std::uint64_t offset = base + i * bytes, room = stripe_bytes - offset % stripe_bytes;
-    const std::uint64_t n = std::min(count - i, (room + bytes - 1) / bytes);  // those that begin in it
+    const std::uint64_t n = std::min(count - i, (room + bytes - 1) / bytes);  // elements that begin in the stripe
     Striped lock(*this, target);
     lock.take(offset, offset + 1);
     combine_alone(at + i * bytes, from + i * bytes, fetched ? fetched + i * bytes : nullptr, n, operation);
@@ -236,7 +236,7 @@ void Window::accumulate(int target, std::byte* at, const std::byte* from, std::b
 
 namespace {
 
-// Calls `piece(address, packed position, bytes)` for what is contiguous of bytes [position, position + bytes).
+// Calls `piece(address, packed position, bytes)` for each contiguous part of bytes [position, position + bytes).
 template <class Piece>
 void each_piece(const layout::Data& data, std::uint64_t position, std::uint64_t bytes, Piece piece) {
   layout::Cursor cursor(data, position);
@@ -251,7 +251,7 @@ void each_piece(const layout::Data& data, std::uint64_t position, std::uint64_t 
 std::byte* after(std::byte* address, std::uint64_t bytes) { return address ? address + bytes : nullptr; }
 const std::byte* after(const std::byte* address, std::uint64_t bytes) { return address ? address + bytes : nullptr; }
 
-// Blocks that are combined where they lie; shorter ones are worth a copy.
+// Blocks of at least that many bytes are combined in place; shorter ones are gathered first.
 constexpr std::uint64_t least_block = 1024;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Epochs: what orders the members of a window.
+// Epochs: synchronisation of a window's members.
 #include <algorithm>
 
 #include "engine/windows/window.hpp"
@@ -108,7 +108,7 @@ void Window::acquire(int target, bool exclusive) {
   count_lock(1);
 }
 
-// A shared lock, while we hold others: not behind writers that only wait.
+// Takes a shared lock while we hold others, overtaking writers that only wait (lock.hpp).
 void Window::acquire_urgently(int target) {
   Lock& lock = words(target).lock;
   auto entered = lock.enter_free();  // publishes `engaged`
@@ -153,7 +153,7 @@ bool Window::unlock(int target) {
 
 bool Window::lock_all(bool checked) {
   if (started_ || passive()) return false;
-  // All in one order; all but the first one urgently.
+  // In the order of ranks; all but the first urgently, since we hold a lock by then.
   for (int target = 0; checked && target < size_; ++target) acquire(target, false);
   all_locked_ = true;
   everywhere_.store(true, std::memory_order_relaxed);

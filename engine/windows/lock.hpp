@@ -1,32 +1,33 @@
-// A reader-writer lock by tickets: it is had in the order in which it is asked for, and readers that follow each other
-// have it together (after Mellor-Crummey and Scott, "Scalable Reader-Writer Synchronization for Shared-Memory
-// Multiprocessors", PPoPP 1991).
+// A reader-writer ticket lock: members get it in the order in which they ask, and readers that follow each other share
+// it (after Mellor-Crummey and Scott, "Scalable Reader-Writer Synchronization for Shared-Memory Multiprocessors", PPoPP
+// 1991).
 //
 //   exclusive   ticket = tickets++       waits until turn.write == ticket   holds   turn = {ticket + 1, ticket + 1}
 //   shared      ticket = tickets++       waits until turn.read == ticket    turn.read++   holds   turn.write++
 //
-// So turn.read - turn.write readers are inside. Whoever holds other locks and queued as a reader behind a writer that
-// only waits could close a ring: that writer waits for a reader, which waits elsewhere behind a writer that waits for
-// us. Such a reader is urgent; it has no ticket, and comes in by the first of
+// So turn.read - turn.write readers are inside. A reader that holds other locks and queued behind a waiting writer
+// could close a cycle: that writer waits for a reader, which waits elsewhere behind a writer that waits for us. Such a
+// reader is urgent; it has no ticket, and comes in by the first of
 //
-//   free        nobody waits: tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
+//   free        no waiters:  tickets == turn.read -> tickets + 1 (compare-and-swap), then like any reader
 //   let in      urgent.waiting += 1      the next writer that leaves:  n = urgent.waiting
 //                                          urgent = {phase + 1, 0 waiting}, then turn = {ticket + 1 - n, ticket + 1}
 //               urgent.phase is another one and readers are inside: one of them is us
-//   overtakes   readers have been inside for as long as its patience:  turn.write--, as if one had not left
+//   overtakes   readers have been inside for as long as its patience:  turn.write--, as if one of them had not left
 //
-// Having come in by itself, it takes back urgent.waiting - 1; if it has been let in meanwhile, the second place.
+// A reader that has come in by itself takes back urgent.waiting - 1; if a writer has let it in meanwhile, it leaves
+// that second place.
 //
-// No ring lasts: a writer inside is not waiting for this lock, and patience ends. Nobody starves: an urgent reader
+// No cycle lasts: a writer inside is not waiting for this lock, and patience ends. Nobody starves: an urgent reader
 // waits for one writer, or few (a writer that is just leaving may miss it, the next one does not), as in phase-fair
-// locks (Brandenburg and Anderson, 2010). A writer waits for those before it, for the readers that have been let in,
-// which come no more before the next writer, and for those that overtake. Each of these doubles the patience of all,
-// which begins anew at that moment: as soon as it is longer than readers stay, all have left before the next one may
-// come, and the writer is in. That holds for loops of lock_all as well, of which only the first target has a ticket.
-// Patience has an end (Patience), so that rings have one soon: readers that always overlap and stay longer than that
-// keep a writer out, as they do with the hosts.
+// locks (Brandenburg and Anderson, 2010). A writer waits for those before it, for the readers that have been let in, of
+// which no more come before the next writer, and for readers that overtake. Each of these restarts and doubles the
+// patience of all: as soon as it is longer than readers stay, all have left before the next one may come, and the
+// writer is in. That holds for loops of lock_all as well, where only the first target has a ticket. Patience is bounded
+// (Patience), so that cycles end soon: readers that always overlap and stay longer than the bound keep a writer out, as
+// they do with the hosts.
 //
-// How members wait, and wake each other, is theirs (Window::acquire, Window::ring_next). Zero bytes are a free lock.
+// Callers wait and wake each other (Window::acquire, Window::ring_next). Zero bytes are a free lock.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +37,7 @@
 
 namespace nearfield::windows {
 
-// Whose turn it is: the writer's with ticket `write`, the reader's with ticket `read`. Both wrap.
+// Tickets whose turn it is: `write` of a writer, `read` of a reader. Both wrap.
 struct Turn {
   std::uint32_t write = 0, read = 0;
   bool concerns(std::uint32_t ticket) const { return ticket == write || ticket == read; }
@@ -45,18 +46,18 @@ struct Turn {
 
 class Lock {
  public:
-  // Publishes what the caller has stored before to whoever asks later.
+  // Publishes the caller's earlier stores to all that ask later.
   std::uint32_t ask() { return tickets_.fetch_add(1, std::memory_order_acq_rel); }  // SYNC: lock-ticket
   bool admits(std::uint32_t ticket, bool exclusive) const {
     const Turn turn = of(turn_.load(std::memory_order_acquire));  // SYNC: lock-turn
     return (exclusive ? turn.write : turn.read) == ticket;
   }
-  // pre: a reader is admitted. From now on the next one is as well. Whose turn it is then.
+  // pre: the caller is a reader and admitted. Admits the next reader. Returns the new turn.
   Turn enter() {
     return change([](Turn turn) { return Turn{turn.write, turn.read + 1}; });
   }
-  // Whose turn it is then; where a writer has left, readers inside are urgent ones. `fences`: what follows is not done
-  // before, so that no sleeper is missed.
+  // Returns the new turn; where a writer has left, readers inside are urgent ones. `fences`: loads that follow are not
+  // done before, so that no sleeper is missed.
   Turn leave(bool exclusive, bool fences) {
     if (!exclusive) return change([](Turn turn) { return Turn{turn.write + 1, turn.read}; });
     // Nobody else changes it now.
@@ -70,16 +71,15 @@ class Lock {
     return next;
   }
 
-  // ---- urgent readers, which leave like others
-  // Comes in where nobody waits by ticket, and no writer is inside: whose turn it is then. Publishes like ask().
+  // Urgent readers; they leave like others.
+  // Comes in if nobody waits by ticket and no writer is inside; returns the new turn. Publishes like ask().
   std::optional<Turn> enter_free() {
     return enter_free(of(turn_.load(std::memory_order_acquire)).read);  // SYNC: lock-turn
   }
-  // Whether enter_free() may do so.
   bool is_free(Turn turn) const { return tickets_.load(std::memory_order_relaxed) == turn.read; }
-  // From now on the caller waits; the phase, for come_in. Publishes like ask().
+  // Registers the caller as a waiting urgent reader. Returns the phase, for come_in(). Publishes like ask().
   std::uint32_t call() { return urgent_.fetch_add(1, std::memory_order_acq_rel) / one_phase; }  // SYNC: lock-urgent
-  // Comes in by any of the three ways, and waits no more: whose turn it is then. `overtakes(so far)`: whether it may
+  // Tries all three ways to come in; returns the new turn. `overtakes(so far)`: returns whether the caller may
   // overtake, after so many overtakings since a writer has left.
   template <class Overtakes>
   std::optional<Turn> come_in(std::uint32_t phase, Overtakes overtakes) {
@@ -100,7 +100,7 @@ class Lock {
     }
   }
 
-  Atomic<std::uint32_t> sleepers;  // members asleep for it; each its own
+  Atomic<std::uint32_t> sleepers;  // number of members asleep for it: each counts itself
 
  private:
   static constexpr std::uint32_t one_overtaking = 1u << 16, one_phase = 1u << 24;
@@ -122,19 +122,19 @@ class Lock {
       return std::nullopt;
     return enter();
   }
-  // pre: a reader inside, which has come in by itself, `overtook` or not. It waits no more.
+  // pre: the caller has come in by itself. Ends its waiting in `urgent`.
   void cease(std::uint32_t phase, bool overtook) {
     std::uint32_t seen = urgent_.load(std::memory_order_relaxed), next;
     do {
       if (seen / one_phase != phase) return void(leave(false, false));  // the place that a writer gave us
       const std::uint32_t times = seen % one_phase / one_overtaking;
       next = seen - 1;
-      // Beyond what counts it goes on changing, which others look for.
+      // The count saturates but must go on changing, since others look for changes.
       if (overtook) next += ((times == 255 ? 128 : times + 1) - times) * one_overtaking;
       // SYNC: lock-urgent
     } while (!urgent_.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
-  // By a writer inside: meanwhile nobody ceases to wait. How many did.
+  // pre: the caller is a writer inside. Begins the next phase; returns how many urgent readers it lets in.
   [[gnu::noinline]] std::uint32_t begin_phase() {
     std::uint32_t seen = urgent_.load(std::memory_order_relaxed), waiting;
     do waiting = seen % one_overtaking;
@@ -147,12 +147,12 @@ class Lock {
   Atomic<std::uint32_t> urgent_;   // phase (8 bits), overtakings (8), waiting (16): any member
 };
 
-// How long an urgent reader lets writers go first that only wait.
+// The time for which an urgent reader lets waiting writers go first.
 struct Patience {
   static constexpr std::uint64_t least = 100'000, most = least << 14;  // nanoseconds
   std::uint64_t since = 0;
   std::uint32_t overtakings = 0;
-  // Whether it is over at this moment, in nanoseconds of one clock, after so many overtakings.
+  // Returns whether it has ended at `now`, in nanoseconds, after so many overtakings.
   bool ends(std::uint32_t so_far, std::uint64_t now) {
     if (since == 0 || so_far != overtakings) since = now, overtakings = so_far;
     return now - since >= std::min(least << std::min(overtakings, 32u), most);

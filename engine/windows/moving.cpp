@@ -1,11 +1,11 @@
-// Put and get: copies by the origin. Long ones are made by the kind of stores that costs the origin least, found for
-// each target (copying/landing.hpp).
+// Put and get: copies by the origin. Long ones use the kind of stores that takes the origin least time, which trials
+// find for each target (copying/landing.hpp).
 #include "engine/windows/window.hpp"
 
 namespace nearfield::windows {
 namespace {
 
-// One thread at a time tries; others take what has been best.
+// One thread at a time does trials; others use the best so far.
 template <class Trials, std::size_t Kinds>
 void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<copying::Store, Kinds>& stores, void* to,
                     const void* from, std::size_t bytes) {
@@ -18,7 +18,7 @@ void copy_and_learn(std::atomic_flag& busy, Trials& trials, const std::array<cop
   }
   const std::uint64_t begin = processor::ticks();
   copying::copy(to, from, bytes, stores[choice.kind]);
-  // The clock may be read long before the last store has found its line, which what follows the copy then waits for.
+  // Without it the clock is read long before the last stores are done, whose time code after the copy would pay.
   full_fence();
   processor::await_loads();
   trials.note(choice.kind, bytes, processor::ticks() - begin);

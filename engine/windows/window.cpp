@@ -1,4 +1,4 @@
-// Creation, and the one wait of windows.
+// Creation of a window, and the one function by which its members wait.
 #include "engine/windows/window.hpp"
 
 #include <linux/membarrier.h>
@@ -12,9 +12,9 @@
 namespace nearfield::windows {
 namespace {
 
-// What a member tells the others at creation.
+// Published to the other members at creation.
 struct MemberDescription {
-  std::uint64_t words, memory;  // offsets in its segment; `memory`: of Window::Lies::in_segment
+  std::uint64_t words, memory;  // offsets in its segment; `memory`: for Window::Lies::in_segment
   std::uint64_t bytes, unit;
   std::uint32_t able, barriers;
 };
@@ -27,7 +27,7 @@ bool register_for_barriers() {
 }
 
 void barrier_on_all_processors() {
-  // Whoever has registered lacks at most the kernel's memory for it, for a moment.
+  // After registration it fails only while the kernel lacks memory for it.
   while (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0) yield();
 }
 
@@ -46,7 +46,7 @@ Window::Window(std::unique_ptr<team::Team> team, const Memory& mine)
   memory_[std::size_t(rank_)] = mine;
 }
 
-// Others may be in the middle of what they do with our words, unless close() has taken them back.
+// Keeps our control block allocated, since others may be using it; close() frees it.
 Window::~Window() {
   if (exposed_) context_.end_exposure();
   team::Team::close(std::move(team_));
@@ -131,8 +131,8 @@ struct Window::WaitHost : waiting::Waiter {
   }
 };
 
-// Until `flag()`, which who sets it tells us by notify() or ring_next(). `lacks(member)`: whether that one still owes
-// it.
+// Waits until `flag()`; the member that makes it true calls notify() or ring_next(). `lacks(member)`: returns whether
+// we wait for that member.
 void Window::wait_for(std::uint32_t what, std::uint32_t ticket, FunctionRef<bool()> flag,
                       FunctionRef<bool(int)> lacks) {
   if (flag()) return;
@@ -162,15 +162,15 @@ void Window::ring(WindowControlBlock& sleeper) {
   waiting::futex_wake(sleeper.wake_word);
 }
 
-// We have changed a word that this member may sleep for. As everywhere, one that is missed costs a nap; oversubscribed
-// ranks nap too often for that.
+// Wakes a member that may sleep for a word we have changed. Without a fence a sleeper can be missed, which costs the
+// rest of its timed sleep; oversubscribed ranks sleep too often for that.
 void Window::notify(int member) {
   if (team_->process().policy().oversubscribed) full_fence();
   WindowControlBlock& theirs = words(member);
   if (member != rank_ && theirs.asleep.load(std::memory_order_relaxed) == for_notice) ring(theirs);
 }
 
-// Those whose turn it is now; `lets_in`: urgent readers as well.
+// Wakes the members whose turn it is; `lets_in`: urgent readers as well.
 void Window::ring_next(int target, Turn turn, bool lets_in) {
   const Lock& lock = words(target).lock;
   if (lock.sleepers.load(std::memory_order_relaxed) == 0) return;

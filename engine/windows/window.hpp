@@ -1,16 +1,16 @@
 // A window: memory of each member of a team that the others load, store and combine with, without its help.
 //
-//   creation     a team of its own; the members tell each other where their words and their memory lie. All of them can
-//                reach all of it, or none uses the window (refused)
+//   creation     a team of its own; the members publish where their control blocks and memory lie. If one of them
+//                cannot reach all of it, all refuse the window
 //   put, get     moving.cpp: a copy by the origin, complete when it returns
 //   accumulate   atomics.cpp
-//   epochs       epochs.cpp: fence is a meeting of the team, post and complete are counters, locks are tickets
+//   epochs       epochs.cpp: fence is a barrier of the team, post and complete are counters, locks are tickets
 //
-// What is complete at the origin is complete at the target once the origin has fenced: flush, unlock, complete, fence.
-// control_block.hpp tells who writes which word.
+// An operation that is complete at the origin is complete at the target after a fence of the origin: flush, unlock,
+// complete, fence. control_block.hpp names the writers of all shared words.
 //
-// Threads: any number may move data and use locks at the same time; what opens and closes epochs of all targets (fence,
-// start, complete, post, wait, lock_all) one at a time, as MPI asks.
+// Threads: any number may move data and use locks at the same time; calls that open and close epochs of all targets
+// (fence, start, complete, post, wait, lock_all) come one at a time, as MPI requires.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -28,29 +28,29 @@
 
 namespace nearfield::windows {
 
-// A member's memory, as we reach it.
+// A member's memory, mapped here.
 struct Memory {
   std::byte* base = nullptr;
   std::uint64_t bytes = 0;
   std::uint64_t unit = 1;  // bytes of one displacement
 };
 
-// How an operation may reach a target now.
+// The open epoch by which we may access a target.
 enum class Access : std::uint8_t { none, started, shared, exclusive, unchecked };
 
 class Window {
  public:
-  // Where a member's memory lies: in its own segment, wherever all members can be told of, or at addresses that the
-  // caller knows of all members.
+  // Memory of members lies in their segments, anywhere (exposed like buffers of a collective), or at addresses that the
+  // caller knows.
   enum class Lies : std::uint8_t { in_segment, anywhere, known };
 
-  // Collective. nullptr: refused by all members alike, `why` says what for. `mine`: our memory, at our own address.
-  // `known`: of Lies::known, of each member. Throws team::Broken.
+  // Collective. nullptr: all members refuse it, for the reason `why`. `mine`: our memory. `known`: for Lies::known,
+  // memory of each member. Throws team::Broken.
   static std::unique_ptr<Window> create(std::unique_ptr<team::Team> team, Lies lies, const Memory& mine,
                                         std::span<const Memory> known, std::string& why);
-  // Local: after a wait that was in vain.
+  // Local: for a window whose members have not met at its end, such as after a wait in vain.
   ~Window();
-  // Local, after a meeting of all members that no operation follows.
+  // Local. pre: all members have met, and no operation follows.
   static void close(std::unique_ptr<Window> window);
 
   int rank() const { return rank_; }
@@ -60,10 +60,10 @@ class Window {
   bool everywhere() const { return everywhere_.load(std::memory_order_relaxed); }
   Access access(int target) const { return access_[std::size_t(target)]; }
   bool accessible(int target) const { return everywhere() || access_[std::size_t(target)] != Access::none; }
-  bool several_threads = false;  // whether this process may be in several calls at once
+  bool several_threads = false;  // the process may be in several calls at once
 
-  // ---- epochs. Those that return bool: false, the call does not fit what is open, and nothing has been done.
-  void meet();  // of all members; what each has done before is complete
+  // Epochs. False: the call does not fit the open epochs, and nothing has been done.
+  void meet();  // barrier of all members, which completes their operations
   bool fence(bool opens, bool meets);
   bool post(std::span<const int> origins, bool told);
   bool start(std::span<const int> targets, bool waits);
@@ -79,11 +79,10 @@ class Window {
     return all_locked_ || std::ranges::any_of(access_, [](Access access) { return access > Access::started; });
   }
   bool idle() const { return !started_ && !posted_ && !passive(); }
-  // What we have done so far is complete, at all targets. On x86 stores keep their order, so what follows them waits
-  // for nothing; loads that follow must not be earlier.
+  // Completes our operations at all targets. The fence keeps later loads behind earlier stores.
   static void flush() { full_fence(); }
 
-  // ---- `bytes` dense bytes to, or from, `at` in the target's memory.
+  // `bytes` dense bytes to, or from, `at` in the target's memory.
   void put(int target, std::byte* at, const void* from, std::size_t bytes) {
     if (bytes < copying::least_landed || target == rank_) copying::copy(at, from, bytes);
     else put_long(target, at, from, bytes);
@@ -93,27 +92,27 @@ class Window {
     else get_long(target, at, to, bytes);
   }
 
-  // ---- accumulates (atomics.cpp)
+  // Accumulates (atomics.cpp).
   struct Operation {
-    reducing::FoldFn fold = nullptr;  // nullptr: replaces, leaves, or calls
+    reducing::FoldFn fold = nullptr;  // nullptr: `call` combines, or the element is replaced or only fetched
     reducing::Op op{};
     reducing::Type type{};
     bool replaces = false;
-    std::uint32_t bytes = 1;  // of one element, from one to the next
-    // What no kernel does: at[i] = from[i] (op) at[i], under locks alone. `context` is the caller's.
+    std::uint32_t bytes = 1;  // of one element, and the distance to the next
+    // For operators without a kernel: at[i] = from[i] (op) at[i], always under locks. `context` is the caller's.
     using Call = void (*)(const Operation&, const std::byte* from, std::byte* at, std::uint64_t count);
     Call call = nullptr;
     std::uint64_t context[2] = {};
   };
-  // `count` elements, dense at `at` in the target's memory and at `from`; `fetched`: where what was there before goes,
-  // nullptr: nowhere. Each element is done atomically. Throws team::Broken.
+  // `count` elements, dense at `at` in the target's memory and at `from`; `fetched`: room for the values before, may be
+  // null. Each element is atomic. Throws team::Broken.
   void accumulate(int target, std::byte* at, const std::byte* from, std::byte* fetched, std::uint64_t count,
                   const Operation& operation);
-  // The same of bytes [position, position + bytes) of `to`, which are whole elements and do not overlap; `from` and
+  // The same for bytes [position, position + bytes) of `to`, which are whole elements and do not overlap; `from` and
   // `fetched` are dense.
   void accumulate(int target, const layout::Data& to, std::uint64_t position, std::uint64_t bytes,
                   const std::byte* from, std::byte* fetched, const Operation& operation);
-  // One element of `bytes` bytes, which becomes `value` where it is `expected`; `fetched`: what was there.
+  // Replaces one element of `bytes` bytes by `value` if it equals `expected`; `fetched`: the value before.
   void compare_and_swap(int target, std::byte* at, const std::byte* expected, const std::byte* value,
                         std::byte* fetched, std::uint32_t bytes);
 
@@ -151,7 +150,7 @@ class Window {
   std::atomic<bool> everywhere_{false};  // an epoch to all targets: after a fence, between lock_all and unlock_all
   bool all_locked_ = false, all_checked_ = false;
   bool started_ = false, posted_ = false;
-  std::atomic<int>& held_;  // locks that this process holds, of all its windows; several threads add to it
+  std::atomic<int>& held_;  // locks that this process holds in all its windows
   void count_lock(int by) {
     if (several_threads) held_.fetch_add(by, std::memory_order_relaxed);
     else held_.store(held_.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
@@ -163,8 +162,8 @@ class Window {
   };
   std::unique_ptr<Landing[]> landing_;  // by target
   std::vector<int> targets_, origins_;
-  std::vector<std::uint32_t> starts_, waits_;  // so far that were told, by member
-  bool always_locked_ = false;                 // a member has no barrier on all processors
+  std::vector<std::uint32_t> starts_, waits_;  // by member: starts and posts so far that used `posted` and `completed`
+  bool always_locked_ = false;                 // a member's kernel has no barrier on all processors
 };
 
 // The processors' barrier (membarrier); false: the kernel does not have it, or forbids it.

@@ -3,9 +3,9 @@
 //   writers   wait until all readers consumed c - 4, fill, post(c)                 the root, or all others
 //   readers   for each writer: wait until it posted c, read; then consume(c)       all others, or the root
 //
-// Readers of the root take as many chunks as it tells, whatever they expect themselves. A root that reads goes by its
-// own length: where senders of others have as many chunks, it takes of each what there is room for; else nobody could
-// go on, and the team is given up.
+// Readers of the root take as many chunks as it publishes, whatever length they expect. A root that reads uses its own
+// length: if senders of other lengths have as many chunks, it takes of each what it has room for; otherwise no member
+// could go on, and the team is broken off.
 #pragma once
 #include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
@@ -18,13 +18,13 @@ struct Chunk {
   std::size_t index = 0;
 };
 
-// Of a member that has `length`, the part that lies in a chunk and for which there is room: `own` bytes.
+// Returns the part of a chunk that a member of `length` bytes has, as far as it fits `own` bytes.
 inline Chunk clipped(std::size_t length, std::size_t most, std::size_t index, std::size_t own, std::uint64_t tick) {
   const std::size_t at = std::min(index * most, own), end = std::min({(index + 1) * most, length, own});
   return {at, std::max(at, end) - at, tick, index};
 }
 
-// By a root that reads, in its first chunk.
+// Called by a root that reads, in its first chunk.
 template <class Most>
 void look_at_senders(const CollectiveContext& context, const Call& call, const Chunk& chunk, std::size_t chunks,
                      Most most, Lengths& lengths) {
@@ -43,9 +43,9 @@ void look_at_senders(const CollectiveContext& context, const Call& call, const C
   lengths.report(true);
 }
 
-// Chunks of most(length) bytes, which a member that reads another length than its own asks again. write(chunk) fills
-// our buffer; keep(chunk) does what the root needs no one else for; read(chunk) waits for who writes, reads, and
-// returns how long reading took (read_chunk).
+// Runs a rooted operation by chunks of most(length) bytes. write(chunk) fills our buffer; keep(chunk) does the root's
+// work that needs no other member; read(chunk) waits for the writers, reads, and returns the time of reading
+// (read_chunk).
 template <class Most, class Write, class Keep, class Read>
 void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, Write write, Keep keep, Read read) {
   const bool root = context.rank() == call.root, root_writes = operation(call.collective).gives.who == Who::root;
@@ -63,7 +63,7 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
   for (std::size_t c = 0; c < chunks; ++c) {
     const Chunk chunk = clipped(length, most_bytes, c, call.bytes, first + c);
     if (writes) {
-      // In the first rounds of an operation the readers are those of an earlier one, whoever they were.
+      // In the first rounds the buffers' readers are those of an earlier operation, which may be any members.
       if (root_writes || c < context::buffers) context.wait_buffer_free(chunk.tick);
       else context.wait_consumed(call.root, chunk.tick - context::buffers);
       write(chunk);
@@ -82,12 +82,12 @@ void rooted_by_chunks(CollectiveContext& context, const Call& call, Most most, W
   lengths.report(call.collective == Collective::bcast && context.team().exact_bcast);
 }
 
-// Whether who writes could do so before the readers come.
+// Returns whether a writer could do its part before the readers come.
 inline bool chunks_ready(CollectiveContext& context, const Call& call) {
   return context.buffers_ready(divide_up(call.bytes, chunk_bytes(context, call.bytes)));
 }
 
-// What read() makes, and how long it takes where the writer wants to know: of a member's buffer or of all (-1).
+// Calls read(). Returns how long it takes if the writer measures; `member`: the writer, -1: all members.
 template <class Read>
 std::uint64_t timed_reading(const CollectiveContext& context, std::uint64_t tick, int member, Read read) {
   const std::uint64_t begun = context.begin_reading(tick, member);
@@ -95,7 +95,7 @@ std::uint64_t timed_reading(const CollectiveContext& context, std::uint64_t tick
   return begun ? processor::ticks() - begun : 0;
 }
 
-// What of a chunk of ours the member has, out of which we read it.
+// Returns the part of our chunk that the member has.
 template <class Most>
 Chunk of_sender(const CollectiveContext& context, const Call& call, int member, const Chunk& chunk, Most most) {
   const std::size_t length = context.told_length(member, chunk.tick);
@@ -104,13 +104,13 @@ Chunk of_sender(const CollectiveContext& context, const Call& call, int member, 
   return clipped(length, most(length), chunk.index, call.bytes, chunk.tick);
 }
 
-// Copies a chunk to `to` out of the buffer of `member`, where it lies at `place`.
-// copy(from): what takes the chunk out of the member's buffer.
+// Waits for a chunk of `member` and calls copy(from) with its buffer. Returns as timed_reading.
 template <class Copy>
 std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, Copy copy) {
   context.wait_posted(member, chunk.tick);
   return timed_reading(context, chunk.tick, member, [&] { copy(context.buffer(member, chunk.tick)); });
 }
+// Copies a chunk to `to` from the buffer of `member`, where it lies at `place`.
 inline std::uint64_t read_chunk(CollectiveContext& context, int member, const Chunk& chunk, std::size_t place,
                                 std::byte* to, copying::Stores stores) {
   return read_chunk(context, member, chunk, [&](const std::byte* from) {

@@ -1,16 +1,16 @@
-// Algorithms that load and store the users' buffers themselves. The caller (collectives::run) has exposed what the row
-// asks for and met, so every buffer named by the row can be reached.
+// Algorithms that load and store user buffers directly. The caller (collectives::run) has exposed the buffers that the
+// row names and met, so all of them can be reached.
 //
-//   everybody   expose, post A, meet A | work on own share, straight between user buffers | post B, meet B
+//   member      expose, post A, meet A | work on own share, straight between user buffers | post B, meet B
 //
-// Nobody leaves before B tells that peers are through with its buffers, and that what they store there has arrived.
-// Between the members of rooted operations only the root knows everybody; the others wait for the root alone.
+// B says that peers are done with a member's buffers and that their stores have arrived, so no member leaves before it.
+// In rooted operations without such accesses among the others, these wait for the root alone.
 #pragma once
 #include "engine/collectives/pieces/folding.hpp"
 
 namespace nearfield::collectives {
 
-// Everybody's work so far is done and visible.
+// Returns when the work of all members is done and visible.
 inline void finish_direct(CollectiveContext& context) {
   context.post_empty();
   context.meet(context.tick());
@@ -35,11 +35,11 @@ inline Slice line_share(std::size_t total, std::size_t unit, std::size_t parts, 
   return {std::min(lines.begin * together, total), std::min(lines.end * together, total)};
 }
 
-// How a kernel's results get into buffers of others: straight out of registers, or in pieces (folding.hpp), which is
-// better where the others have read what lies there.
+// A kernel's results reach buffers of others from registers, or in pieces (folding.hpp), which is faster where the
+// others have read these lines.
 enum class Outputs { registers, pieces };
 
-// The shares of ranks [first, last), reduced out of all send buffers, stored to the receive buffers of ranks `to`.
+// Reduces the shares of ranks [first, last) from all send buffers and stores them to the receive buffers of ranks `to`.
 template <Outputs by = Outputs::registers>
 void reduce_direct(CollectiveContext& context, const Call& call, int first, int last, Slice to) {
   const auto p = std::size_t(context.size());
@@ -57,7 +57,7 @@ void reduce_direct(CollectiveContext& context, const Call& call, int first, int 
   else call.fold(outputs.data(), to.size(), inputs.data(), p, part.size());
 }
 
-// How two members divide one copy: all but 1/parts of it, and the rest.
+// One copy divided between two members: all but 1/parts of it, and the rest.
 struct Divided {
   std::size_t first;  // bytes of the first part
   std::size_t rest;
@@ -67,20 +67,20 @@ inline Divided divide(std::size_t bytes, std::size_t parts) {
   return {bytes - rest, rest};
 }
 
-// What members tell of themselves beside where their buffers are (run() in table.cpp): the length of their vector or
-// block, and whether this is a root whose own block needs no copy.
+// Word that members publish beside their buffers (run() in table.cpp): the length of their vector or block, and whether
+// this is a root whose own block needs no copy.
 inline std::uint64_t note_for_peers(std::size_t length, bool in_place_at_root) {
   return length << 1 | in_place_at_root;
 }
 inline std::size_t exposed_length(const CollectiveContext& context, int member) { return context.note_of(member) >> 1; }
 
-// A block of one member that another one gets, where programs may have told them other lengths.
+// Length of a block that goes from one member to another; programs may have given them different lengths.
 inline std::size_t exposed_block(const CollectiveContext& context, int from, int to) {
   return std::min(exposed_length(context, from), exposed_length(context, to));
 }
 
-// Gather and scatter: p blocks for p ranks to copy, or one block less when the root works in place. Of the block of
-// the root and that member.
+// Gather and scatter: divides the block between the root and `member`. There are p blocks for p ranks to copy, or one
+// less if the root works in place and helps with the others'.
 inline Divided root_share(const CollectiveContext& context, const Call& call, int member) {
   const std::size_t bytes = exposed_block(context, call.root, member);
   if (!(context.note_of(call.root) & 1)) return {bytes, 0};

@@ -1,11 +1,11 @@
 // All-to-all straight between user buffers, in any order (orders.hpp) with any kind of store.
 //
 // Rows of alltoall and allgather are instances of exchange_direct; each names an order, who makes a copy (pull: its
-// destination, push: its source, or by place whoever the order says) and what is streamed:
+// destination, push: its source, or by place a third member) and which lines are streamed:
 //
 //   fit        temporal while all members' data fit the last-level caches, else streaming
 //   temporal, streaming   always
-//   prefix     of each block the part that fits what a member has of its cache is temporal
+//   prefix     the part of each block that fits a member's share of its cache is temporal
 //   distant    streaming where source and destination do not share a last-level cache
 //   fraction   half of the lines are streamed
 #pragma once
@@ -25,7 +25,7 @@ struct ExchangeVariant {
   Hybrid hybrid = Hybrid::fit;
 };
 
-// Within an L3 and beyond it. `working_set`: bytes of all members; `block`: of one copy.
+// Kinds of stores within a last-level cache and beyond it. `working_set`: bytes of all members; `block`: of one copy.
 struct Blend {
   copying::Stores near, far;
 };
@@ -47,7 +47,7 @@ inline Blend blend(const Shape& s, Hybrid hybrid, double working_set, std::size_
   return {all, all};
 }
 
-// Makes our copies: move(source, destination, stores), and nothing is published before all of it is visible.
+// Makes our copies by move(source, destination, stores); the barrier follows when all are visible.
 template <ExchangeVariant variant, class Move>
 void exchange_direct(CollectiveContext& context, double working_set, std::size_t block, Move move) {
   const Shape& s = context.shape();
@@ -62,7 +62,7 @@ void exchange_direct(CollectiveContext& context, double working_set, std::size_t
   finish_direct(context);
 }
 
-// The copies to members [first, last), by whoever has a CPU.
+// Makes the copies to members [first, last), whichever member runs it.
 template <class Move>
 void exchange_shares(CollectiveContext& context, double working_set, std::size_t block, int first, int last,
                      Move move) {
@@ -73,10 +73,10 @@ void exchange_shares(CollectiveContext& context, double working_set, std::size_t
   copying::fence();
 }
 
-// Every member copies `bytes`. The orders' factors tell which to try first. Within one last-level cache they hardly
-// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): all at one
+// Every member copies `bytes`. The orders' factors decide which is tried first. Within one last-level cache they hardly
+// differ; among several they are rounded from simulations of 48 and 192 cores (docs/results.md): members that read one
 // member's lines wait for each other (linear), writers of others' lines fetch them first and owners fetch them back
-// (push, and the orders by place).
+// (push, tiled, morton).
 inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, double working_set) {
   const bool several = s.group_size() < s.size;
   const double busy = std::min(s.size, 50);
@@ -103,7 +103,7 @@ inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, 
   return factor * copying(s, bytes, working_set);
 }
 
-// Whether a kind of store differs from what `fit` does, and may pay.
+// Returns whether a kind of store differs from `fit` and may be faster.
 inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
   const double full = working_set / s.all_caches();
   switch (hybrid) {
@@ -115,7 +115,7 @@ inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
   }
 }
 
-// ---- where an order differs from simpler ones
+// ---- conditions under which an order differs from simpler ones
 inline bool from_three(const Shape& s, const Call&) { return s.size > 2; }
 inline bool from_four(const Shape& s, const Call&) { return s.size > 3; }
 inline bool powers_of_two(const Shape& s, const Call&) { return s.size > 3 && (s.size & (s.size - 1)) == 0; }
@@ -124,7 +124,7 @@ inline bool several_caches(const Shape& s, const Call&) { return s.group_size() 
 inline bool streamable(const Shape&, const Call& call) { return call.bytes >= copying::least_streamed; }
 inline bool streamable_far(const Shape& s, const Call& call) { return streamable(s, call) && several_caches(s, call); }
 
-// The rows of alltoall that are exchanges, and what the simulator runs. The first is the plainest.
+// Rows of alltoall that are exchanges; the simulator runs them, too. The first is the plainest.
 struct ExchangeRow {
   const char* name;
   ExchangeVariant variant;

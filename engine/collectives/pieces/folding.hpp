@@ -1,10 +1,10 @@
-// Pieces of reductions: whose operands, and what becomes of the result.
+// Pieces of reductions.
 #pragma once
 #include "engine/collectives/pieces/rounds.hpp"
 
 namespace nearfield::collectives {
 
-// Operands of all members in rank order: ours lies at `own`, that of member r where theirs(r) says.
+// Returns the operands of all members in rank order: ours at `own`, that of member r at theirs(r).
 template <class Theirs>
 std::span<const void*> operands(CollectiveContext& context, const void* own, Theirs theirs) {
   const auto inputs = context.inputs();
@@ -12,20 +12,20 @@ std::span<const void*> operands(CollectiveContext& context, const void* own, The
   return inputs;
 }
 
-// Their `count` elements each, from left to right, into `out`.
+// Combines `count` elements of each operand, from left to right, into `out`.
 inline void combine(const Call& call, void* out, std::span<const void* const> operands, std::size_t count) {
   call.fold(&out, 1, operands.data(), operands.size(), count);
 }
 
-// Combines `ins` for others, piece by piece in the first-level cache, and copies each piece to all of `others`: they
-// lie in lines that other cores have read, and that a kernel's own stores would fetch first. `own`: where we keep the
-// result, nullptr: nowhere. `stage` copies. `ins` are advanced.
+// Combines `ins` piece by piece in the first-level cache, and copies each piece by `stage` to all of `others`: other
+// cores have read those lines, so a kernel's own stores would fetch them first. `own`: our copy of the result, may be
+// null. Advances `ins`.
 template <class Stage>
 void fold_for_others(const Call& call, std::byte* own, std::span<void* const> others, std::span<const void*> ins,
                      std::size_t count, Stage stage) {
   constexpr std::size_t piece_bytes = 8 << 10, page = 4096;
   alignas(page) std::byte room[piece_bytes + page];
-  // At the inputs' place in their page: loads do not wait for a store to the same place of another page then.
+  // At the inputs' offset in their page, so that loads do not wait for stores to the same offset of another page.
   std::byte* const scratch = room + reinterpret_cast<std::uintptr_t>(ins[0]) % page;
   const std::size_t element = call.bytes / call.count, piece = piece_bytes / element;
   for (std::size_t at = 0; at < count; at += piece) {

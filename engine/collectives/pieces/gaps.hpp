@@ -1,7 +1,8 @@
-// Vectors with gaps (Call::gaps), which a member copies to or from straight where a row can; only it knows of them.
+// Vectors with gaps (Call::gaps). A row copies to or from them directly where it can; other members do not know of
+// them.
 //
-// Rows of copies through buffers of ours do it themselves, or are wrapped in `dense`. Of rows between user buffers
-// peers read what run() (table.cpp) has gathered.
+// Rows that copy through our buffers handle gaps themselves, or are wrapped in `dense`. For rows between user buffers
+// run() (table.cpp) gathers the vector, so that peers can read it.
 #pragma once
 #include "engine/collectives/pieces/rounds.hpp"
 
@@ -11,16 +12,16 @@ inline bool gives(const CollectiveContext& context, const Call& call) {
   return operation(call.collective).gives.has(context.rank(), call.root);
 }
 
-// What we give, into the room for it.
+// Gathers the vector that we give into `send`.
 inline void gather_gaps(const CollectiveContext& context, const Call& call) {
   if (call.gaps && gives(context, call)) layout::gather(const_cast<void*>(call.send), *call.gaps, 0, call.bytes);
 }
-// What we have got, out of it.
+// Scatters the vector that we have got from `recv`.
 inline void scatter_gaps(const CollectiveContext& context, const Call& call) {
   if (call.gaps && !gives(context, call)) layout::scatter(*call.gaps, 0, call.recv, call.bytes);
 }
 
-// A row that knows contiguous memory alone.
+// Wraps a row that needs contiguous memory.
 template <void (*row)(CollectiveContext&, const Call&)>
 void dense(CollectiveContext& context, const Call& call) {
   gather_gaps(context, call);
@@ -28,7 +29,7 @@ void dense(CollectiveContext& context, const Call& call) {
   scatter_gaps(context, call);
 }
 
-// Bytes [at, at + bytes) of what we get, from contiguous memory.
+// Stores bytes [at, at + bytes) of the vector that we get, from contiguous memory.
 template <class Store>
 void land(const Call& call, std::size_t at, const void* from, std::size_t bytes, Store store) {
   if (call.gaps) layout::scatter(*call.gaps, at, from, bytes);

@@ -1,5 +1,5 @@
-// Members of one call that have other lengths than each other, which programs get wrong. No row writes beyond what a
-// member has, and nobody hangs; who gets less than there is has an error.
+// Wrong programs: members of one call with different lengths. No row writes beyond a member's buffer, and no member
+// hangs; a member with less room than data has an error.
 #pragma once
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace nearfield::collectives {
 
 using context::CollectiveContext;
 
-// Compares the lengths that members have published with ours. Data that does not fit is reported when the call is
-// through: then the rings are in order, and the members may go on after the error. Less than we expect is reported
-// where the host would (team::Team::exact_bcast); elsewhere it goes unnoticed, as by hosts.
+// Compares the lengths that members have published with ours. Data that does not fit is reported at the end of the
+// call: the rings are consistent then, so members may go on after the error. Less data than we expect is reported if
+// the host would (team::Team::exact_bcast).
 class Lengths {
  public:
   Lengths(const CollectiveContext& context, std::size_t bytes) : context_(context), bytes_(bytes) {}
@@ -22,8 +22,8 @@ class Lengths {
     member_ = member;
     theirs_ = theirs;
   }
-  // Right after they have met: their lines are at hand then, while our own is on its way to the others (looking at ours
-  // as well, after the work, cost 15 ns of 80).
+  // pre: members have just met, so their lines are in our cache. Our own is on its way to the others: reading it, too,
+  // took 15 ns of 80.
   void look_at_slots(std::uint64_t seq) {
     for (int r = 0; r < context_.size(); ++r)
       if (r != context_.rank()) look(r, context_.slot_bytes(r, seq));
@@ -41,8 +41,8 @@ class Lengths {
   std::size_t theirs_ = 0;
 };
 
-// Of rounds in which all stage and all read, once they have met in the first one: where lengths differ all have an
-// error, before anything has been read.
+// For rounds in which all stage and all read, after the first barrier: if lengths differ all have an error before
+// anything has been read.
 inline void compare_lengths(CollectiveContext& context, std::uint64_t tick, std::size_t length) {
   int longest = -1;
   for (int r = 0; r < context.size(); ++r)

@@ -1,19 +1,20 @@
 // Reduction by shares, the common loop of reduce and allreduce for long vectors (DPML, SC'17; YHCCL, SC'23).
 //
 // The vector passes in rounds of one buffer. In every round each member stages the round's input except its own
-// share, reduces its own share out of all members' inputs in rank order, stores it where the result goes and into
-// its second buffer, and whoever needs the result copies the other shares.
+// share, reduces its own share out of all members' inputs in rank order, stores it to the result and into its second
+// buffer, and members that need the result copy the other shares.
 //
 //   tick A   stage, post A | meet A, reduce own share, post B | stage the next round, post A' | meet B, copy shares
 //
 // A round takes two ticks. Staging the next round before copying this one keeps both halves overlapped; buffers are
-// free by then, since who has posted B has read all of A, and who has posted A' has copied the round before.
+// free by then, since a member that has posted B has read all of A, and one that has posted A' has copied the round
+// before.
 #pragma once
 #include "engine/collectives/pieces/folding.hpp"
 
 namespace nearfield::collectives {
 
-// An estimate (costs.hpp); `vectors`: of all members, that are touched.
+// An estimate (costs.hpp); `vectors`: number of vectors that all members touch.
 inline double by_shares(const Shape& s, double bytes, double vectors) {
   const double all = bytes * vectors, share = bytes / s.size, others = bytes - share;
   if (s.oversubscribed()) return 2 * rounds_of(s, bytes) + copying(s, 2 * bytes, all) + folding(s, bytes, all);
@@ -51,7 +52,7 @@ inline void reduce_by_shares(CollectiveContext& context, const Call& call, bool 
     context.meet(a);
     if (k == 0) compare_lengths(context, a, call.bytes);
     if (own.size()) {
-      // What others stage leaves their own share out.
+      // The buffer of a member lacks that member's own share.
       const auto inputs = operands(context, in + at + own.begin * element, [&](int r) {
         return context.buffer(r, a) + (own.begin - (r < me ? share(elements(k), p, r).size() : 0)) * element;
       });

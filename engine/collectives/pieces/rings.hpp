@@ -1,4 +1,4 @@
-// The two rings of small rooted messages under one face: slots of 4 KiB, few, and lines of 120 bytes, many.
+// One interface to the two rings of small rooted messages: few slots of 4 KiB, and many lines of 120 bytes.
 #pragma once
 #include "engine/collectives/pieces/lengths.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
@@ -39,7 +39,7 @@ struct Lines {
   static bool ready(CollectiveContext& context, const Call&) { return context.line_ready(); }
 };
 
-// Along a tree, in which inner members wait for those below them, as in hosts. Which ring it is depends on the call.
+// For algorithms along a tree, which use either ring, depending on the call.
 inline bool rings_ready(CollectiveContext& context, const Call& call) {
   return Lines::ready(context, call) && Slots::ready(context, call);
 }

@@ -1,10 +1,11 @@
-// Pieces that several collectives share: copies that skip data already in place, round lengths, and the loop of
-// an operation in which everybody stages and everybody reads.
+// Pieces that several collectives share: copies that skip data already in place, lengths of rounds, and the loop of
+// operations in which all members stage and read.
 //
 //   member      stage 0  post 0  keep 0 | meet 0  stage 1  post 1  keep 1  read 0 | meet 1  stage 2  post 2  ...
 //
-// Staging the next round before reading this one lets a late member find its input ready. It is safe with three
-// buffers (there are four): who has posted round k has read round k - 2, and round k + 1 goes where k - 3 was.
+// Staging the next round before reading this one lets a late member find its input ready. It is safe with three buffers
+// (there are four): a member that has posted round k has read round k - 2, and round k + 1 goes into the buffer of k -
+// 3.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,15 +16,15 @@
 
 namespace nearfield::collectives {
 
-// A rank's own contribution may lie in place already.
+// Does nothing where a rank's own contribution lies in place already.
 inline void put(void* to, const void* from, std::size_t bytes, copying::Store store = copying::Store::temporal) {
   if (to != from && bytes) copying::copy(to, from, bytes, store);
 }
 
-// Into a slot: others have read what it held.
+// Copies into a slot, whose lines others have read.
 inline void stage(void* to, const void* from, std::size_t bytes) { put(to, from, bytes, copying::Store::claiming); }
 
-// Into the copy buffer that the context is filling.
+// Copies into the copy buffer that the context is filling.
 inline void stage_in(const CollectiveContext& context, void* to, const void* from, std::size_t bytes) {
   if (!bytes) return;
   const copying::Store store = context.filling();
@@ -31,12 +32,12 @@ inline void stage_in(const CollectiveContext& context, void* to, const void* fro
   else copying::copy(to, from, bytes, store);
 }
 
-// Streaming pays where what is written will not be read again out of the cache. `working_set`: of all members together.
+// Streaming is faster if the bytes will not be read from the cache. `working_set`: of all members together.
 inline copying::Store store_for(const CollectiveContext& context, std::size_t working_set) {
   return copying::choose_store(working_set, std::size_t(context.shape().all_caches()));
 }
 
-// The same for the pieces of a long copy, however short they are: whoever uses it fences when all are done.
+// The same for pieces of any length of a long copy; the caller fences when all are done.
 inline copying::Stores stores_for(const Shape& s, double working_set) {
   return working_set > s.all_caches() ? copying::all_streaming : copying::all_temporal;
 }
@@ -44,7 +45,7 @@ inline void put(void* to, const void* from, std::size_t bytes, copying::Stores s
   if (to != from && bytes) copying::copy_hybrid(to, from, bytes, stores);
 }
 
-// Out of the copy buffer of `member` in `tick`.
+// Copies from the copy buffer of `member` in `tick`.
 inline void put_from(const CollectiveContext& context, int member, std::uint64_t tick, void* to, const void* from,
                      std::size_t bytes, copying::Stores stores) {
   if (stores.temporal == 0 && bytes) copying::copy_hybrid(to, from, bytes, stores);
@@ -53,8 +54,8 @@ inline void put_from(const CollectiveContext& context, int member, std::uint64_t
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Length of a pipeline's chunks: four to overlap copying in and out, as long as each takes some times what telling it
-// does, a buffer at most. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
+// Length of a pipeline's chunks: four, to overlap copying in and out, but not shorter than least_chunk() and not longer
+// than a buffer. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
   const Shape& s = context.shape();
   if (s.oversubscribed()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
@@ -62,7 +63,7 @@ inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t byt
   return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
 
-// Length of the pieces of a round that carries so many of them: as few rounds as there can be.
+// Length of each of the `pieces` of a round, for as few rounds as possible.
 inline std::size_t round_bytes(const CollectiveContext& context, std::size_t bytes, std::size_t pieces) {
   const std::size_t places =
       std::max<std::size_t>(pieces, 1) + (pieces > 1 && context.shape().oversubscribed());  // place_bytes
@@ -70,8 +71,8 @@ inline std::size_t round_bytes(const CollectiveContext& context, std::size_t byt
   return divide_up(divide_up(bytes, rounds), 64) * 64;
 }
 
-// From one piece to the next in a buffer. Ranks that share CPUs have them far apart: a scatter of 4 KiB on 8 ranks took
-// twice as long with pieces side by side.
+// Distance between pieces in a buffer. It is large for ranks that share CPUs: a scatter of 4 KiB on 8 ranks took twice
+// as long with adjacent pieces.
 inline std::size_t place_bytes(const CollectiveContext& context, std::size_t piece, std::size_t pieces) {
   return (context.shape().oversubscribed() ? context.buffer_bytes() / (pieces + 1) / 64 : divide_up(piece, 64)) * 64;
 }
@@ -81,21 +82,21 @@ struct Slice {
   std::size_t size() const { return end - begin; }
 };
 
-// Share `index` of `parts` of `total` units; shares differ by one at most.
+// Returns share `index` of `parts` of `total` units; shares differ by one at most.
 inline Slice share(std::size_t total, std::size_t parts, std::size_t index) {
   const std::size_t base = total / parts, more = total % parts;
   const std::size_t begin = index * base + std::min(index, more);
   return {begin, begin + base + (index < more)};
 }
 
-// The elements of a block that are a member's part.
+// Returns the elements of a block that are a member's part.
 inline Slice part_of(const Call& call, int size, int member) {
   if (call.parts) return {std::min(call.parts[member], call.count), std::min(call.parts[member + 1], call.count)};
   return share(call.count, std::size_t(size), std::size_t(member));
 }
 
-// Of a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does what
-// needs no one else; read(k, tick) may read everybody's buffers of that tick.
+// For a vector or block of `length`: stage(k, buffer) fills our buffer of round k with bytes(k) bytes; keep(k) does
+// work that needs no other member; read(k, tick) may read all members' buffers of that tick.
 template <class Bytes, class Stage, class Keep, class Read>
 void all_by_rounds(CollectiveContext& context, std::size_t length, std::size_t rounds,
                    CollectiveContext::Passing passing, Bytes bytes, Stage stage, Keep keep, Read read) {

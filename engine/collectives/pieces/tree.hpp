@@ -1,24 +1,24 @@
 // Small messages along the team's tree (team/tree.hpp), payload and sequence number in the same lines.
 //
-//   up     leaves publish; inner members wait for their children, put together, publish; the root has everything
-//   down   the root publishes; inner members wait for their parent, publish again, and take what is theirs
+//   up     leaves publish; inner members wait for their children, gather or combine, publish; the root has all data
+//   down   the root publishes; inner members wait for their parent, publish again, and take their part
 //
-// Members that have other lengths than each other pass on what the longest among them has as their length, and of the
-// bytes what there is room for; who gets what it has none for has an error.
+// Members of different lengths pass on the longest length, and as many bytes as they have room for; a member with less
+// room than data has an error.
 //
-// Operands that could be combined in another order with other results travel side by side, and are combined by who
-// needs them from left to right in rank order: as by every other algorithm. Integers are combined on the way.
+// Operands whose result depends on the order travel side by side, and the receivers combine them from left to right in
+// rank order, as every other algorithm does. Integers are combined on the way.
 #pragma once
 #include "engine/collectives/pieces/folding.hpp"
 #include "engine/collectives/pieces/rings.hpp"
 
 namespace nearfield::collectives {
 
-// What each of `members` has of what lies in a message of them all.
+// Returns the bytes of each of `members` in a message of `bytes` of them all.
 inline std::size_t of_each(std::size_t bytes, int members) { return divide_up(bytes, std::size_t(members)); }
 
-// Puts together what lies below us, `bytes` of each member in rank order, and publishes it. At the root nothing is
-// copied: blocks[r] points to what member r has sent.
+// Gathers the blocks of the members below us, `bytes` each in rank order, and publishes them. The root copies nothing:
+// blocks[r] points to the block of member r.
 template <class Ring>
 void gather_up(CollectiveContext& context, std::uint64_t seq, int root, const void* own, std::size_t bytes,
                std::span<const void*> blocks, Lengths& lengths) {
@@ -47,8 +47,8 @@ void gather_up(CollectiveContext& context, std::uint64_t seq, int root, const vo
   Ring::publish(context, seq, std::min(longest * all.size(), Ring::longest_told));
 }
 
-// Combines the vectors of `count` elements below us, in rank order, and publishes the result; the root stores it to
-// `out`. For operators and types to which parentheses do not matter.
+// Combines the vectors of `count` elements of the members below us in rank order, and publishes the result; the root
+// stores it to `out`. pre: the operator is associative on that type.
 template <class Ring>
 void fold_up(CollectiveContext& context, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
              Lengths& lengths) {
@@ -66,7 +66,7 @@ void fold_up(CollectiveContext& context, std::uint64_t seq, int root, const Call
   if (me != root) Ring::publish(context, seq, std::min(longest, Ring::longest_told));
 }
 
-// The same of any operator and type.
+// The same for any operator and type.
 template <class Ring>
 void reduce_up(CollectiveContext& context, std::uint64_t seq, int root, const Call& call, std::size_t count, void* out,
                Lengths& lengths) {
@@ -75,7 +75,7 @@ void reduce_up(CollectiveContext& context, std::uint64_t seq, int root, const Ca
   if (context.rank() == root) combine(call, out, context.inputs(), count);
 }
 
-// Everybody gets the root's `bytes`. `longest`: that a member has told of the same, as the root knows.
+// All members get the root's `bytes`. `longest`: the longest length that the root knows of a member.
 template <class Ring>
 void pass_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
                std::size_t bytes, Lengths& lengths, std::size_t longest = 0) {
@@ -92,8 +92,8 @@ void pass_down(CollectiveContext& context, std::uint64_t seq, int root, const vo
   lengths.look(parent, told);
 }
 
-// Every member gets its part of the root's; at(r): bytes before that of member r. Parts of members that differ in that
-// lie elsewhere than these expect, within what the ring holds.
+// Every member gets its part of the root's vector; at(r): bytes before that of member r. If members disagree about at()
+// they get other bytes of the ring than they expect.
 template <class Ring, class At>
 void scatter_parts_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
                         At at) {
@@ -110,7 +110,7 @@ void scatter_parts_down(CollectiveContext& context, std::uint64_t seq, int root,
   put(recv, from + (at(me) - at(all.first)), at(me + 1) - at(me));
 }
 
-// The same of blocks, as long as the root's are.
+// The same for blocks, with the root's length.
 template <class Ring>
 void scatter_down(CollectiveContext& context, std::uint64_t seq, int root, const void* payload, void* recv,
                   std::size_t bytes, Lengths& lengths) {
@@ -133,7 +133,7 @@ void scatter_down(CollectiveContext& context, std::uint64_t seq, int root, const
   lengths.look(parent, each);
 }
 
-// Rooted operations, each with messages of `bytes` at most: run(seq, ring) by the ring that they fit.
+// Runs a rooted operation with messages of `bytes` at most by run(seq, ring), with the ring that they fit.
 template <class Run>
 void rooted_by_tree(CollectiveContext& context, std::size_t bytes, Run&& run) {
   auto by = [&]<class Ring>(Ring ring) {
@@ -146,8 +146,8 @@ void rooted_by_tree(CollectiveContext& context, std::size_t bytes, Run&& run) {
 }
 
 // ---- conditions and estimates
-// All that lies below a child of the root fits a slot. (Vectors that are combined on the way would fit sooner; but what
-// applies must not depend on types, which differ from call to call of one length.)
+// Bytes of all members below a child of the root, which must fit a slot. (Vectors that are combined on the way need
+// less, but conditions must not depend on types.)
 inline std::size_t branch_bytes(const Shape& s, std::size_t bytes) {
   return bytes * std::size_t(s.tree.largest_branch());
 }
@@ -166,7 +166,7 @@ inline double tree_cost(const Shape& s, double bytes_up, double bytes_down) {
   return (bytes_up >= 0 ? climb(s) + copying(s, bytes_up, 0) : 0) +
          (bytes_down >= 0 ? climb(s) + levels * copying(s, bytes_down, 0) : 0);
 }
-// Elsewhere all members are within reach of a few lines.
+// Without a tree as barrier all members reach each other by a few lines.
 inline bool worth_climbing(const Shape& s, const Call&) { return s.meeting == Meeting::tree; }
 
 }  // namespace nearfield::collectives

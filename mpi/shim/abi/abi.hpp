@@ -1,6 +1,6 @@
-// What differs between the families of hosts, and differs nowhere else: how handles of ours are told from the host's,
-// what its integers for handles are, constants, layouts and peculiarities. A header for each, all with the
-// same names; what two share is in pointers.hpp and toint.hpp.
+// All differences between the families of hosts: how our handles are distinguished from the host's, integers for
+// handles, constants, layouts and peculiarities. Each family has a header, all with the same names; pointers.hpp and
+// toint.hpp are shared by two families each.
 #pragma once
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-// MPICH and its family, Intel MPI among it: handles are integers whose highest bits say what they are.
+// MPICH and its family, which includes Intel MPI: handles are integers whose highest bits are their kind.
 #pragma once
 #include <dlfcn.h>
 #include <mpi.h>
@@ -11,7 +11,7 @@
 
 namespace nearfield::mpi::abi {
 
-// A kind of requests and messages that no host makes; the number of the object follows.
+// A kind of requests and messages that no host makes; the lower bits are the number of the object.
 inline constexpr std::uint32_t own_kind = 0x2c000000, index_bits = 0x03ffffff;
 
 template <class Handle>
@@ -36,10 +36,10 @@ Handle of_integer(int number, const Convert& /*convert*/) {
   return Handle(number);
 }
 
-// Whether what Fortran's bindings ask for windows' attributes is known: I_Win_get_attr.
+// Fortran's bindings read windows' attributes by a function that we serve: I_Win_get_attr.
 inline constexpr bool knows_fortran_keys = true;
 inline std::optional<MPI_Datatype> float16() { return MPIX_C_FLOAT16; }
-// A variable, which must not be referred to by name. `library`: the host's.
+// Reads a variable of the host's `library`, which must not be referred to by name.
 inline int* unweighted(void* library) {
   int* value = nullptr;
   if (void* const variable = dlsym(library, "MPI_UNWEIGHTED")) std::memcpy(&value, variable, sizeof value);

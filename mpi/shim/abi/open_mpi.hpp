@@ -13,7 +13,7 @@
 typedef struct ompi_instance_t* MPI_Session;  // NOLINT: as in mpi.h, which lacks it before Open MPI 5
 
 namespace nearfield::mpi {
-void* host_data(const char* symbol);  // address of a data symbol of the host; nullptr when it has none
+void* host_data(const char* symbol);  // returns the address of a data symbol; nullptr: none
 
 template <std::size_t length>
 struct SymbolName {
@@ -22,10 +22,10 @@ struct SymbolName {
   }
   char text[length];
 };
-// The same, looked up once: looking up takes 0.3 us.
+// The same, looked up once, since looking up takes 0.3 us.
 template <SymbolName name>
 void* host_data() {
-  static constinit std::atomic<void*> known = nullptr;  // the address of what has no initialisation to wait for
+  static constinit std::atomic<void*> known = nullptr;  // constinit: needs no guard
   void* at = known.load(std::memory_order_relaxed);
   if (!at) [[unlikely]]
     known.store(at = host_data(name.text), std::memory_order_relaxed);
@@ -39,14 +39,14 @@ namespace nearfield::mpi::abi {
 
 inline constexpr const char* handle_functions[] = {"PMPI_Request_c2f", "PMPI_Request_f2c", "PMPI_Message_c2f",
                                                    "PMPI_Message_f2c"};
-// Behind the handle, which is one beyond the object.
+// Follows the object, whose handle is its address plus one.
 struct FortranPart {
   static constexpr int bytes = 256;
   void store(int offset, int number) { std::memcpy(at + 1 + offset, &number, sizeof number); }
   unsigned char at[bytes] = {};
 };
 
-// Bindings for Fortran read the attributes of windows themselves, and their numbers are C's.
+// Fortran's bindings read windows' attributes from the host's window, with the same keys as C.
 inline constexpr bool fortran_reads_attributes = true;
 inline constexpr bool remarks_on_kept_requests = false;
 inline constexpr bool counts_what_is_cut = true;  // of a message that is longer than its receive

@@ -10,18 +10,18 @@ bool is_ours(Handle handle) {
   const auto bits = reinterpret_cast<std::uintptr_t>(handle);
   return (bits & 1) && bits > 4095;
 }
-// The handle of an object of ours that lies at `at` and has the number `index`, from 1 on and below most_handles.
+// Returns the handle of our object at address `at` with the number `index`, from 1 to below most_handles.
 template <class Handle>
 Handle handle_of(const void* at, std::uint32_t /*index*/) {
   return reinterpret_cast<Handle>(reinterpret_cast<std::uintptr_t>(at) + 1);
 }
-// pre: is_ours(handle). `find` gives an object by its number.
+// pre: is_ours(handle). `find` returns an object by its number.
 template <class Object, class Handle, class Find>
 Object* object_of(Handle handle, const Find& /*find*/) {
   return reinterpret_cast<Object*>(reinterpret_cast<std::uintptr_t>(handle) - 1);
 }
 
-// Between handles and integers (MPI_X_toint, MPI_X_fromint and Fortran's): what `convert` makes of them.
+// Convert between handles and integers (MPI_X_toint, MPI_X_fromint and Fortran's) by `convert`.
 template <class Handle, class Convert>
 int integer_of(Handle handle, const Convert& convert) {
   return convert(handle);

@@ -1,24 +1,24 @@
-// What the MPICH family and hosts of the standard ABI have in common.
+// Definitions for both the MPICH family and hosts of the standard ABI.
 #pragma once
 #include <mpi.h>
 
 namespace nearfield::mpi::abi {
 
-// The host's functions between handles and integers: of a request, to a request, of a message, to a message.
+// The host's functions that convert requests to integers and back, and messages to integers and back.
 inline constexpr const char* handle_functions[] = {"PMPI_Request_toint", "PMPI_Request_fromint", "PMPI_Message_toint",
                                                    "PMPI_Message_fromint"};
-// What Fortran's glue reads behind a request.
+// Data behind a request for Fortran's bindings: none.
 struct FortranPart {
   static constexpr int bytes = 0;
   void store(int /*offset*/, int /*number*/) {}
 };
 
 inline constexpr bool fortran_reads_attributes = false;
-// Persistent requests that the program has never freed are told of at the end, by some versions.
+// Some versions report persistent requests that the program has not freed.
 inline constexpr bool remarks_on_kept_requests = true;
 inline constexpr bool counts_what_is_cut = false;
 inline constexpr bool compares_lengths = true;
-inline constexpr bool judges_elements = true;  // of what is received into memory with gaps
+inline constexpr bool judges_elements = true;  // checks received data's elements if the type has gaps
 inline constexpr bool checks_aliases = true;
 inline constexpr bool testall_keeps_failed = true;
 

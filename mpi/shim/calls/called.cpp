@@ -21,13 +21,13 @@ const PerThread<Calls, threads::at::calls> calls_of_thread;
 namespace {
 
 std::atomic<bool> reporting{false};
-bool world_is_here = false;  // its ranks are the hang reporter's members; before `rolling`
+bool world_is_here = false;  // its ranks are the hang reporter's members; set before `reporting`
 
 // ---------------------------------------------------------------- what arguments mean
 
 const Roles& roles_of(const CallFrame& call) { return roles[std::size_t(call.function)]; }
 
-// A receive beside a send.
+// Returns whether the call both sends and receives.
 bool receives_too(const Roles& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
 hang_report::AwaitedKind kind_of(const Roles& r, bool receiving) {
@@ -44,9 +44,10 @@ Handle handle(const CallFrame& call, int at) {
 
 // ---------------------------------------------------------------- what a call waits for
 
-// The communicator as far as this thread has met it: the host is not asked about one that may be wrong.
+// Finds the communicator in this thread's cache alone, since the host must not be asked about an invalid handle.
 const Communicator* known(MPI_Comm comm) {
   for (const CachedCommunicator& cached : *communicator_cache)
+    // SYNC: communicator-epoch
     if (cached.comm == comm && cached.state && cached.epoch == communicator_epoch.load(std::memory_order_acquire))
       return cached.state;
   return nullptr;
@@ -72,15 +73,15 @@ void set_partner(hang_report::Item& item, MPI_Comm comm, std::uint64_t peer, std
   if (item.tag == messages::any) item.tag = hang_report::Item::any;
   const Communicator* const c = known(comm);
   if (!c || item.peer < 0 || item.peer >= c->size) return;
-  const Side side = c->side.load(std::memory_order_acquire);  // pairs with resolve_members
+  const Side side = c->side.load(std::memory_order_acquire);  // SYNC: members-resolved
   int member = -1;
   if (side == Side::unknown && comm == host.world && world_is_here) member = item.peer;
   if (std::size_t(item.peer) < c->members.size() && (side == Side::near || side == Side::both))
     member = c->members[std::size_t(item.peer)];
-  if (member >= 0) item.member = member;  // others are on other nodes
+  if (member >= 0) item.member = member;  // others are in other nodes
 }
 
-// `sized`: the arguments are known to be good.
+// `sized`: the arguments are known to be valid.
 hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool receiving = false) {
   const Roles& r = roles_of(call);
   hang_report::Item item;
@@ -92,7 +93,7 @@ hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool r
   const bool collective = r.partner() < 0;
   const SideRoles& side = collective ? r.own_side() : r.sends.partner >= 0 && !receiving ? r.sends : r.receives;
   if (!collective) set_partner(item, comm, call.argument[side.partner], call.argument[side.tag]);
-  // Ranks may give as much as they like to who has a count for each.
+  // Ranks' sizes may differ if the receiver has a count for each.
   item.alike = !collective || !(r.neighbors || (r.receives.lists && !r.sends.lists));
   if (r.root >= 0) {
     const int root = int(call.argument[r.root]);
@@ -147,7 +148,7 @@ void describe_requests(hang_report::CallState& told, const CallFrame& call, bool
   }
 }
 
-// Of what is too long; a path's end says more, a symbol's beginning.
+// Shorten texts: a path keeps its end, a symbol its beginning.
 template <std::size_t room>
 void put_end(char (&into)[room], const std::string& text) {
   const bool all = text.size() < room;
@@ -159,7 +160,7 @@ void put_beginning(char (&into)[room], const std::string& text) {
   std::snprintf(into, room, "%.*s%s", int(all ? room : room - 4), text.c_str(), all ? "" : "...");
 }
 
-// A post of the process's, until the thread ends.
+// The thread's post of the process's board, until the thread ends.
 struct Place {
   void take(Calls& calls) {
     static std::atomic<unsigned> taken{0};
@@ -228,12 +229,12 @@ hang_report::CallPost* tell(hang_report::CallState& told, bool fully) {
 
 void take_post(Calls& calls) {
   calls.word = &place_of_thread->unseen;
-  if (reporting.load(std::memory_order_acquire)) place_of_thread->take(calls);  // pairs with begin_hang_reports
+  if (reporting.load(std::memory_order_acquire)) place_of_thread->take(calls);  // SYNC: hang-reporting
 }
 
 unsigned nest(Calls& calls, void* const* slot) {
   const unsigned noted = std::min(calls.depth, Calls::most);
-  unsigned depth = noted;  // those that are under way
+  unsigned depth = noted;  // number of calls still under way
   while (depth && !(calls.call[depth - 1].slot > slot && *calls.call[depth - 1].slot == calls.call[depth - 1].site))
     --depth;
   if (depth == 0) {
@@ -270,7 +271,8 @@ void note_host() {
   place_of_thread->post->tell(told);
 }
 
-// What blocks in the host calls others there, which tell of themselves.
+// A call that blocks in the host (its number is above own_functions) describes itself again, since the nested call has
+// overwritten its description.
 void go_on(Calls& calls, std::uint64_t word) {
   calls.word->store(word, std::memory_order_relaxed);
   if (std::uint16_t(calls.innermost()->function) > own_functions) note_host();
@@ -297,7 +299,7 @@ void begin_hang_reports(team::Team* base) {
   world_is_here = std::size_t(size) == members.size();
   process.hang_reporter =
       new hang_report::HangReporter(std::move(members), process.settings().stall_seconds, {name, tell});
-  reporting.store(true, std::memory_order_release);  // pairs with take_post
+  reporting.store(true, std::memory_order_release);  // SYNC: hang-reporting
   Calls& calls = *calls_of_thread;
   const CallFrame* const call = calls.innermost();  // MPI_Init
   take_post(calls);

@@ -1,9 +1,9 @@
-// The calls of the program that are under way: each says which it is in a word that the node's processes see, and where
-// its arguments lie, on its stack, to its own thread. That is all that a call costs which nobody asks about: 1 to 4 ns,
-// most of it for arguments that go to the stack.
+// Notes the program's calls under way: each stores its function in a word that the node's processes can read, and the
+// address of its arguments, on its stack, for its own thread. That costs 1 to 4 ns, most of it for arguments that go to
+// the stack.
 //
-// A callback of the program may leave a call by longjmp, so that nothing here is told. Of what is noted as under way
-// the next call hence believes only what still has its return address on the stack, above the next call's own.
+// A callback of the program may leave a call by longjmp, which runs no code here. The next call therefore drops calls
+// whose return address is no longer on the stack above its own.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -20,28 +20,28 @@ namespace calls {
 
 struct CallFrame {
   Function function;
-  const void* site;  // that it returns to
+  const void* site;  // return address
   const std::uint64_t* argument;
   void* const* slot;     // on the stack, where `site` lies
-  std::uint64_t before;  // that a callback or a tool of another call has made: the other's word
-  Inside inside;         // and what the thread was inside of
+  std::uint64_t before;  // in a nested call, from a callback or a tool: the outer call's word
+  Inside inside;         // and the thread's `inside`
 };
 
-// Of one thread, from the outermost call on. What is nested deeper is not noted.
+// Calls of one thread, the outermost first. Calls nested deeper are not noted.
 struct Calls {
   static constexpr unsigned most = 8;
   unsigned depth = 0;
-  std::atomic<std::uint64_t>* word = nullptr;  // this thread's (CallPost::call); of its own as long as it has no post
+  std::atomic<std::uint64_t>* word = nullptr;  // CallPost::call, or without a post a word of its own
   CallFrame call[most];
 
   CallFrame* innermost() { return depth == 0 ? nullptr : &call[depth < most ? depth - 1 : most - 1]; }
 };
 extern const PerThread<Calls, threads::at::calls> calls_of_thread;
-void take_post(Calls& calls);                    // gives it a word, once MPI is up
-unsigned nest(Calls& calls, void* const* slot);  // how many calls the one that begins is in
-void go_on(Calls& calls, std::uint64_t word);    // with the outer call, whose word that was
+void take_post(Calls& calls);                    // gives the thread a word; a post once MPI is initialised
+unsigned nest(Calls& calls, void* const* slot);  // returns the number of calls around the new one
+void go_on(Calls& calls, std::uint64_t word);    // continues the outer call, whose word that was
 
-// An argument of any MPI function: an integer or a pointer.
+// Converts an argument of an MPI function, an integer or a pointer.
 template <class T>
 std::uint64_t as_word(T value) {
   if constexpr (std::is_pointer_v<T>) return reinterpret_cast<std::uintptr_t>(value);
@@ -54,7 +54,7 @@ T from_word(std::uint64_t word) {
   else return T(word);
 }
 
-// All of a call, an element each.
+// All arguments of a call, one element each.
 template <class... Arguments>
 struct ArgumentWords {
   explicit ArgumentWords(Arguments... arguments) : all{as_word(arguments)...} {}
@@ -65,7 +65,7 @@ struct ArgumentWords<> {
   static constexpr const std::uint64_t* all = nullptr;
 };
 
-// Around one call. `words`: its arguments.
+// Scope of one call. `words`: its arguments.
 class Calling {
  public:
   [[gnu::always_inline]] Calling(Function function, const void* site, void* const* slot, const std::uint64_t* words)

@@ -78,7 +78,7 @@ void AsyncCreation::begin(Communicator& state) {
   }
 }
 
-// Whether all have told us something.
+// Exchanges our message with all members. Returns whether all have sent theirs.
 bool AsyncCreation::exchange(messages::Edges& edges) {
   try {
     edges.start();
@@ -106,7 +106,7 @@ void AsyncCreation::run() {
   else
     log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state_.size,
              why.empty() ? work.async_creation.error().c_str() : why.c_str());
-  // What is deferred goes to the host.
+  // Deferred calls go to the host now, which a progress thread must not enter.
   while (!good && waiting::own_thread) fiber->suspend();
 }
 
@@ -119,7 +119,7 @@ void AsyncCreation::afterwards() {
     call->go(state_.team.get());
   }
   under_way_.fetch_sub(1, std::memory_order_relaxed);
-  settled_.store(true, std::memory_order_release);  // pairs with settled
+  settled_.store(true, std::memory_order_release);  // SYNC: creation-settled;
 }
 
 bool AsyncCreation::defer(Deferred& call) {
@@ -157,7 +157,7 @@ bool AsyncCreation::involves(int member) const {
 }
 
 namespace {
-// Who its members are. Without that we could not even refuse, so memory for it is asked for twice.
+// Finds the members. Without them we could not even refuse, so it is tried twice if memory is short.
 bool is_near(const Communicator& state) {
   Communicator* near = nullptr;
   try {

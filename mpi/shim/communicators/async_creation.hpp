@@ -1,17 +1,17 @@
-// A team for a communicator whose first collective call must not wait: it is created while the program goes on.
+// Creates the team of a communicator whose first collective call must not wait, while the program goes on.
 //
-//   the first such call    tells the others our Hello by messages, and is put into a queue, as are those that follow
-//   a lane of the runner   when all have told: joins, and tells whether it could
-//                          when all have told that: the communicator has a team, or has none
+//   the first such call    sends the others our Hello by messages, and is queued, as are those that follow
+//   a lane of the runner   when all Hellos have come: joins, and sends whether it could
+//                          when all answers have come: the communicator has a team, or has none
 //   afterwards             the queue is issued in its order, to the team or to the host: settled
-//   calls that may wait    wait until then
+//   blocking calls         wait until then
 //
-// All members make the same calls in the same order, so all of them found a team where one does. They share a node and
-// have met, as members of the messenger: others are the host's, since by it nobody could found anything without waiting
-// in between, or its own collectives would lose their order.
+// All members make the same calls in the same order, so if one begins to create a team all do. They are members of the
+// messenger, so they share a node and have met. The host serves all other communicators: its own collectives could not
+// be used without waiting in between, or they would lose their order.
 //
-// Threads: the lane is whoever's runs it, under the runner's lock; the queue has a lock of its own. `settled` publishes
-// the team to all.
+// Threads: any thread runs the lane, under the runner's lock; the queue has a lock of its own. `settled` publishes the
+// team to all threads.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -24,7 +24,7 @@ namespace nearfield::mpi {
 
 class AsyncCreation final : fibers::Lane {
  public:
-  // A call that waits for the team. Goes once; nullptr: the host has to take it. Throws nothing.
+  // A call that waits for the team. go() is called once; nullptr: the host serves it. It must not throw.
   struct Deferred {
     virtual void go(team::Team* team) = 0;
     Deferred* next = nullptr;
@@ -33,25 +33,25 @@ class AsyncCreation final : fibers::Lane {
     ~Deferred() = default;
   };
 
-  // Local, in the communicator's first collective call, where that may not wait and creates(). Without memory for it
-  // the others are told so.
+  // Local, called in the communicator's first collective call if that must not wait. pre: creates(). Without memory it
+  // sends the others a refusal.
   static void begin(Communicator& state);
   ~AsyncCreation();
   static bool any() { return under_way_.load(std::memory_order_relaxed) != 0; }
-  bool settled() const { return settled_.load(std::memory_order_acquire); }  // pairs with settle
-  // False: it is settled, and the call is the caller's to make.
+  bool settled() const { return settled_.load(std::memory_order_acquire); }  // SYNC: creation-settled
+  // Queues a call. False: it is settled, and the caller makes the call itself.
   bool defer(Deferred& call);
   void forget(Deferred& call);
-  // pre: a deferred call has gone. Until all have, if another thread is at it.
+  // pre: a deferred call has been issued. Waits until all have, if another thread is issuing them.
   void let_all_go() { const std::lock_guard lock(queue_lock_); }
-  // Until it is settled. False: a member has died, and it never will be.
+  // Waits until it is settled. False: a member has died, so it never will be.
   bool wait();
-  // Whether that member of the messenger is one of its members.
+  // Returns whether that member of the messenger is a member of the communicator.
   bool involves(int member) const;
 
  private:
   explicit AsyncCreation(Communicator& state);
-  // What is needed until it is settled.
+  // State that is needed until it is settled.
   struct Work;
   void run() override;
   void afterwards() override;
@@ -65,15 +65,15 @@ class AsyncCreation final : fibers::Lane {
   Deferred *first_ = nullptr, *last_ = nullptr;
 };
 
-// Whether a team of its members can be created so; the same on all of them.
+// Returns whether a team of its members can be created so; the same on all of them.
 bool creates(const Communicator& state);
-// Lets those communicators go that the program has freed before their team was created.
+// Frees communicators that the program has freed before their team was created.
 void free_created();
-// Whether one is being created.
 inline bool is_being_created(const Communicator& state) {
   return state.async_creation && !state.async_creation->settled();
 }
-// The communicator's state, where a collective that must not wait is ours: it has a team, or will have one.
+// Returns the communicator's state if we serve collectives on it that must not wait: it has a team, or one is being
+// created. May be null.
 Communicator* created(MPI_Comm comm);
 
 }  // namespace nearfield::mpi

@@ -26,7 +26,7 @@ void HostBootstrap::idle() {
 
 struct HostBootstrap::Joining : HostWaiter {
   explicit Joining(MPI_Comm comm) : comm(comm) {}
-  // A few bytes: after a while, who has a CPU of its own sleeps between its looks as well.
+  // After a while ranks with a CPU of their own sleep between polls as well.
   bool eager() const { return !late; }
   std::uint64_t longest_nap() const { return 2'000'000; }
   void inspect(std::uint64_t elapsed) {

@@ -1,5 +1,5 @@
-// How the members of a communicator talk before they share memory: by the host's non-blocking forms and yields, since
-// hosts' blocking collectives burn whole time slices when ranks outnumber CPUs.
+// Communication of a communicator's members before they share memory: non-blocking collectives of the host, and yields,
+// since hosts' blocking collectives use up whole time slices when ranks outnumber CPUs.
 #pragma once
 #include "mpi/shim/communicators/communicator.hpp"
 

@@ -1,11 +1,11 @@
-// The process's part: when it begins and ends, its node, its messenger, and what each communicator has of them.
+// The process's life cycle: its context, its messenger, and the state of each communicator.
 //
 //   before ----> starting ----> before ----> running ----> finished      phase
 //      MPI_Init is     host.Init     start_node    end_of_program
 //      entered         has returned       \-> unavailable: the host serves every call
 //
-// While it is starting, calls that the host makes of itself are the host's. A rank that cannot take part stays in the
-// calls by which teams come into being, so that all of them turn to the host (law 7 of docs/architecture.md).
+// While it is starting, the host serves calls that it makes itself. A rank that cannot take part still joins the calls
+// that create teams, so that all members fall back to the host (law 7 of docs/architecture.md).
 //
 // Threads: start_mutex for the beginning, first_use for a communicator's first state; the state of a communicator
 // changes afterwards only in calls that MPI lets one thread make at a time.
@@ -54,12 +54,12 @@ enum class Phase { before, starting, running, unavailable, finished };
 std::atomic<Phase> phase{Phase::before};
 std::mutex start_mutex;
 team::Process* the_process;  // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;       // of the world, or of what it has on this node
-Near near_ranks;             // of the world, as it was when MPI_Init was through
-std::string why_no_team;     // in MPI_Init: of the last communicator that could have none
-bool several_nodes;          // whether the world has no team of all its ranks
+team::Team* base_team;       // of the world, or of its processes on this node
+Near near_ranks;             // ranks of the world on this node, as of MPI_Init
+std::string why_no_team;     // in MPI_Init: reason of the last communicator without a team
+bool several_nodes;          // the world has no team of all its ranks
 int keyval;
-int last_keyval;  // of the attribute whose callback ends our part in MPI_Finalize
+int last_keyval;  // of the attribute whose callback calls end_of_program() in MPI_Finalize
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -67,12 +67,12 @@ int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-// Called by the host when the communicator goes, by whatever way.
+// Called by the host when the communicator is freed, by whatever call.
 int forget(MPI_Comm, int, void* value, void*) {
   std::unique_ptr<Communicator> state(static_cast<Communicator*>(value));
-  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the load in communicator_of
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // SYNC: communicator-epoch
   forget_buffer(state->comm);
-  if (is_being_created(*state) && !state->async_creation->wait()) {  // its lane stays
+  if (is_being_created(*state) && !state->async_creation->wait()) {  // its lane refers to the state
     static_cast<void>(state.release());
     return MPI_SUCCESS;
   }
@@ -80,7 +80,7 @@ int forget(MPI_Comm, int, void* value, void*) {
   state->hierarchy.reset();
   if (!state->team) return MPI_SUCCESS;
   team::Team& team = *state->team;
-  Communicator* const kept = state.release();  // by what is under way or planned
+  Communicator* const kept = state.release();  // operations that are under way or planned need it
   if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
   team.orphan();
   team.abandoned_context = kept;
@@ -95,8 +95,7 @@ int last_of_self(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// Whether all of its processes belong to our MPI_COMM_WORLD. Where they do, it is theirs as well, and all of them say
-// so.
+// Returns whether all of its processes belong to our MPI_COMM_WORLD; the same on all of them.
 bool within_world(MPI_Comm comm) {
   MPI_Group group;
   if (host.Comm_group(comm, &group) != MPI_SUCCESS) return false;
@@ -105,7 +104,7 @@ bool within_world(MPI_Comm comm) {
   return within;
 }
 
-// Local: finds out what there is to know of a communicator that we have not seen being made.
+// Local: makes the state of a communicator from what the host knows.
 std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   auto state = std::make_unique<Communicator>();
   state->comm = comm;
@@ -118,7 +117,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
   }
   host.Comm_rank(comm, &state->rank);
   host.Comm_size(comm, &state->size);
-  state->team_tried = state->size == 1;  // nobody to share anything with
+  state->team_tried = state->size == 1;  // a single rank shares nothing
   state->alone = state->size == 1 && the_process;
   return state;
 }
@@ -127,7 +126,7 @@ void watch(Communicator& state) {
   team::Team* const team = state.near_team();
   if (!host.Comm_is_revoked || !team) return;
   team->abandoned_context = &state;
-  // Whoever waits for the operation asks; a thread of ours may not.
+  // The program's threads ask the host; a progress thread must not.
   team->abandoned = [](void* context) {
     return !waiting::own_thread && revoked_slowly(static_cast<Communicator*>(context)->comm);
   };
@@ -148,7 +147,7 @@ std::unique_ptr<choosing::Chooser> new_chooser() try {
 }  // namespace
 
 void let_go(team::Team& team) {
-  if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // SYNC: team-users
   const std::unique_ptr<Communicator> state(static_cast<Communicator*>(team.abandoned_context));
   team::Team::close(std::move(state->team));
 }
@@ -164,7 +163,7 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
 
 void make_team(Communicator& state) {
   state.team_tried = true;
-  // Spawned and connected processes may run without Nearfield, and would then not answer: the host serves them.
+  // Spawned and connected processes may run without Nearfield and would not answer.
   if (state.comm != host.world && !within_world(state.comm)) {
     log_line(LogLevel::info, "the host serves a communicator with processes of another MPI_COMM_WORLD");
     return;
@@ -183,7 +182,7 @@ void make_team(Communicator& state) {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
       if (!running()) why_no_team = team.error().text;
     }
-  } catch (const OutOfMemory&) {  // in the text of an error that all members have met
+  } catch (const OutOfMemory&) {  // while making the text of an error that all members have
   }
   inside->creating = nested;
 }
@@ -216,8 +215,8 @@ void make_messenger(Communicator& state, bool threaded) {
   set_members(state.comm);
 }
 
-// Collective over the world: a communicator of the processes on our node; null where these are all of them, or we are
-// alone, or a rank cannot take part. Both must see one node: the host, and what identifies it to us.
+// Collective over the world. Returns a communicator of the processes on our node, by both the host and node_id(); null:
+// these are all processes, or only we, or a rank cannot take part.
 MPI_Comm split_by_node(int world_size) {
   MPI_Comm shared = host.comm_null, process = host.comm_null;
   if (!HostBootstrap(host.world).all_and(the_process != nullptr)) return process;
@@ -231,12 +230,12 @@ MPI_Comm split_by_node(int world_size) {
   return process;
 }
 
-// Collective over the processes of a node, of which the world has more.
+// Collective over the processes of a node, if the world has several nodes.
 void start_messages_of_node(MPI_Comm comm, bool threaded) {
   std::unique_ptr<Communicator> state;
   try {
     state = describe(comm);
-  } catch (const OutOfMemory&) {  // but the others are in it
+  } catch (const OutOfMemory&) {  // the others are in the call
     int size = 1;
     host.Comm_size(comm, &size);
     HostBootstrap bootstrap(comm);
@@ -245,10 +244,10 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
   make_team(*state);
   near_ranks.note(state->team.get());
   if (state->team) make_messenger(*state, threaded);
-  if (the_messenger) state.release();  // its team is the messenger's, for good
+  if (the_messenger) state.release();  // the messenger keeps its team for ever
 }
 
-// Collective over the world: the team of all processes, or of those on this node, and the messenger on top of it.
+// Collective over the world: makes the team of all processes, or of those on this node, and the messenger on top of it.
 void start_messages(bool threaded) {
   auto state = describe(host.world);
   make_team(*state);
@@ -258,7 +257,7 @@ void start_messages(bool threaded) {
     if (the_messenger) state->context = 1;
     state->leaving.may_leave = the_stand_in && !state->team->plan().check;
   } else if (state->size > 1) {
-    state->team_tried = false;  // with its first collective call
+    state->team_tried = false;  // made by its first collective call
     MPI_Comm comm = split_by_node(state->size);
     if (comm != host.comm_null) {
       start_messages_of_node(comm, threaded);
@@ -286,7 +285,7 @@ void start_hang_reports() try {
   log_line(LogLevel::info, "out of memory, stalls are not reported");
 }
 
-// NEARFIELD_PROGRESS=thread. Without it everything goes on by the program's calls.
+// For NEARFIELD_PROGRESS=thread; without it operations progress in the program's calls alone.
 void start_helper() try {
   std::vector<pid_t> ranks{getpid()};
   if (base_team)
@@ -301,6 +300,7 @@ void start_helper() try {
 
 }  // namespace
 
+// SYNC: phase
 team::Process* process() { return phase.load(std::memory_order_acquire) == Phase::running ? the_process : nullptr; }
 team::Process* process_ever() { return the_process; }
 
@@ -310,7 +310,7 @@ void enter_host_init() {
 }
 
 void enter_session() {
-  if (phase.load(std::memory_order_acquire) == Phase::before) announce_before_session();
+  if (phase.load(std::memory_order_acquire) == Phase::before) announce_before_session();  // SYNC: phase
 }
 
 void leave_host_init() {
@@ -328,8 +328,8 @@ void cannot_honour(const std::string& complaints) {
 
 void start_node(int thread_level, bool collectively) {
   const std::lock_guard lock(start_mutex);
-  if (phase.load(std::memory_order_acquire) != Phase::before) return;
-  // Programs that use sessions alone have no world to progress the host by: the host serves them.
+  if (phase.load(std::memory_order_acquire) != Phase::before) return;  // SYNC: phase
+  // The host serves programs that use sessions alone, which have no world to progress the host by.
   int initialized = 0;
   if (host.Initialized(&initialized) != MPI_SUCCESS || !initialized) return;
   std::string complaints;
@@ -356,18 +356,18 @@ void start_node(int thread_level, bool collectively) {
   set_log_rank(rank);
   if (collectively && ranks_are_absent(rank, size)) {
     early::leave_word("some ranks run without Nearfield");
-    return phase.store(Phase::unavailable, std::memory_order_release);
+    return phase.store(Phase::unavailable, std::memory_order_release);  // SYNC: phase
   }
-  // Without a node we still answer the others when they create a team, so that all of them turn to the host.
+  // Without a process context we still answer the others when they create a team, so that all fall back to the host.
   if (settings.enabled) try {
       auto created = team::Process::create(
           settings, [](const std::string& why) { cannot_honour("NEARFIELD_MEMORY: " + why + "\n"); });
       if (created) {
         the_process = created->release();
         the_runner = &the_process->runner;
-        the_runner->keep(2 * (context::further + 1));  // of two communicators, with what creates their teams
+        the_runner->keep(2 * (context::further + 1));  // for two communicators, including the creation of their teams
         the_process->progress.set_host(&progress_of_host());
-        choosing::tell_teams(*the_process, tuned.release());  // for as long as there are teams
+        choosing::tell_teams(*the_process, tuned.release());  // kept as long as there are teams
         the_process->describe = [](std::uint64_t doing) {
           return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
         };
@@ -387,8 +387,8 @@ void start_node(int thread_level, bool collectively) {
   find_fortran_number();
   largest_tag = tags ? *upper_bound : 32767;
   if (the_process) statistics::begin(settings);
-  // Attributes of MPI_COMM_SELF go in reverse order when MPI_Finalize begins, so ours comes after all callbacks of the
-  // program, which may still communicate.
+  // Attributes of MPI_COMM_SELF are deleted in reverse order when MPI_Finalize begins, so ours comes after all
+  // callbacks of the program, which may still communicate.
   const bool ready = host.Comm_create_keyval(do_not_copy, forget, &keyval, nullptr) == MPI_SUCCESS &&
                      host.Comm_create_keyval(do_not_copy, last_of_self, &last_keyval, nullptr) == MPI_SUCCESS &&
                      host.Comm_set_attr(host.self, last_keyval, &last_keyval) == MPI_SUCCESS;
@@ -400,7 +400,7 @@ void start_node(int thread_level, bool collectively) {
     if (the_process) start_hang_reports();
     if (helped && size > 1) start_helper();
   }
-  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // pairs with process()
+  phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // SYNC: phase
   tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks, why_no_team});
 }
 
@@ -416,13 +416,14 @@ std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser 
   return mixed > 2 ? mixed : mixed + 3;  // 0: none, 1: the world, 2: self
 }
 
-bool running() { return phase.load(std::memory_order_acquire) == Phase::running; }
+bool running() { return phase.load(std::memory_order_acquire) == Phase::running; }  // SYNC: phase
 
 void adopt(MPI_Comm comm, std::uint64_t context) {
+  // SYNC: phase
   if (comm == host.comm_null || phase.load(std::memory_order_acquire) != Phase::running) return;
   auto state = describe(comm);
   state->context = context;
-  // What all its ranks know alike: they are members of the world's team, whose first rank has said what holds.
+  // The same on all its ranks: they are members of the world's team, whose first rank has decided it.
   if (context && !several_nodes && base_team && !base_team->plan().check) state->young = base_team->plan().young;
   if (host.Comm_set_attr(comm, keyval, state.get()) == MPI_SUCCESS) state.release();
 }
@@ -431,21 +432,22 @@ void finalize_node() {
   if (team::Process* const n = process()) {
     n->leave();
   }
-  phase.store(Phase::finished, std::memory_order_release);
-  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);  // from here on all goes to the host, on every rank
+  phase.store(Phase::finished, std::memory_order_release);  // SYNC: phase
+  // SYNC: communicator-epoch; empties the caches, so that the host serves every call from here on
+  communicator_epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
 Communicator* communicator_slowly(MPI_Comm comm) {
   if (comm == host.comm_null || inside->creating) return nullptr;
-  if (phase.load(std::memory_order_acquire) == Phase::before) {
-    int level = MPI_THREAD_SINGLE;  // a wrapper of MPI_Init may bypass ours
+  if (phase.load(std::memory_order_acquire) == Phase::before) {  // SYNC: phase
+    int level = MPI_THREAD_SINGLE;                               // a wrapper of MPI_Init may bypass ours
     host.Query_thread(&level);
     start_node(level, false);
   }
-  if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;
+  if (phase.load(std::memory_order_acquire) != Phase::running) return nullptr;  // SYNC: phase
   void* value = nullptr;
   int found = 0;
-  const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);
+  const std::uint64_t epoch = communicator_epoch.load(std::memory_order_acquire);  // SYNC: communicator-epoch
   if (host.Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   if (!found) {
     const std::lock_guard lock(first_use);

@@ -1,7 +1,6 @@
-// Constructors of communicators from a parent, and their end: the host makes them, we give the child its context
-// (communicator.hpp), from what all its ranks know (law 1 of docs/architecture.md). A call that fails counts for
-// nothing. MPI lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts
-// under a lock.
+// Constructors of communicators from a parent, and MPI_Comm_free: the host makes them, we compute the child's context
+// (communicator.hpp) from what all its ranks know (law 1 of docs/architecture.md). Failed calls are not counted. MPI
+// lets one thread at a time make a child of a communicator, except by MPI_Comm_create_group, which counts under a lock.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -15,9 +14,8 @@
 namespace nearfield::mpi {
 namespace {
 
-// Communicators that the program has freed while their team was being created, which may need others that wait for
-// something else of ours. They go when the program completes a collective, or with a later call, since no thread of
-// ours may call the host.
+// Communicators that the program has freed while their team was being created. Waiting here could deadlock, and our
+// threads must not call the host, so they are freed when the program completes a collective, or in a later call.
 struct Freed {
   std::mutex mutex;
   std::vector<MPI_Comm> all;
@@ -56,8 +54,8 @@ void free_created() {
 
 namespace {
 
-// Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
-// the call, and try again.
+// Called by all ranks of the parent. Counts successful calls only: a rank may find its arguments wrong before the
+// others know of the call, and try again.
 template <class Make>
 int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
   free_created();
@@ -80,7 +78,7 @@ int Comm_dup(MPI_Comm comm, MPI_Comm* child) {
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
   return make_child("MPI_Comm_dup_with_info", comm, child, [&] { return host.Comm_dup_with_info(comm, info, child); });
 }
-// The child's handle is there at once; it may be used when the request is complete.
+// The child's handle is returned at once; it may be used when the request is complete.
 int Comm_idup(MPI_Comm comm, MPI_Comm* child, MPI_Request* request) {
   return make_child("MPI_Comm_idup", comm, child, [&] { return host.Comm_idup(comm, child, request); });
 }
@@ -127,7 +125,7 @@ int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const 
   });
 }
 
-// Called by the group's ranks alone: they count the calls with this group and tag.
+// Called by the group's ranks alone, which count the calls with this group and tag.
 int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
   static std::mutex counting;  // threads may make communicators of the same parent, with other tags
   Communicator* const state = the_messenger ? communicator_of(comm) : nullptr;

@@ -1,4 +1,4 @@
-// What waits of ours do for the host, and those waits: the host has its turn by a probe that finds nothing.
+// Our waits progress the host by a probe that finds nothing.
 #include "engine/processor/processor.h"
 #include "engine/team/process.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
@@ -8,14 +8,15 @@
 namespace nearfield::mpi {
 namespace {
 
-// A probe that finds nothing progresses everything the host has under way. It must be on the world (MPICH does not
-// progress when asked about MPI_COMM_SELF) and for a tag that nobody uses (a message found would end it early).
+// It must be on the world (MPICH does not progress in probes of MPI_COMM_SELF) and for an unused tag (a message found
+// would end it early).
 void progress_host() {
   int flag = 0;
   host.Iprobe(MPI_ANY_SOURCE, largest_tag, host.world, &flag, MPI_STATUS_IGNORE);
 }
 
-// For what others than the caller wait for: a look takes 300 ns, in which nothing near is seen.
+// Limits probes for any-source requests of others than the caller: one takes 300 ns, in which messages of this node are
+// not seen.
 const PerThread<std::uint64_t> next_look;  // ticks
 bool look_now_and_then() {
   const std::uint64_t now = processor::ticks();
@@ -25,7 +26,7 @@ bool look_now_and_then() {
   return asked;
 }
 
-// What waits of ours do for the host, and look for what only the host is told.
+// Progresses the host, and notices what only the host knows.
 struct ProgressOfHost final : waiting::Foreign {
   void step() override {
     if (!any_source_requests.load(std::memory_order_relaxed) || !look_now_and_then()) progress_host();

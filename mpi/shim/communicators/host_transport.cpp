@@ -30,7 +30,7 @@ HostTransport::HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Pl
     }
 }
 
-// With the communicator, or in MPI_Finalize: then everything goes.
+// After MPI_Finalize the host has freed the communicators.
 HostTransport::~HostTransport() {
   if (!process()) return;
   for (MPI_Comm& lane : lanes_)
@@ -40,8 +40,8 @@ HostTransport::~HostTransport() {
 
 std::size_t HostTransport::longest() const { return host.Iallgatherv_c && host.Ialltoallv_c ? SIZE_MAX / 2 : INT_MAX; }
 
-// Where nodes have as many ranks each, every rank is in one lane, and one call makes them all. It blocks, but all ranks
-// have come by then: nobody waits elsewhere for what we do not do meanwhile, and no receive has to be left to the host.
+// If nodes have equally many ranks, every rank is in one lane, and one call makes all lanes. The call blocks, but all
+// ranks have come by then, so none waits elsewhere for our progress, and no receive has to be posted at the host.
 void HostTransport::open(int lane) {
   const auto number = std::size_t(lane);
   if (open_[number]) return;
@@ -87,7 +87,7 @@ void HostTransport::start(unsigned slot, int lane, const LaneTransfer& t) {
   const bool large = t.bytes > INT_MAX || is_long(t.from) || is_long(t.into), root = int(me) == t.root;
   s.from.set(t.from, large);
   s.into.set(t.into, large);
-  // What lies where it belongs already.
+  // Blocks that lie in place already.
   const bool in_place = t.into.buffer && !t.into.at.empty() && t.one == t.into.buffer + t.into.at[me];
   const bool stays = t.from.buffer && !t.from.at.empty() && t.to == t.from.buffer + t.from.at[me];
   const void* const one = in_place ? MPI_IN_PLACE : t.one;
@@ -142,7 +142,7 @@ bool HostTransport::done(unsigned slot) {
   }
   if (!flag) {
     if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
-      look_for_any_source();  // who sends to us may be awaited by the others
+      look_for_any_source();  // the others may wait for a rank that sends to us
     return false;
   }
   s.busy = false;

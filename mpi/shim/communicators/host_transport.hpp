@@ -1,4 +1,4 @@
-// Lanes between nodes as communicators of the host, and transfers as its non-blocking collectives.
+// Transport between nodes: lanes are communicators of the host, transfers are its non-blocking collectives.
 #pragma once
 #include <array>
 #include <atomic>
@@ -11,17 +11,17 @@
 
 namespace nearfield::mpi {
 
-// Transfers that this process has under way: the host must be progressed whatever we wait for.
+// Number of transfers that this process has under way; while there are any, every wait progresses the host.
 extern std::atomic<int> transfers_under_way;
 
 class HostTransport final : public hierarchy::Transport {
  public:
-  // `comm`: the program's; `within`: of our node's ranks, which becomes ours. Throws std::bad_alloc.
+  // `comm`: the program's; `within`: of our node's ranks, takes ownership. Throws std::bad_alloc.
   HostTransport(MPI_Comm comm, MPI_Comm within, const hierarchy::Placement& placement, int rank);
   ~HostTransport() override;
   void open(int lane) override;
   void start(unsigned slot, int lane, const hierarchy::LaneTransfer& transfer) override;
-  // Another call that does not block, whose error code it returns.
+  // Starts another non-blocking call and returns its error code.
   int start(unsigned slot, FunctionRef<int(MPI_Request*)> call);
   bool done(unsigned slot) override;
   std::size_t longest() const override;
@@ -33,7 +33,7 @@ class HostTransport final : public hierarchy::Transport {
   }
 
  private:
-  // Lengths and places as the host wants them, as long as it may look at them.
+  // Lengths and displacements for the host, which must exist as long as it may read them.
   struct Amounts {
     std::vector<int> bytes, at;
     std::vector<MPI_Count> many;

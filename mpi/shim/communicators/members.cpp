@@ -23,7 +23,7 @@ MPI_Group world_group() {
 
 namespace {
 
-// The ranks of a group's processes in another group, or MPI_UNDEFINED; none where the host does not tell.
+// Returns the ranks of a group's processes in another group, or MPI_UNDEFINED; none: the host fails.
 std::vector<int> translate(MPI_Group group, MPI_Group to) {
   int size = 0;
   if (host.Group_size(group, &size) != MPI_SUCCESS) return {};
@@ -33,7 +33,7 @@ std::vector<int> translate(MPI_Group group, MPI_Group to) {
   return there;
 }
 
-// A communicator's group, or its remote one, as members of the messenger, -1 where they are none; none: not known.
+// Returns a communicator's group, or its remote one, as members of the messenger, -1: no member; none: unknown.
 std::vector<int> members_of(MPI_Comm comm, decltype(host.Comm_group) group_of) {
   MPI_Group group;
   if (group_of(comm, &group) != MPI_SUCCESS) return {};
@@ -59,19 +59,19 @@ std::vector<int> ranks_in_world(MPI_Group group) {
 bool resolve_members(Communicator& state) {
   std::vector<int> members = members_of(state.comm, state.inter ? host.Comm_remote_group : host.Comm_group);
   const auto near = std::ranges::count_if(members, [](int member) { return member >= 0; });
-  // A rank that is alone on its node leaves all to the host, its messages to itself as well.
+  // The host serves all messages of a rank that is alone on its node, also to itself.
   Side side = members.empty()               ? Side::far
               : near == std::ssize(members) ? Side::near
               : near > 1                    ? Side::both
                                             : Side::far;
-  if (state.inter) {  // what both groups know alike: whether all of both are here
+  if (state.inter) {  // both groups must agree: all ranks of both are members
     const std::vector<int> own = members_of(state.comm, host.Comm_group);
     if (side != Side::near || own.empty() || std::ranges::find(own, -1) != own.end()) side = Side::far;
   }
   const std::lock_guard lock(first_use);
   if (state.side.load(std::memory_order_relaxed) != Side::unknown) return side != Side::far;
   if (side != Side::far) state.members = std::move(members);
-  state.side.store(side, std::memory_order_release);  // pairs with channel
+  state.side.store(side, std::memory_order_release);  // SYNC: members-resolved
   return side != Side::far;
 }
 

@@ -1,14 +1,14 @@
-// Constructors of communicators whose parent, if there is one, not all of their ranks know: what gives them a context
-// (communicator.hpp) is agreed on here.
+// Constructors of communicators without a parent that all of their ranks know: here they get a context
+// (communicator.hpp).
 //
 //   MPI_Comm_create_from_group, MPI_Intercomm_create_from_groups
-//       no parent: from the groups and the name of the call, and how many there have been of these, which all count
+//       no parent: from the groups, the string tag and the number of such calls, which all count
 //   MPI_Intercomm_create, MPI_Comm_accept, MPI_Comm_connect, MPI_Comm_join
-//       two parents: a number of the first group, which its first rank makes and tells both groups by the host
+//       two parents: a number that the first rank of the first group makes, broadcast to both groups by the host
 //
-// Who takes part is equal on all ranks (law 1 of docs/architecture.md): where all processes are of our MPI_COMM_WORLD,
-// all of them run with us and make these calls, also who has no messages of ours; where one is not, everybody sees it,
-// and there is no context. Sessions make communicators without a world; while MPI's world is not up they have none.
+// All ranks decide alike (law 1 of docs/architecture.md): if all processes are of our MPI_COMM_WORLD, all of them run
+// Nearfield and make these calls, even those whose messages the host serves; otherwise all see that, and there is no
+// context. Nor is there one for communicators from sessions while MPI's world is not initialised.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -25,7 +25,7 @@ namespace {
 
 using Ranks = std::vector<int>;  // in the world
 
-// The two groups of an intercommunicator; both are empty where not all of their processes are of our world.
+// The two groups of an intercommunicator; both are empty unless all of their processes are of our world.
 struct Groups {
   Ranks own, remote;
   explicit Groups(MPI_Comm inter) : own(ranks(inter, host.Comm_group)), remote(ranks(inter, host.Comm_remote_group)) {
@@ -44,7 +44,8 @@ struct Groups {
   }
 };
 
-// Equal on both sides, and unlike that of any other communicator that one of their processes knows; 0: none.
+// Returns a context that is equal on both sides and differs from those of all other communicators of their processes;
+// 0: none.
 std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
   const Groups groups(inter);
   if (!groups.known()) return 0;
@@ -85,7 +86,7 @@ std::uint64_t name_of(const char* tag) {
   return name;
 }
 
-// By name: how many have been made. Threads may make some at the same time, of other names.
+// Returns the context of the next communicator of that name. Several threads may call it, for different names.
 std::uint64_t next_of(std::uint64_t name) {
   static std::mutex counting;
   static auto& made = *new std::map<std::uint64_t, std::uint64_t>;  // never destroyed

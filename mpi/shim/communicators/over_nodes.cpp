@@ -1,14 +1,14 @@
-// The collectives of a communicator over several nodes: what it needs for them, made in its first collective call.
+// Makes the hierarchy of a communicator over several nodes, in its first collective call.
 //
-//   every rank                                          what all know then
-//   1. allgather by the host: its home, whether it can   who is on which node; without one rank the host serves all
-//   2. the host splits off its node's ranks, a team of   (alone on a node: no team; MPI_Comm_split blocks, but all
-//      them                                               are here by now)
-//   3. agreement by the host: everybody has everything, or the host serves all
-//   4. bcast along lane 0 and the teams: what the first rank's settings say, and its shape
+//   every rank                                           result
+//   1. allgather by the host: its home, whether it can   the ranks of each node; if one cannot, the host serves all
+//   2. the host splits off its node's ranks, which       a team (none if alone on a node). MPI_Comm_split blocks, but
+//      make a team                                       all ranks are in this call
+//   3. agreement by the host: all ranks have created everything, or the host serves all calls
+//   4. bcast along lane 0 and the teams: settings of the first rank, and its shape
 //
-// A rank's home is the lowest rank among those that the messenger reaches: the same for all ranks of a node, since
-// these share one messenger.
+// A rank's home is the lowest rank that the messenger reaches: the same for all ranks of a node, which share one
+// messenger.
 #include "engine/base/out_of_memory.hpp"
 #include "engine/creation/create.hpp"
 #include "engine/hierarchy/groups.hpp"
@@ -23,7 +23,7 @@ struct RankDescription {
   bool willing, reproducible;
 };
 
-// What counts is the first rank's.
+// Decided by the first rank.
 struct HierarchySetup {
   hierarchy::HierarchyShape shape;
   Choosing choosing;
@@ -38,7 +38,7 @@ hierarchy::Placement placement_of(std::span<const RankDescription> all) {
   return hierarchy::Placement(home);
 }
 
-// Collective over a node's ranks; false on all of them.
+// Collective over a node's ranks. Makes their team; false on all: it cannot be had.
 bool make_near(hierarchy::Hierarchy::Near& near, MPI_Comm within) {
   int local = 0, locals = 1;
   host.Comm_rank(within, &local);
@@ -76,7 +76,7 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
     const RankDescription& each = all[std::size_t(r)];
     willing &= each.willing;
     one_node &= each.home == all[0].home;
-    alone &= each.home == r;  // of one that is alone on its node
+    alone &= each.home == r;  // true while every rank is alone on its node
   }
   if (one_node) return false;
   alone &= !all[0].reproducible;
@@ -123,7 +123,7 @@ bool make_hierarchy(Communicator& state, team::Bootstrap& bootstrap) {
   return true;
 }
 
-// Where each rank is alone on its node a hierarchy is of no other use.
+// If each rank is alone on its node, only this needs a hierarchy.
 void keep_order(Communicator& state, bool keep) {
   state.reproducible = keep;
   if (state.hierarchy) {

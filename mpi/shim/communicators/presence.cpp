@@ -1,5 +1,5 @@
-// What launchers tell of a job, and who of it is missing (presence.hpp). Called while MPI starts, by one thread: before
-// and after the host's MPI_Init, and from the wait for the first meeting.
+// Identifies the job by the launcher's variables, and finds absent ranks (presence.hpp). Called by one thread while MPI
+// starts: before and after the host's MPI_Init, and in the wait for the first collective call.
 #include "mpi/shim/communicators/presence.hpp"
 
 #include <dirent.h>
@@ -25,10 +25,10 @@
 namespace nearfield::mpi {
 namespace {
 
-// What launchers tell a rank: the variables that the hosts themselves depend on.
+// The job, by those variables of the launcher that the hosts themselves depend on.
 struct Job {
-  std::string identity;  // equal on all ranks; empty: the launcher tells none
-  pid_t launcher = 0;    // the ancestor of all ranks on this node, where no variable names the job
+  std::string identity;  // equal on all ranks; empty: unknown
+  pid_t launcher = 0;    // ancestor of all ranks on this node, if no variable names the job
   int rank = -1;
 };
 
@@ -43,7 +43,7 @@ Job find_job() {
   if (!space.empty()) {
     job.identity = "pmix " + space;
   } else if (!descriptor.empty()) {
-    // One end of a pair of sockets that this node's proxy has made.
+    // One end of a socket pair that this node's proxy has made.
     ucred maker{};
     socklen_t length = sizeof maker;
     if (getsockopt(std::atoi(descriptor.c_str()), SOL_SOCKET, SO_PEERCRED, &maker, &length)) return job;
@@ -60,10 +60,10 @@ Job find_job() {
 
 Job job;
 std::optional<team::Presence> presence;
-bool announced = false;   // our name, where the launcher tells enough of the job
-bool met_by_init = true;  // the host's MPI_Init waits until all have announced themselves
+bool announced = false;   // our name is bound
+bool met_by_init = true;  // the host's MPI_Init returns after all have announced themselves
 
-// Whether the launcher says that all ranks are on this node.
+// Returns whether the launcher says that all ranks are on this node.
 bool on_one_node(int size) {
   for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
     if (const std::string local = variable(name); !local.empty()) return std::atoi(local.c_str()) == size;
@@ -104,7 +104,7 @@ bool descends_from(pid_t process, pid_t ancestor) {
   return false;
 }
 
-// Ranks of this node whose processes have nothing of Nearfield, each as "2 (process 4711, ./program)".
+// Returns the ranks of this node whose processes run without Nearfield, each as "2 (process 4711, ./program)".
 std::vector<std::string> find_absentees() {
   std::map<int, std::string> without;
   std::vector<int> with;
@@ -135,7 +135,7 @@ std::vector<std::string> find_absentees() {
 
 }  // namespace
 
-// Without memory the rank would wait for others who stay out, since it is not there for them: it is asked for twice.
+// Tries twice if memory is short: a rank without its name would wait for others, which find it absent and stay out.
 void announce_presence() {
   static std::mutex beginning;  // sessions of several threads
   const std::lock_guard lock(beginning);
@@ -158,9 +158,9 @@ bool ranks_are_absent(int rank, int size) {
   if (size == 1 || !announced || !met_by_init || job.rank != rank || !on_one_node(size)) return false;
   const std::vector<int> absent = presence->absentees(size);
   if (absent.empty()) return false;
-  // For those who could not come to the same answer, since their environment lacks something: they end the job.
+  // For ranks that could not find out, since their environment lacks something: they end the job.
   presence->withdraw();
-  int first = 0;  // of those who are there: it speaks
+  int first = 0;  // the first rank that is present writes the line
   while (std::ranges::binary_search(absent, first)) ++first;
   if (first == rank) {
     std::vector<std::string> names;

@@ -1,14 +1,14 @@
 // Fault tolerance (ULFM, law 8 of docs/architecture.md): MPIX_Comm_revoke must end all waits in a communicator, on all
-// ranks, and the host does not see those that are inside Nearfield. So it is told in shared memory: to the team by a
-// word in its member's block, to messages by their contexts.
+// ranks, and the host does not see those that are inside Nearfield. So revocation is published in shared memory: to the
+// team by a word in its member's block, to messages by their contexts.
 //
-//   who revokes                          whoever waits
-//   host.Comm_revoke                     in a collective: looks at the members' words, now and then (Team::revoked)
-//   note_revoked                         for a message: takes in what others have closed (look_for_revoked); its
+//   rank that revokes                    ranks that wait
+//   host.Comm_revoke                     in a collective: reads the members' words now and then (Team::revoked)
+//   note_revoked                         for a message: learns which contexts are closed (look_for_revoked); its
 //   Team::revoke: its member's word        request ends by ErrorKind::closed
-//   Messenger::close: its contexts       then both: note_revoked, and the error; from now on calls ask the host
+//   Messenger::close: its contexts       then both: note_revoked, and the error; from then on calls query the host
 //
-// may_be_revoked spares programs in which nothing is ever revoked all but a load; the words order what it leads to.
+// Programs that revoke nothing pay one load of may_be_revoked; the words in shared memory provide the ordering.
 #include "mpi/shim/collectives/engine/carry.hpp"
 #include "mpi/shim/p2p/point.hpp"
 
@@ -17,7 +17,7 @@ namespace nearfield::mpi {
 std::atomic<bool> may_be_revoked{false};
 
 namespace {
-std::atomic<bool> one_is_revoked{false};  // as we know without the host
+std::atomic<bool> one_is_revoked{false};  // known without asking the host
 }
 
 void note_revoked() {

@@ -1,6 +1,6 @@
-// Which session a communicator comes from. Groups carry it: from MPI_Group_from_session_pset, through those that are
-// derived, to MPI_Comm_create_from_group; communicators give it to their children (set_origin). It is needed for
-// buffered sends (messages/buffered.cpp), and no host tells it.
+// The session that a communicator comes from. Groups inherit it: from MPI_Group_from_session_pset, through derived
+// groups, to MPI_Comm_create_from_group; communicators pass it to their children (set_origin). Buffered sends need it
+// (messages/buffered.cpp), and hosts do not report it.
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -13,7 +13,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// Hosts give one group out several times, to be freed as often.
+// Hosts return the same group several times, to be freed as often.
 struct Noted {
   Origin origin = 0;
   int references = 0;
@@ -21,7 +21,7 @@ struct Noted {
 struct NotedGroups {
   std::mutex mutex;
   std::map<MPI_Group, Noted> all;
-  std::atomic<bool> any{false};  // relaxed: a thread that uses a group has it from the one that noted it
+  std::atomic<bool> any{false};  // relaxed: a thread that uses a group got its handle from the one that noted it
 };
 NotedGroups& noted = *new NotedGroups;  // never destroyed
 

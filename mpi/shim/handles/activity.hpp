@@ -1,5 +1,5 @@
-// What a request stands for, as Wait, Test, Cancel, the status functions and Request_free see it. Messages that are
-// more than one plain send or receive (p2p/activity.hpp), flushes of buffers and collectives implement it.
+// Interface of requests that are no plain send or receive, for Wait, Test, Cancel, the status functions and
+// Request_free. Other messages (p2p/activity.hpp), flushes of buffers and collectives implement it.
 //
 //   begin()  ->  under way  ->  completed()  ->  outcome(), status()  ->  gone, or at rest if it is persistent
 //                           ->  abandon()         a wait has thrown
@@ -12,27 +12,27 @@ namespace nearfield::mpi {
 class Activity {
  public:
   virtual ~Activity() = default;
-  // Starts it, a persistent one again and again. Its error class; other than MPI_SUCCESS, it has not begun.
+  // Starts it, a persistent one repeatedly. Returns an error class; if not MPI_SUCCESS, it has not begun.
   virtual int begin() = 0;
-  // Looks, and does what can be done at once.
+  // Does what can be done at once. Returns whether it has completed.
   virtual bool completed() = 0;
-  // Once it has completed: its error class. What it has brought is then where the program looks for it.
+  // pre: completed(). Returns its error class; received data are in the program's buffers then.
   virtual int outcome() = 0;
-  virtual void status(MPI_Status* status) const = 0;  // after outcome()
+  virtual void status(MPI_Status* status) const = 0;  // pre: outcome() has been called
   virtual void cancel() {}
-  // Nothing of it is under way any more, or what is left goes on without it.
+  // Called after a wait has thrown: detaches it from operations that are still under way.
   virtual void abandon() = 0;
-  // Whether that member of the messenger may have to do something for it, so that its death ends a wait.
+  // Returns whether it may need that member of the messenger, whose death then ends a wait.
   virtual bool involves(int member) const = 0;
-  // Of messages in partitions that have begun, by any thread (messages/partitioned.cpp): marks [low, high] as ready;
-  // tells whether one has arrived. An error class.
+  // For partitioned messages that have begun (p2p/partitioned.cpp), by any thread: mark [low, high] as ready; say
+  // whether one has arrived. Return an error class.
   virtual int ready(int /*low*/, int /*high*/) { return MPI_ERR_REQUEST; }
   virtual int arrived(int /*partition*/, bool& /*there*/) { return MPI_ERR_REQUEST; }
-  // Whether it is known to have completed; changes nothing.
+  // Returns whether it is known to have completed; changes nothing.
   virtual bool finished() const { return false; }
-  // The call that has made it, for reports.
+  // The call that has made it, for hang reports.
   hang_report::Item told;
-  // Whether others may still wait for it when the program has freed its request.
+  // Returns whether other ranks may still need it after the program has freed its request.
   virtual bool owed() const { return true; }
 };
 

@@ -13,7 +13,7 @@ bool constructed(int combiner) {
   return false;
 }
 
-// As many as most types have; more are allocated.
+// Room for `few` numbers, as most types have; more are allocated.
 template <class T, std::size_t few = 32>
 class Room {
  public:
@@ -28,8 +28,8 @@ class Room {
   std::vector<T> more_;
 };
 
-// Large forms give all counts and displacements in one array: how many of them are counts, and where these belong among
-// the numbers.
+// Large-count forms return counts and displacements in one array: the number of counts, and their position among the
+// integers.
 struct Large {
   std::size_t counts, before;
 };

@@ -1,5 +1,5 @@
-// Run-times of accelerators: found when they are loaded, bound once, asked what a pointer is, made to copy
-// (devices.hpp). Any thread may call; the first to notice a new library looks, others go on with what is known.
+// Run-times of accelerators: found when they are loaded, bound once, then used to classify pointers and to copy
+// (devices.hpp). Any thread may call; the first to notice a new library binds it, others proceed with the known ones.
 #include "mpi/shim/handles/devices.hpp"
 
 #include <dlfcn.h>
@@ -20,9 +20,9 @@ std::atomic<bool> loaded{false};
 
 namespace {
 
-// What is needed of a run-time.
+// Functions of a run-time.
 struct Runtime {
-  const char* library;  // how its name begins
+  const char* library;  // prefix of its file name
   bool (*bind)(void* library);
   bool (*is_device)(const void* address);
   bool (*copy)(void* to, const void* from, std::size_t bytes);
@@ -35,7 +35,7 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-// The driver's interface: it serves every version of the run-time above it, also those linked statically.
+// The driver's interface, which works with every version of the run-time above it, also those linked statically.
 namespace cuda {
 
 constexpr int attribute_context = 1, attribute_memory_type = 2, attribute_is_managed = 8, type_device = 2;
@@ -101,7 +101,7 @@ bool bind(void* library) {
 bool is_device(const void* address) {
   Attributes about{};
   if (get_attributes(&about, address)) {
-    get_last_error();  // the program must not meet ours
+    get_last_error();  // clears our error, which the program must not see
     return false;
   }
   return about.type == type_device && !about.is_managed;
@@ -120,7 +120,7 @@ std::string_view base_name(const std::string& path) {
 
 bool move(void* to, const void* from, std::size_t bytes) {
   for (const Runtime& runtime : runtimes) {
-    if (!runtime.bound.load(std::memory_order_acquire)) continue;  // pairs with look_again
+    if (!runtime.bound.load(std::memory_order_acquire)) continue;  // SYNC: runtime-bound
     if (runtime.is_device(to) || runtime.is_device(from)) return runtime.copy(to, from, bytes);
   }
   std::memcpy(to, from, bytes);
@@ -148,18 +148,18 @@ void look_again() {
       if (!base_name(name).starts_with(runtime.library)) continue;
       void* const library = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
       if (!library || !runtime.bind(library)) continue;
-      runtime.bound.store(true, std::memory_order_release);  // pairs with move and is_device
+      runtime.bound.store(true, std::memory_order_release);  // SYNC: runtime-bound
       loaded.store(true, std::memory_order_relaxed);
       log_line(LogLevel::info, "%s is loaded: buffers in device memory are staged", name.c_str());
       break;
     }
   }
-  // The last library that stays; what comes later follows it.
+  // Keeps a handle of the last library in the list, behind which the loader adds later ones.
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
     void* const library = dlopen(name->c_str(), RTLD_LAZY | RTLD_NOLOAD);
     link_map* map = nullptr;
     if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map) || !map) continue;
-    newest.store(map, std::memory_order_release);  // pairs with possible()
+    newest.store(map, std::memory_order_release);  // SYNC: newest-library
     void* const before = std::exchange(kept, library);
     if (before) dlclose(before);
     return;
@@ -168,12 +168,12 @@ void look_again() {
 
 bool is_device(const void* address) {
   return std::ranges::any_of(runtimes, [&](const Runtime& runtime) {
-    return runtime.bound.load(std::memory_order_acquire) && runtime.is_device(address);
+    return runtime.bound.load(std::memory_order_acquire) && runtime.is_device(address);  // SYNC: runtime-bound
   });
 }
 
 bool is_device(const layout::Data& data) {
-  constexpr std::uint64_t looked_at = 64;  // runs, of a structure that points here and there
+  constexpr std::uint64_t looked_at = 64;  // runs of a type whose blocks may lie in different memories
   if (data.dense()) return is_device(data.address);
   for (std::uint64_t i = 0; i < std::min(data.view.run_count, looked_at); ++i)
     if (is_device(data.address + data.view.runs[i].offset)) return true;

@@ -1,12 +1,12 @@
-// Memory of accelerators, which GPU-aware hosts accept in every call and no CPU instruction can read.
+// Memory of accelerators: GPU-aware hosts accept it in every call, but the CPU cannot access it.
 //
-// Only the rank itself knows what its pointers are, so such a call cannot go to the host: its partner may hold the data
-// in ordinary memory and take part here. Device memory is copied to or from a buffer in ordinary memory by the run-time
-// that it belongs to (CUDA or HIP, found where it is loaded, never linked), and the call goes on with that buffer.
-// Memory that the CPU can access (managed, pinned) is used as it is.
+// Only the rank itself knows its kinds of pointers, so such a call cannot go to the host: its partner may have the data
+// in ordinary memory and take part here. Device memory is copied to or from a buffer in ordinary memory by its run-time
+// (CUDA or HIP, found if it is loaded, never linked), and the call proceeds with that buffer. Memory that the CPU can
+// access (managed, pinned) is used as it is.
 //
-// A run-time may be loaded at any time, as a rule long after MPI_Init. What the loader has added is seen by one load:
-// `newest` is the last entry of its list of libraries, kept from being unloaded, and something follows it.
+// A run-time may be loaded at any time, usually long after MPI_Init. One load notices new libraries: `newest` is the
+// last known entry of the loader's list, kept from being unloaded, so a new library follows it.
 #pragma once
 #include <link.h>
 
@@ -19,26 +19,26 @@
 namespace nearfield::mpi::devices {
 
 extern std::atomic<const link_map*> newest;
-extern std::atomic<bool> loaded;  // a run-time
+extern std::atomic<bool> loaded;  // a run-time has been bound
 void look_again();
 
-// Whether any pointer may be a device's.
+// Returns whether pointers may be to device memory.
 inline bool possible() {
-  const link_map* const last = newest.load(std::memory_order_acquire);  // pairs with look_again
+  const link_map* const last = newest.load(std::memory_order_acquire);  // SYNC: newest-library
   if (!last || last->l_next) [[unlikely]]
     look_again();
   return loaded.load(std::memory_order_relaxed);
 }
 
 bool is_device(const void* address);
-bool is_device(const layout::Data& data);  // any of it
+bool is_device(const layout::Data& data);  // true if any of it is
 
-// Bytes [position, position + bytes) of data of which some lies on a device, as layout::gather and scatter. Done when
-// they return; false: the run-time refused.
+// As layout::gather and scatter, for data of which some is device memory. The copies are complete when they return;
+// false: the run-time has failed.
 bool gather(void* to, const layout::Data& from, std::uint64_t position, std::uint64_t bytes);
 bool scatter(const layout::Data& to, std::uint64_t position, const void* from, std::uint64_t bytes);
 
-// Stands for data of a device while a call is under way.
+// A buffer in ordinary memory that replaces device data during a call.
 class Stage {
  public:
   explicit Stage(const layout::Data& device) : device_(device), buffer_(new std::byte[device.bytes]) {}
@@ -51,8 +51,8 @@ class Stage {
   std::unique_ptr<std::byte[]> buffer_;
 };
 
-// Puts a stage in the place of `data` where that lies on a device; `fetches`: with its contents. nullptr: it does not.
-// Throws team::Broken.
+// Replaces `data` by a stage if it is device memory; `fetches`: copies its contents. nullptr: it is not. Throws
+// team::Broken.
 std::unique_ptr<Stage> stage_slowly(layout::Data& data, bool fetches);
 inline std::unique_ptr<Stage> stage(layout::Data& data, bool fetches) {
   if (!possible()) [[likely]]

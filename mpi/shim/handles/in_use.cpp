@@ -16,7 +16,7 @@ struct Uses {
 };
 template <class Kind>
 struct Table {
-  std::atomic<bool> any{false};  // spares programs that use none the lock
+  std::atomic<bool> any{false};  // without any use no lock is taken
   std::mutex mutex;
   std::map<typename Kind::Handle, Uses> uses;
 };
@@ -33,7 +33,7 @@ int host_free(MPI_Datatype* type, Datatype) {
   return host.Type_free(type);
 }
 
-// Whether the host's free has to wait.
+// Marks a handle in use as freed. Returns whether the host's free has to wait.
 template <class Kind>
 bool put_off(const typename Kind::Handle* handle) {
   Table<Kind>& all = table<Kind>();

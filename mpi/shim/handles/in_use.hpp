@@ -1,11 +1,11 @@
-// Operators and types that requests of ours still need when the program has freed them. The host would forget them, and
-// has no duplicate of an operator: the host's free is put off until the last of these requests has gone.
+// Operators and types that our requests need after the program has freed them. The host's free is delayed until the
+// last of these requests is freed, since operators cannot be duplicated.
 #pragma once
 #include "mpi/shim/process/host.hpp"
 
 namespace nearfield::mpi {
 
-// The kinds of handles; on some hosts all are integers.
+// Kinds of handles, as types of their own, since all handles are integers on some hosts.
 struct Operator {
   using Handle = MPI_Op;
 };

@@ -1,6 +1,6 @@
-// Flattening: a type's contents, read back from the host (contents.hpp), become runs of bytes; what that cannot
-// describe (of a newer standard, or with gaps inside of a predefined type) is found out by packing. Types that take too
-// many runs, or more memory than there is, stay undescribed: the host packs their data. Made under one lock, then never
+// Flattening: a type's contents, read back from the host (contents.hpp), become runs of bytes; types that these do not
+// describe (of a newer standard, or with gaps inside of a predefined type) are flattened by packing. Types with too
+// many runs, or without memory, stay undescribed: the host packs their data. Layouts are made under one lock and never
 // changed.
 #include "mpi/shim/handles/layouts.hpp"
 
@@ -32,7 +32,7 @@ int do_not_copy_type(MPI_Datatype, int, void*, void*, void*, int* flag) {
   return MPI_SUCCESS;
 }
 
-// Of the type that is being flattened; under the lock of find_layout.
+// State of the type that is being flattened; guarded by the lock of find_layout.
 struct Basic {
   const TypeInfo* type = nullptr;
   bool several = false;
@@ -46,7 +46,7 @@ bool keeps_gaps = false;
 
 bool flatten(const Node& node, Builder& out);
 
-// The host itself tells where every packed byte comes from: it packs numbers that name their own position.
+// Finds the origin of every packed byte: the host packs numbers that name their own position.
 bool flatten_by_packing(MPI_Datatype type, Builder& out) {
   const Committed committed(type);
   if (!committed.good()) return false;
@@ -96,7 +96,7 @@ bool flatten_named(MPI_Datatype type, Builder& out) {
   return flatten_by_packing(type, out);  // pairs of a value and an integer, with a gap
 }
 
-// One old type of a constructor: flattened, with its extent.
+// One old type of a constructor, flattened, with its extent.
 struct Child {
   Builder builder;
   std::int64_t extent;
@@ -121,14 +121,15 @@ bool flatten_subarray(std::span<const MPI_Count> numbers, const Child& child, Bu
   return !out.too_long();
 }
 
-// The part of a distributed array that one process of a grid has. Along each dimension blocks go round the processes:
-// of one element (cyclic), of several, or so long that every process gets one (block) or the only one everything.
+// Flattens one process's part of a distributed array. Along each dimension blocks are dealt to the processes in turn:
+// of one element (cyclic), of several, or so long that every process gets one (block), or one process all.
 bool flatten_darray(std::span<const MPI_Count> numbers, const Child& child, Builder& out) {
   const auto dimensions = std::size_t(numbers[2]);
   const MPI_Count *sizes = &numbers[3], *kinds = sizes + dimensions, *arguments = kinds + dimensions,
                   *processes = arguments + dimensions;
   const bool by_rows = numbers[3 + 4 * dimensions] == MPI_ORDER_C;
-  std::vector<MPI_Count> mine(dimensions);  // our coordinates in the grid: it is by rows in either order of the array
+  // our coordinates in the grid, which is in row order for either order of the array
+  std::vector<MPI_Count> mine(dimensions);
   MPI_Count rank = numbers[1];
   for (std::size_t d = dimensions; d-- > 0; rank /= processes[d]) mine[d] = rank % processes[d];
   Builder inner = child.builder;
@@ -171,13 +172,13 @@ bool flatten(const Node& node, Builder& out) {
   const Child child(old);
   if (!child.good) return false;
   const std::int64_t extent = child.extent;
-  // `count` groups of `length` elements, `at(k)` bytes from the start.
+  // Adds `count` groups of `length` elements, `at(k)` bytes from the start.
   auto groups = [&](MPI_Count count, auto length, auto at) {
     for (MPI_Count k = 0; k < count && !out.too_long(); ++k)
       out.add(child.builder, at(k), std::uint64_t(length(k)), extent);
     return !out.too_long();
   };
-  // The same at a regular stride: one group, many times.
+  // The same at a regular stride.
   auto vector = [&](MPI_Count count, MPI_Count length, std::int64_t stride) {
     Builder group;
     group.add(child.builder, 0, std::uint64_t(length), extent);
@@ -215,7 +216,7 @@ void keep_view(TypeLayout& made, Builder&& builder, MPI_Aint extent) {
   made.keep = std::move(kept);
 }
 
-// The same type with the gaps inside of its elements.
+// Makes the layout with the gaps inside of its elements.
 std::shared_ptr<const TypeLayout> make_with_gaps(const Node& node) {
   auto made = std::make_shared<TypeLayout>();
   Builder builder;
@@ -228,7 +229,7 @@ std::shared_ptr<const TypeLayout> make_with_gaps(const Node& node) {
   return made;
 }
 
-// `contents`: empty where only the host knows what the type is made of.
+// `contents`: empty if only the host knows the type's contents.
 std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vector<MPI_Count>& contents) {
   MPI_Count size = 0;
   MPI_Aint low = 0, extent = 0;
@@ -253,12 +254,12 @@ std::shared_ptr<const TypeLayout> make_layout(MPI_Datatype type, const std::vect
   return made;
 }
 
-// Layouts by what their types are made of: programs make, use and free the same ones again and again. Under the lock of
-// find_layout.
+// Layouts by the contents of their types, since programs make, use and free equal types repeatedly. Guarded by the lock
+// of find_layout.
 class LayoutCache {
  public:
   static constexpr std::size_t most_contents = 2048, most_runs = 1024;
-  // Empty: not known.
+  // Returns the entry; empty: unknown.
   std::shared_ptr<const TypeLayout>& find(const std::vector<MPI_Count>& contents) {
     std::uint64_t hash = 0;
     for (const MPI_Count number : contents) hash = (hash ^ std::uint64_t(number)) * 0x9e3779b97f4a7c15u;
@@ -278,7 +279,7 @@ class LayoutCache {
   std::array<Entry, 32> entries_;
 };
 
-// How often a handle has been looked up slowly since it, or one that shares its place, was freed.
+// Number of slow look-ups of a handle since it, or one of the same hash, was freed.
 std::atomic<std::uint8_t> sightings[256];
 std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
   return sightings[std::uint64_t(type) * 0x9e3779b97f4a7c15u >> 56];
@@ -286,9 +287,9 @@ std::atomic<std::uint8_t>& sightings_of(MPI_Datatype type) {
 
 // Throws std::bad_alloc.
 std::shared_ptr<const TypeLayout> describe_by_contents(MPI_Datatype type) {
-  static auto& known = *new LayoutCache;  // never destroyed, as the contents: threads may outlive main
+  static auto& known = *new LayoutCache;  // both never destroyed: threads may outlive main
   static auto& spare = *new std::vector<MPI_Count>;
-  // An error handler may call us again, which then has contents of its own.
+  // An error handler may call us again; that call then has contents of its own.
   std::vector<MPI_Count> contents = std::exchange(spare, {});
   contents.clear();
   std::shared_ptr<const TypeLayout> layout;
@@ -329,8 +330,7 @@ struct CachedLayout {
   std::uint64_t epoch = 0;
   std::shared_ptr<const TypeLayout> layout;
 };
-// A type gets its attribute when it is looked up slowly once more than so often: one that is freed after its first use
-// needs none.
+// A type gets its attribute after that many slow look-ups: types that are freed after their first use need none.
 constexpr std::uint8_t young_for = 1;
 const PerThread<std::array<CachedLayout, 4>, threads::at::layouts> layout_cache;
 
@@ -353,7 +353,7 @@ std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type) {
   if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;
   std::shared_ptr<const TypeLayout> layout;
   if (!found) {
-    // Of threads that meet a type for the first time, one describes it. An error handler may call us again.
+    // One thread describes a new type. Recursive, since an error handler may call us again.
     static std::recursive_mutex first_use;
     const std::lock_guard lock(first_use);
     if (host.Type_get_attr(type, type_keyval, &value, &found) != MPI_SUCCESS) return nullptr;

@@ -1,5 +1,5 @@
-// From the host's datatypes to layouts (engine/layout). A derived type is flattened at its first message, unless one of
-// the same contents has been; a cache per thread saves the look-up. One that is looked up again has its layout as an
+// Layouts (engine/layout) of the host's datatypes. A derived type is flattened at its first message, unless one of the
+// same contents has been; a cache per thread saves the look-up. A type that is looked up again gets its layout as an
 // attribute.
 //
 //   a thread that looks                            the type goes (types_gone, before the host's MPI_Type_free)
@@ -16,18 +16,18 @@
 
 namespace nearfield::mpi {
 
-// The layout of a datatype, wherever it lies in memory.
+// The layout of a datatype, independent of addresses.
 struct TypeLayout {
   layout::View view;
   std::uint64_t size = 0;  // bytes of one element
-  bool described = true;   // false: that takes too many runs; the host packs its data (packing.hpp)
+  bool described = true;   // false: it has too many runs, so the host packs its data (packing.hpp)
   std::shared_ptr<const void> keep;
-  // Which type the host has last said to be committed (collectives/alone.cpp): of those of this layout, which may be
-  // several.
+  // The last type of this layout, of which there may be several, that the host has found committed
+  // (collectives/single/alone.cpp).
   mutable std::atomic<std::uint64_t> committed{0};
-  // The one predefined type that all of it consists of; nullptr: it has several, or one that we do not know.
+  // The only predefined type in it; nullptr: there are several, or an unknown one.
   const TypeInfo* basic = nullptr;
-  // The same with the gaps inside of such elements, where they have any (pairs of a value and an integer).
+  // The same with the gaps inside of its elements, if they have any (pairs of a value and an integer).
   std::shared_ptr<const TypeLayout> with_gaps;
 };
 
@@ -36,14 +36,14 @@ void bind_layouts();
 // nullptr: not a type.
 std::shared_ptr<const TypeLayout> find_layout(MPI_Datatype type);
 
-void forget_sightings(MPI_Datatype type);  // the program frees it
+void forget_sightings(MPI_Datatype type);  // called when the program frees it
 
 // `count` elements of `type` at `buffer`, for a message.
 struct TypedData {
   layout::Data data;
   std::shared_ptr<const TypeLayout> layout;  // none: dense
   bool good = true;                          // false: arguments that the host must judge
-  // Of a type that is not described: `data` tells its length alone.
+  // True for a type that is not described: only the length of `data` is valid.
   bool packs() const { return layout && !layout->described; }
 
   template <class Count>

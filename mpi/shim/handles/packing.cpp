@@ -1,4 +1,4 @@
-// How elements get into the packed copy and out of it: by their layout, by a device's run-time, or by the host.
+// Elements are packed and unpacked by their layout, by a device's run-time, or by the host.
 #include "mpi/shim/handles/packing.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ int Packed::move(bool pack, std::byte* packed, std::size_t first, std::size_t co
   return move_by_host(pack, packed, first, count);
 }
 
-// MPI_Pack counts in int: pieces of at most a gibibyte, or of one element that is longer than that.
+// In pieces of at most a gibibyte, or of one longer element, since MPI_Pack counts in int.
 int Packed::move_by_host(bool pack, std::byte* packed, std::size_t first, std::size_t count) {
   constexpr std::size_t piece = std::size_t{1} << 30;
   const std::size_t step = std::max<std::size_t>(1, piece / std::max<std::size_t>(element_, 1));
@@ -74,7 +74,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
   }
   const std::size_t whole = bytes / element_, rest = bytes % element_;
   if (const int code = unpack(0, whole); code != MPI_SUCCESS || rest == 0) return code;
-  // What the last element does not get keeps its value.
+  // Bytes of the last element that were not received keep their values.
   std::byte* const last = temporary_->data() + whole * element_;
   const memory::Temporary got(rest);
   if (!got.data()) return raise(comm_, "unpacking", "out of memory for the last element");
@@ -85,7 +85,7 @@ int Packed::unpack_bytes(std::size_t bytes) {
 }
 
 void Packed::keep_type() {
-  comm_ = host.self;  // its own may go before
+  comm_ = host.self;  // the program may free its own before
   struct Kept {
     Kept(std::shared_ptr<const TypeLayout> of, MPI_Datatype type) : layout(std::move(of)), type(type) {}
     const std::shared_ptr<const TypeLayout> layout;

@@ -1,6 +1,6 @@
 // Data of a derived type as contiguous bytes. Whether a rank's type is derived is known to that rank only, so such
-// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like everybody else. So do
-// messages of types that take too many runs to describe. A Packed belongs to one call or one request.
+// calls cannot simply go to the host: the rank packs into a pooled buffer and takes part like all others. Messages of
+// types with too many runs are packed as well. A Packed belongs to one call or one request.
 #pragma once
 #include <optional>
 
@@ -47,37 +47,37 @@ class Packed {
 
   // Room for all bytes: the buffer itself where it is dense. nullptr without memory.
   std::byte* room();
-  // For a request, which goes on when the program has freed type and communicator.
+  // Keeps the type for a request, since the program may free type and communicator before it completes.
   void keep_type();
-  // Elements [first, first + count) from the user's buffer into room(), and back. An MPI error code.
+  // Copy elements [first, first + count) from the user's buffer into room(), and back. Return an MPI error code.
   int pack(std::size_t first, std::size_t count) {
     return dense_ ? MPI_SUCCESS : move(true, temporary_->data() + first * element_, first, count);
   }
   int unpack(std::size_t first, std::size_t count) {
     return dense_ ? MPI_SUCCESS : move(false, temporary_->data() + first * element_, first, count);
   }
-  // The same with packed bytes that lie elsewhere, those of element `first` at their start.
+  // The same with packed bytes elsewhere, those of element `first` at their start.
   int load(std::byte* packed, std::size_t first, std::size_t count) { return move(true, packed, first, count); }
   int store(const std::byte* packed, std::size_t first, std::size_t count) {
     return move(false, const_cast<std::byte*>(packed), first, count);
   }
   std::size_t element() const { return element_; }  // bytes
-  // Whether elements lie in packed bytes as they do in memory, whatever memory that is.
+  // Returns whether packed elements are laid out as in memory, of whatever kind.
   bool as_packed() const { return !layout_ || (layout_->described && layout_->view.dense()); }
-  // Where all of it lies, if it has gaps that this process can copy.
+  // Returns the layout of all of it, if it has gaps that this process can copy.
   std::optional<layout::Data> with_gaps() const {
     if (dense_ || device_ || !layout_ || !layout_->described) return std::nullopt;
     return user_data();
   }
-  // All of it as a message, packed by pack_all() if it is sent. Throws without memory.
+  // Returns all of it as data of a message, to be packed by pack_all() before a send. Throws without memory.
   layout::Data data();
   int pack_all() { return pack(0, count_); }
-  // The first bytes into the user's buffer: a message may be shorter than its receive, and end within an element.
+  // Unpacks the first `bytes` bytes: a message may be shorter than its receive, and end within an element.
   int unpack_bytes(std::size_t bytes);
 
  private:
   void inspect();
-  // Where it lies; of dense and described types.
+  // pre: the type is dense or described.
   layout::Data user_data() const {
     return {static_cast<std::byte*>(buffer_), bytes_, layout_ ? layout_->view : layout::View{}};
   }

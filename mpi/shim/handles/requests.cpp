@@ -1,5 +1,5 @@
-// The table of requests: chunks, a list of those that are free, and those that the program has freed while something
-// was under way; what begins and ends them, and what they leave in statuses.
+// The table of requests: chunks, a list of free ones, and those that the program has freed while they were under way;
+// how they begin and end, and their statuses and errors.
 #include "mpi/shim/handles/requests.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace nearfield::mpi {
 namespace {
 
-constexpr unsigned swept_at_once = 8;  // requests that the program has freed are looked at in one sweep
+constexpr unsigned swept_at_once = 8;  // freed requests that one sweep checks
 
 struct RequestTable {
   std::mutex mutex;
@@ -24,14 +24,14 @@ struct RequestTable {
   std::size_t in_use = 0;
   UserRequest* free = nullptr;
   std::vector<UserRequest*> freed;
-  std::size_t freed_at = 0, owed_at = 0;  // where the next sweep and the next look for what is owed go on
+  std::size_t freed_at = 0, owed_at = 0;  // positions of the next sweep, and of the next search for owed requests
   std::atomic<std::uint32_t> freed_count{0};
   int fortran_offset = -1;
-  std::map<MPI_Comm, std::uint32_t> gone;  // the last communicator with that handle, by its number
+  std::map<MPI_Comm, std::uint32_t> gone;  // number of the last freed communicator with that handle
 };
 RequestTable& table = *new RequestTable;  // never destroyed
 
-// Only programs with several threads pay for the lock. Without a messenger nobody knows how many there are.
+// Only programs with several threads take the lock; without a messenger their number is unknown.
 struct TableLock {
   TableLock() {
     if (!the_messenger || the_messenger->threaded()) table.mutex.lock(), held = true;
@@ -42,7 +42,7 @@ struct TableLock {
   bool held = false;
 };
 
-// Under the lock.
+// pre: the lock is held.
 [[gnu::noinline]] void make_requests() {
   if (table.chunks == most_request_chunks) throw OutOfMemory();
   auto* const made = new UserRequest[requests_in_chunk];
@@ -51,7 +51,7 @@ struct TableLock {
     if (table.fortran_offset >= 0) made[i].fortran.store(table.fortran_offset, -2 - int(made[i].index));
     made[i].next_free = std::exchange(table.free, &made[i]);
   }
-  request_chunks[table.chunks++].store(made, std::memory_order_release);  // pairs with request_at
+  request_chunks[table.chunks++].store(made, std::memory_order_release);  // SYNC: request-chunk
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ MPI_Request common_send() {
   static const MPI_Request handle = [] {
     UserRequest* const made = new_request(host.world);
     const TableLock lock;
-    --table.in_use;  // it belongs to nobody
+    --table.in_use;  // it is never freed
     made->active = true;
     made->common = true;
     made->request.is_send = true;
@@ -94,7 +94,7 @@ MPI_Request common_send() {
 void free_request(UserRequest* request) {
   if (request->common) return;
   if (request->activity) {
-    if (request->active) request->activity->outcome();  // freed by the program: what has come counts all the same
+    if (request->active) request->activity->outcome();  // freed by the program: received data still go to its buffers
     request->activity.reset();
   }
   const TableLock lock;
@@ -172,13 +172,13 @@ bool freed_are_outstanding() {
   auto owed = [](UserRequest& r) {
     return !r.complete() && (r.activity ? r.activity->owed() : r.request.is_send || !r.request.posted);
   };
-  // What is no longer owed never is again, so the next look begins at the one that was found.
+  // A request that is not owed now never will be again, so the next search begins at the one found.
   for (std::size_t looks = 0; looks < table.freed.size(); ++looks, ++table.owed_at)
     if (owed(*table.freed[table.owed_at % table.freed.size()])) return true;
   return false;
 }
 
-// Requests are not looked at: each knows how many communicators had gone when it was made.
+// Needs no search of requests: each holds the number of communicators that had been freed when it was made.
 void outlive(MPI_Comm comm) {
   const TableLock lock;
   if (table.in_use == 0) return;
@@ -186,7 +186,7 @@ void outlive(MPI_Comm comm) {
   try {
     table.gone[comm] = number;
   } catch (const OutOfMemory&) {
-    return;  // they go on naming the handle
+    return;  // its requests keep naming the handle
   }
   communicators_gone.store(number, std::memory_order_relaxed);
 }
@@ -215,8 +215,8 @@ void show_persistent() {
   for (MPI_Comm each : on) host.Send_init(nullptr, 0, host.byte, 0, 0, each, &request);
 }
 
-// Open MPI's Fortran functions take a request's number out of the object behind its handle. Where it lies follows from
-// two requests of the host and the numbers that it tells for them.
+// Open MPI's Fortran functions read a request's number from the object behind its handle. Its offset follows from two
+// requests of the host and their known numbers.
 void find_fortran_number() {
   if constexpr (abi::FortranPart::bytes == 0) return;
   MPI_Request two[2];
@@ -262,7 +262,7 @@ int code_of_error(messages::ErrorKind error) {
 namespace {
 
 const PerThread<bool, threads::at::reported> reported;
-// The receive of this thread that was too short last, until an error is raised.
+// This thread's last receive that was too short, until an error is raised.
 struct Truncation {
   int source, tag;
   std::uint64_t bytes, room;

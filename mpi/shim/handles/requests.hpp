@@ -1,13 +1,13 @@
-// Requests of ours, in the form that each host's handles have, and the statuses they leave.
+// Our requests, as handles of each host's form, and their statuses.
 //
-// MPICH's family has integer handles: ours are of a kind that it never makes. Elsewhere handles are pointers: ours
-// have the lowest bit set. The host never sees one of ours (law 2 of docs/architecture.md).
+// MPICH's family has integer handles: ours have a kind that it never makes. Elsewhere handles are pointers: ours have
+// the lowest bit set. The host never sees one of ours (law 2 of docs/architecture.md).
 //
 //   new_request -> active -> complete -> finish (completing.hpp) -> free_request, or at rest if it is persistent
 //                     \-> MPI_Request_free: free_later -> complete -> swept by a later new_request
 //
-// Requests lie in chunks that are never freed, so a handle can be looked into at any time. One request is one thread's
-// at a time, as MPI asks of the program; making and freeing them is everybody's, under a lock if there are threads.
+// Requests lie in chunks that are never freed, so a handle can be dereferenced at any time. One thread uses a request
+// at a time, as MPI requires of the program; any thread may make and free requests, under a lock if there are several.
 #pragma once
 #include <memory>
 
@@ -21,22 +21,22 @@ namespace nearfield::mpi {
 
 enum class SendMode : std::uint8_t { standard, buffered, synchronous, ready };
 
-// One request of the user. Nearly all are one plain message: then there is no activity, and nothing is called virtually
-// (a test of such a request takes 10 ns).
+// One request of the user. Nearly all are one plain message, without activity and virtual calls (a test of such a
+// request takes 10 ns).
 struct alignas(64) UserRequest {
   [[no_unique_address]] abi::FortranPart fortran;  // first
   std::uint32_t index = 0;                         // in the table of requests; also its number in Fortran, shifted
   bool persistent = false;
   bool active = false;
   bool in_use = false;
-  bool common = false;        // stands for all sends that were complete at once; is never freed
-  std::uint32_t made_at = 0;  // when so many communicators had gone
+  bool common = false;        // handle of all sends that were complete at once; never freed
+  std::uint32_t made_at = 0;  // number of communicators freed by then
   MPI_Comm made_on{};
   UserRequest* next_free = nullptr;
   messages::Request request;           // a plain message
-  std::unique_ptr<Activity> activity;  // or anything else
+  std::unique_ptr<Activity> activity;  // or another operation
 
-  MPI_Comm comm() const;  // whose handler is told of its errors: MPI_COMM_WORLD's once its own has gone
+  MPI_Comm comm() const;  // its errors go to this communicator's handler: MPI_COMM_WORLD once its own is freed
   [[gnu::always_inline]] bool complete() const {
     if (!activity) [[likely]]
       return request.complete();
@@ -48,36 +48,36 @@ struct alignas(64) UserRequest {
 };
 
 UserRequest* new_request(MPI_Comm comm);
-MPI_Request common_send();  // complete, for everybody
-// A request for what its maker starts.
+MPI_Request common_send();  // complete, shared by all such sends
+// Makes a request for an operation that the caller starts.
 MPI_Request under_way(MPI_Comm comm, std::unique_ptr<Activity> activity);
-// A request that stands for `activity`, and begins it unless it is persistent. An error class.
+// Makes a request for `activity`, and begins it unless it is persistent. Returns an error class.
 int make_request(MPI_Comm comm, std::unique_ptr<Activity> activity, bool persistent, MPI_Request* request);
-// Starts what a request stands for. Its error class; other than MPI_SUCCESS, it has not begun.
+// Starts a request's activity. Returns an error class; if not MPI_SUCCESS, it has not begun.
 int begin(UserRequest& user);
 void free_request(UserRequest* request);  // at once
-// Freed by the user while it may be under way: goes as soon as it is complete.
+// The user has freed it while it may be under way: frees it once it is complete.
 void free_later(UserRequest* request);
-void sweep_freed();  // some of them, in turn
+void sweep_freed();  // checks some of them, in turn
 bool freed_are_outstanding();
-// The communicator goes: errors of its requests are the world's from now on, since the handle may be used again.
+// The communicator is freed: errors of its requests go to the world from now on, since the handle may be reused.
 void outlive(MPI_Comm comm);
 extern std::atomic<std::uint32_t> communicators_gone;
 MPI_Comm of_gone(const UserRequest& request);
 inline MPI_Comm UserRequest::comm() const {
   return made_at == communicators_gone.load(std::memory_order_relaxed) ? made_on : of_gone(*this);
 }
-// At the end, to hosts that remark upon persistent requests that are still there: one of theirs for each of ours, but
-// for those of communicators that have gone.
+// At the end, for hosts that report persistent requests that are not freed: makes one of theirs for each of ours,
+// except on freed communicators.
 void show_persistent();
-extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it was called, no request before
-void find_fortran_number();                    // Open MPI: where its glue reads a request's number
+extern std::atomic<MPI_Request> sent_at_once;  // common_send() once it has been called
+void find_fortran_number();                    // Open MPI: finds where its Fortran interface reads a request's number
 
 inline constexpr std::uint32_t requests_in_chunk = 256, most_request_chunks = 1 << 14;
 extern std::atomic<UserRequest*> request_chunks[most_request_chunks];
 inline UserRequest* request_at(std::uint32_t index) {
   auto& chunk = request_chunks[index / requests_in_chunk % most_request_chunks];
-  UserRequest* const first = chunk.load(std::memory_order_acquire);  // pairs with make_requests
+  UserRequest* const first = chunk.load(std::memory_order_acquire);  // SYNC: request-chunk
   return first ? &first[index % requests_in_chunk] : nullptr;
 }
 
@@ -89,7 +89,7 @@ inline MPI_Request handle_of(const UserRequest* request) {
   return abi::handle_of<MPI_Request>(request, request->index + 1);
 }
 
-// Whether there has been any request of ours.
+// Returns whether there has been any request of ours.
 inline bool any_ever() { return request_chunks[0].load(std::memory_order_relaxed) != nullptr; }
 
 inline bool none_of_ours(int count, const MPI_Request* requests) {
@@ -98,7 +98,7 @@ inline bool none_of_ours(int count, const MPI_Request* requests) {
   return true;
 }
 
-// How much a receive tells that it has got.
+// Returns the bytes that a receive's status reports.
 inline std::uint64_t counted(const messages::Request& r) {
   return abi::counts_what_is_cut && r.error == messages::ErrorKind::truncated ? r.total : r.received;
 }
@@ -107,12 +107,12 @@ inline void set_status(MPI_Status* status, const messages::Request& r) {
   set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
 }
 void set_status(MPI_Status* status, const UserRequest& request);
-// What a receive has brought, to the device that its buffer lies on.
+// Copies received data to the device memory of the buffer.
 void store(devices::Stage& stage, messages::Request& request);
 
-// MPI_SUCCESS or the class of what went wrong with a complete request.
+// Returns the error class of a complete request.
 int code_of_error(messages::ErrorKind error);
-int code_of_error(const messages::Request& request);  // whose error says more, if this thread raises it next
+int code_of_error(const messages::Request& request);  // keeps details for the message, if this thread raises it next
 inline int outcome(const messages::Request& request) {
   return request.error == messages::ErrorKind::none ? MPI_SUCCESS : code_of_error(request);
 }
@@ -121,13 +121,13 @@ inline int outcome(const messages::Request& request) {
 int revoked_class();
 int died_class();
 
-// A code that the host has reported already: the next raise_code only returns it.
+// Marks a code that the host has reported already: the next raise_code only returns it.
 int raised_by_host(int code);
 
-// Reports `code` through the error handler of `comm`, or of the world where that has gone. Where this ends the job, the
-// host names a function that the program has not called: then what it was is said before, unless it is `said`.
+// Reports `code` through the error handler of `comm`, or of the world if that has been freed. If this ends the job, the
+// host names a function that the program has not called, so the error is logged before, unless `said`.
 int raise_code(MPI_Comm comm, int code, bool said = false);
-// Whose handler is told of an error of `comm`: MPI_COMM_WORLD's where that has gone.
+// Returns the communicator whose handler gets errors of `comm`: MPI_COMM_WORLD if that has been freed.
 MPI_Comm raised_on(MPI_Comm comm);
 inline int report(MPI_Comm comm, int code) { return code == MPI_SUCCESS ? code : raise_code(comm, code); }
 

@@ -1,5 +1,5 @@
-// Finding out where a host keeps what in a status, by writing it both ways and comparing (statuses.hpp). Done once,
-// before the first message; only read afterwards.
+// Finds the host's fields in a status by writing them both ways and comparing (statuses.hpp). Done once, before the
+// first message; read-only afterwards.
 #include "mpi/shim/handles/statuses.hpp"
 
 #include <initializer_list>
@@ -27,7 +27,7 @@ void find_status_fields() {
     return status;
   };
   auto same = [](const MPI_Status& a, const MPI_Status& b) { return !std::memcmp(&a, &b, sizeof a); };
-  // Whatever was in a status before: we leave in it what the host does.
+  // The fields are right if we write the same bytes as the host, whatever a status held before.
   auto fits = [&](StatusFields fields) {
     for (const unsigned char fill : {0x00, 0xa5, 0xff})
       for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0x12345678}, fields.most}) {

@@ -1,8 +1,8 @@
-// Statuses, as the host's own functions leave them.
+// Statuses, written as by the host's own functions.
 //
-// Where a host keeps a count and the mark of a cancelled message is its own business, and asking it costs two calls for
-// every message. So it is found out once, by having the host fill in some: where 64 bits for the count and 32 for the
-// mark explain every byte that it writes, they are written here.
+// The fields for the count and the mark of a cancelled message are private to the host, and its functions cost two
+// calls for every message. So their offsets are found once, by having the host fill in some statuses: if 64 bits for
+// the count and 32 for the mark explain every byte that it writes, we write them.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -12,8 +12,8 @@
 namespace nearfield::mpi {
 
 struct StatusFields {
-  int count_at = 0, cancelled_at = 0;  // offsets; the mark may be part of the count's word
-  std::uint64_t most = 0;              // bytes; beyond it the host is asked. 0: always
+  int count_at = 0, cancelled_at = 0;  // offsets; the mark may be in the count's word
+  std::uint64_t most = 0;              // bytes; for more the host's functions are called. 0: always
 
   void set(MPI_Status* status, std::uint64_t bytes) const {
     constexpr std::uint32_t not_cancelled = 0;
@@ -23,7 +23,7 @@ struct StatusFields {
   }
 };
 extern StatusFields status_fields;
-void find_status_fields();  // once the host is up
+void find_status_fields();  // after the host's initialisation
 
 void set_count_slowly(MPI_Status* status, std::uint64_t bytes, bool cancelled);
 

@@ -1,5 +1,5 @@
-// Tables from handles to types and operators. What a host lacks is a null handle and left out; what it has in another
-// size than the engine is moved, not reduced.
+// Tables from handles to types and operators. A handle that a host lacks is null and left out; a type of another size
+// than in the engine is moved, not reduced.
 #include "mpi/shim/handles/types.hpp"
 
 #include <complex>
@@ -68,7 +68,7 @@ constexpr Type unsigned_type(std::size_t bytes) {
   return bytes == 1 ? Type::u8 : bytes == 2 ? Type::u16 : bytes == 4 ? Type::u32 : bytes == 8 ? Type::u64 : Type::none;
 }
 
-// What Fortran asks for by precision and range is one of the others.
+// Fortran's types by precision and range equal one of the others.
 Type parameterised(int combiner, std::size_t bytes) {
   if (combiner == MPI_COMBINER_F90_INTEGER) return signed_type(bytes);
   if (combiner == MPI_COMBINER_F90_REAL) return bytes == 4 ? Type::f32 : bytes == 8 ? Type::f64 : Type::none;

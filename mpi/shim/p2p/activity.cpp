@@ -1,5 +1,4 @@
-// What such a message does at each start, and what it does with what has come: once, by whoever asks first for its
-// outcome.
+// Starts of such messages. The first call of outcome() stores the received data.
 #include "mpi/shim/p2p/activity.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Messages behind requests that are not plain: persistent ones, to or from nobody, of data that is not dense, on
-// devices, and combined sends and receives. What they need (layouts, stages, packed copies) lives as long as their
-// request. A Message is one thread's at a time, as its request; what moves it is under the messenger's lock.
+// Messages of requests that are not plain: persistent ones, with MPI_PROC_NULL, of data that is not dense, on devices,
+// and combined sends and receives. Their layouts, stages and packed copies live as long as the request. One thread uses
+// a Message at a time, as its request; the messenger progresses it under its lock.
 #pragma once
 #include "mpi/shim/p2p/point.hpp"
 
@@ -10,7 +10,7 @@ class Message final : public Activity {
  public:
   explicit Message(MPI_Comm comm) : comm_(comm) {}
   int begin() override;
-  // A receive as begin() leaves it, but for its start.
+  // Prepares a receive as begin() does, without starting it.
   void prepare();
   bool completed() override { return request.complete() && (!other || other->complete()); }
   bool finished() const override { return request.complete() && (!other || other->complete()); }
@@ -21,24 +21,24 @@ class Message final : public Activity {
   bool involves(int member) const override {
     return request.member == member || request.member < 0 || (other && other->member == member);
   }
-  // Receives that nobody has matched are forgotten: whoever frees one does not need it.
+  // Unmatched receives are not owed: a program that frees one does not need it.
   bool owed() const override { return request.is_send || !request.posted || other; }
-  // Each start begins with what `request` says now.
+  // Keeps the fields of `request` for all starts.
   void keep();
-  messages::Request request;  // its status is the status of all
+  messages::Request request;  // its status is that of the whole
   bool proc_null = false;     // to or from MPI_PROC_NULL: complete at once
-  bool fetches = false;       // persistent: what lies on a device is fetched at each start
+  bool fetches = false;       // persistent: device data are fetched at each start
   SendMode mode{};
   std::unique_ptr<messages::Request> other;  // the send of a combined send and receive
   std::shared_ptr<const TypeLayout> layout, other_layout;
   std::unique_ptr<devices::Stage> send_stage, receive_stage;
-  std::unique_ptr<std::byte[]> copy;             // of the data of a replacing send
-  std::unique_ptr<Packed> packed, other_packed;  // where the type is not described: a packed copy
+  std::unique_ptr<std::byte[]> copy;             // of the sent data of MPI_Sendrecv_replace
+  std::unique_ptr<Packed> packed, other_packed;  // packed copies, if the type is not described
 
  private:
   const MPI_Comm comm_;
-  bool landed_ = false;        // what this start has brought is where the program looks for it ...
-  int landing_ = MPI_SUCCESS;  // ... or the class of what went wrong with that
+  bool landed_ = false;        // the data of this start have been stored ...
+  int landing_ = MPI_SUCCESS;  // ... with this error class
   messages::Envelope envelope_{};
   int member_ = -1;
   layout::Data data_;

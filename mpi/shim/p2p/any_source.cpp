@@ -13,14 +13,14 @@ std::atomic<int> any_source_requests{0};
 
 namespace {
 
-// A message to ourselves by the host, which takes a receive back there.
+// A message to ourselves by the host, which withdraws a receive there.
 struct Token {
   MPI_Comm comm;
   int rank, tag;
-  MPI_Request sent, drain;  // drain: a receive of its own, once nobody else may want it
+  MPI_Request sent, drain;  // drain: a receive for it, once no posted receive may match it
 };
 
-// Those with one tag.
+// Tokens with one tag.
 struct TokensOf final : messages::Tokens {
   TokensOf(MPI_Comm comm, int rank, int tag) : comm_(comm), rank_(rank), tag_(tag) {}
   bool are(MPI_Comm comm, int tag) const { return comm_ == comm && tag_ == tag; }
@@ -37,7 +37,7 @@ struct TokensOf final : messages::Tokens {
 
 }  // namespace
 
-// All that are under way, in the order in which they were started.
+// All any-source requests under way, in the order of their starts.
 struct AnySourceRequests {
   std::mutex mutex;
   std::vector<AnySourceRequest*> all;
@@ -49,8 +49,8 @@ struct AnySourceRequests {
   void settle_tokens();
   bool send_token(MPI_Comm comm, int rank, int tag);
   bool drain_token(MPI_Comm comm, int tag);
-  messages::Tokens* tokens_of(MPI_Comm comm, int tag);            // nullptr: there are none
-  messages::Tokens* tokens_of(MPI_Comm comm, int rank, int tag);  // made if need be; nullptr without memory
+  messages::Tokens* tokens_of(MPI_Comm comm, int tag);            // may be null
+  messages::Tokens* tokens_of(MPI_Comm comm, int rank, int tag);  // made if needed; nullptr without memory
   void lose_token(MPI_Comm comm, int tag);
   bool look();
 };
@@ -59,8 +59,8 @@ namespace {
 
 AnySourceRequests& under_way_now = *new AnySourceRequests;  // never destroyed
 
-// After how many looks at ours the host is looked at. The one that something comes from is asked often: what comes from
-// the other one waits a little longer. Who waits for long has no message that it keeps waiting.
+// Polls of our messages per probe of the host. The side that messages come from is polled more often; a message from
+// the other one waits a little longer. After a long wait the host is probed often again.
 const PerThread<unsigned> patience{looks_at_host};
 constexpr unsigned for_far = 8, for_near = 128, long_wait = 1024;
 void came_from_far() { *patience = for_far; }
@@ -120,7 +120,7 @@ void AnySourceRequests::settle_tokens() {
     if (host.Test(&token.sent, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) return false;
     if (token.drain == host.request_null) return true;
     host.Test(&token.drain, &done, MPI_STATUS_IGNORE);
-    if (!done) {  // only tokens could meet it
+    if (!done) {  // only tokens could match it
       host.Cancel(&token.drain);
       host.Wait(&token.drain, MPI_STATUS_IGNORE);
     }
@@ -140,10 +140,10 @@ bool AnySourceRequests::drain_token(MPI_Comm comm, int tag) {
   return false;
 }
 
-// Whether the host has been asked for anything.
+// Returns whether the host has been called.
 bool AnySourceRequests::look() {
   bool asked = false;
-  MPI_Comm comm = host.comm_null;  // of the last look that found nothing
+  MPI_Comm comm = host.comm_null;  // of the last probe that found nothing
   int tag = 0;
   if (!tokens.empty()) the_messenger->take_out([&]() -> messages::Request* { return settle_tokens(), nullptr; });
   for (AnySourceRequest* each : all) {
@@ -194,7 +194,7 @@ AnySourceRequest::AnySourceRequest(std::unique_ptr<Message> near, void* buffer, 
       comm_(c.comm),
       there_(host.request_null) {}
 
-// Freed while it waits, or its wait has thrown.
+// Called for a request that is freed while it waits, or whose wait has thrown.
 AnySourceRequest::~AnySourceRequest() { abandon(); }
 
 void AnySourceRequest::abandon() {
@@ -220,7 +220,7 @@ int AnySourceRequest::begin() {
   cancelling_ = done_ = false;
   code_ = MPI_SUCCESS;
   looks_ = 0;
-  // What others send has its turn where there is always something near.
+  // Probes the host now and then even if there are always messages of this node.
   if (++*starts % looks_at_host == 0 && any_source_requests.load(std::memory_order_relaxed) == 0) {
     int there = 0;
     MPI_Message message;
@@ -232,16 +232,16 @@ int AnySourceRequest::begin() {
       return take(message, status), MPI_SUCCESS;
     }
   }
-  const std::lock_guard lock(under_way_now.mutex);  // they are posted in one order here and there
+  const std::lock_guard lock(under_way_now.mutex);  // requests must be posted in the same order here and at the host
   if (const int code = near_->begin(); code != MPI_SUCCESS || near_->completed()) return code;
   under_way_now.all.push_back(this);
   listed_ = true;
   under_way_now.count();
-  if (the_stand_in->lent()) post_there();  // another thread is in the host
+  if (the_stand_in->lent()) post_there();  // another thread is inside the host
   return MPI_SUCCESS;
 }
 
-// Met there by that message.
+// Receives that message of the host into this request.
 void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   int done = 0;
   void* buffer = buffer_;
@@ -256,10 +256,10 @@ void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
   done_ = done || code_ != MPI_SUCCESS;
   if (done_) there_ = host.request_null;
   came_from_far();
-  met_.store(Met::there, std::memory_order_release);  // pairs with completed
+  met_.store(Met::there, std::memory_order_release);  // SYNC: met
 }
 
-// What was longer is complete as if it had come here.
+// Completes a message that was too long as if it had come here.
 void AnySourceRequest::hand_over() {
   messages::Request& r = near_->request;
   r.received = r.data.bytes;
@@ -268,11 +268,11 @@ void AnySourceRequest::hand_over() {
   r.envelope = {r.envelope.context, status_.MPI_SOURCE, status_.MPI_TAG};
   layout::scatter(r.data, 0, longer_.get(), r.received);
   longer_.reset();
-  r.completed.store(true, std::memory_order_relaxed);  // its owner looks
+  r.completed.store(true, std::memory_order_relaxed);  // its owner polls
   met_.store(Met::no, std::memory_order_relaxed);
 }
 
-// What has become of it at the host, where it is posted: `yes`, it has been taken back, and is promised.
+// Returns its state at the host, where it is posted; `yes`: it has been withdrawn, and is promised to a message here.
 messages::Elsewhere::Claim AnySourceRequest::resolve() {
   int done = 0, cancelled = 0;
   const int code = host.Test(&there_, &done, &status_);
@@ -286,7 +286,7 @@ messages::Elsewhere::Claim AnySourceRequest::resolve() {
   near_->request.elsewhere = nullptr;
   code_ = code;
   done_ = true;
-  met_.store(cancelled ? Met::proc_null : Met::there, std::memory_order_release);  // pairs with completed
+  met_.store(cancelled ? Met::proc_null : Met::there, std::memory_order_release);  // SYNC: met
   return Claim::no;
 }
 
@@ -294,7 +294,7 @@ messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& a
   std::optional<int>& promised = near_->request.promised;
   under_way_now.settle_tokens();
   Claim found = promised ? Claim::yes : resolve();
-  if (found == Claim::later && orphan_) {  // the communicator is gone: nothing can come there any more
+  if (found == Claim::later && orphan_) {  // the communicator is freed, so no message can come there any more
     host.Request_free(&there_);
     near_->request.elsewhere = nullptr;
     return Claim::yes;
@@ -310,7 +310,7 @@ messages::Elsewhere::Claim AnySourceRequest::claim(int tag, messages::Tokens*& a
   return Claim::yes;
 }
 
-// pre: the lock of the list.
+// pre: the lock of the list is held.
 AnySourceRequest::Look AnySourceRequest::look() {
   if (met_.load(std::memory_order_relaxed) != Met::no || near_->completed()) return Look::through;
   Look found = Look::nothing;
@@ -327,12 +327,12 @@ AnySourceRequest::Look AnySourceRequest::look() {
     code_ = improbe_there(comm_, rank_, tag_, &there, &message, &status);
     if (code_ != MPI_SUCCESS) {
       done_ = true;
-      met_.store(Met::there, std::memory_order_release);  // pairs with completed
+      met_.store(Met::there, std::memory_order_release);  // SYNC: met
       return &near_->request;
     }
     if (!there) return nullptr;
     found = Look::moved;
-    // It may have come since those before this one were looked for.
+    // The message may have come after the probes for requests before this one.
     AnySourceRequest& first = **std::ranges::find_if(under_way_now.all, [&](const AnySourceRequest* each) {
       return each == this || (each->waits_here() && each->overlaps(comm_, status.MPI_TAG));
     });
@@ -342,7 +342,7 @@ AnySourceRequest::Look AnySourceRequest::look() {
   return found;
 }
 
-// pre: the lock of the list.
+// pre: the lock of the list is held.
 void AnySourceRequest::post_there() {
   if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
@@ -363,7 +363,7 @@ void AnySourceRequest::orphan(MPI_Comm comm) {
 
 bool AnySourceRequest::completed() {
   auto through = [this] {
-    if (met_.load(std::memory_order_acquire) == Met::no) return near_->completed();
+    if (met_.load(std::memory_order_acquire) == Met::no) return near_->completed();  // SYNC: met
     if (!done_) {
       int done = 0;
       const int code = host.Test(&there_, &done, &status_);
@@ -388,7 +388,7 @@ bool AnySourceRequest::completed() {
 }
 
 int AnySourceRequest::outcome() {
-  switch (met_.load(std::memory_order_acquire)) {
+  switch (met_.load(std::memory_order_acquire)) {  // SYNC: met
     case Met::no: return near_->outcome();
     case Met::there: return raised_by_host(code_);
     default: return MPI_SUCCESS;
@@ -396,25 +396,25 @@ int AnySourceRequest::outcome() {
 }
 
 void AnySourceRequest::status(MPI_Status* status) const {
-  switch (met_.load(std::memory_order_acquire)) {
+  switch (met_.load(std::memory_order_acquire)) {  // SYNC: met
     case Met::no: return near_->status(status);
     case Met::proc_null: return set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, true);
     case Met::there: break;
   }
   if (status == MPI_STATUS_IGNORE) return;
-  const int error = status->MPI_ERROR;  // whoever completes several says what it is
+  const int error = status->MPI_ERROR;  // calls that complete several requests set it
   *status = status_;
   status->MPI_ERROR = error;
 }
 
-// The host may lose what comes at that moment, as it would for any program.
+// The host may lose a message that comes at that moment, as it would for any program.
 void AnySourceRequest::cancel() {
   const std::lock_guard lock(under_way_now.mutex);
   the_messenger->take_out([&]() -> messages::Request* {
     if (met_.load(std::memory_order_relaxed) != Met::no || !near_->request.posted) return nullptr;
     if (near_->request.promised) return nullptr;  // its message is here
     if (there_ == host.request_null) {
-      met_.store(Met::proc_null, std::memory_order_release);  // pairs with completed
+      met_.store(Met::proc_null, std::memory_order_release);  // SYNC: met
       return &near_->request;
     }
     cancelling_ = true;

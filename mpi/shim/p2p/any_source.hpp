@@ -1,24 +1,24 @@
-// Receives and probes from anybody in communicators that span nodes: what they wait for is ours or the host's.
+// Any-source receives and probes in communicators that span nodes: their message may come by us or by the host.
 //
-//   a call that blocks   asks both sides in turn
-//   a request            is posted here. Looks at the host (MPI_Improbe) find what comes from other nodes, which meets
-//                        the oldest receive that it fits; that one is out of our matching then, in the same step
-//   the host needs it    because the rank goes where nobody looks at the host, or because the host is given a receive
-//                        or a probe that could overtake it: first it is posted there too, from the oldest on. What
-//                        comes here then has to take it back there before it may have it (AnySourceRequest::claim)
+//   a call that blocks   polls both sides in turn
+//   a request            is posted here. Probes of the host (MPI_Improbe) find messages from other nodes, which match
+//                        the oldest receive that they fit; that receive leaves our matching in the same step
+//   the host needs it    because the rank enters it, or because it gets a receive or a probe that could overtake the
+//                        request: first all requests are posted there too, the oldest first. A message that comes here
+//                        then must withdraw its receive there before it matches (AnySourceRequest::claim)
 //
-// The host is not asked to cancel: a receive that is taken back while its message comes loses it on the MPICH family
-// (8 bytes over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). So it is taken back by what is
-// always right: a message to ourselves, a *token*, of no bytes and with the tag in question, which meets the oldest
-// receive that is posted there and fits (engine/messages/elsewhere.cpp says what follows). Nobody else sends to itself
-// by the host in such a communicator. Posting there is put off as long as can be, also since MPICH over UCX loses
-// receives from anybody for which something has come already, or comes from both sides at once.
+// The host does not cancel: on the MPICH family a receive that is cancelled while its message comes loses it (8 bytes
+// over UCX, 1 MB over libfabric, where Intel MPI hangs and MPICH aborts). So we withdraw it by a *token*, a message to
+// ourselves of no bytes and with the tag in question, which matches the oldest receive posted there that fits
+// (engine/messages/elsewhere.cpp says what follows). No other message to ourselves goes by the host in such a
+// communicator. Posting there is delayed as long as possible, also since MPICH over UCX loses any-source receives whose
+// message has come already, or comes from both sides at once.
 //
-// What is longer than its receive is known before the host receives it, so that the error is ours: the MPICH family
-// takes it to the wrong error handler.
+// A message longer than its receive is detected before the host receives it, so that we raise the error: the MPICH
+// family calls the wrong error handler.
 //
-// Threads: the list of those that wait has a lock. What both sides decide is decided under the messenger's, which is
-// taken inside of that one.
+// Threads: the list of waiting requests has a lock. Matching is decided under the messenger's lock, which is taken
+// inside of that one.
 #pragma once
 #include <atomic>
 
@@ -26,13 +26,13 @@
 
 namespace nearfield::mpi {
 
-// A look at the host costs 200 to 400 ns where it has a network to ask, one at ours 10: so many of ours to one of it
-// leave its share below 20 ns.
+// A probe of a host with a network takes 200 to 400 ns, a poll of our messages 10: with that many polls per probe its
+// share is 25 ns at most.
 inline constexpr unsigned looks_at_host = 16;
 
 class AnySourceRequest final : public Activity, messages::Elsewhere {
  public:
-  // `near`: the receive as ours, not begun. What the host has goes into the same buffer.
+  // `near`: our receive, not begun. The host receives into the same buffer.
   AnySourceRequest(std::unique_ptr<Message> near, void* buffer, MPI_Count count, MPI_Datatype type, int tag,
                    const Communicator& c);
   ~AnySourceRequest() override;
@@ -52,9 +52,9 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   friend void post_any_source();
   friend void post_any_source_before(const Communicator& c, int tag);
   friend void forget_any_source(MPI_Comm comm);
-  enum class Met : std::uint8_t { no, there, proc_null };      // nowhere: cancelled
-  enum class Look : std::uint8_t { nothing, moved, through };  // through: it is met
-  Look look();                                                 // at the host, for it and for those before it
+  enum class Met : std::uint8_t { no, there, proc_null };      // proc_null: cancelled
+  enum class Look : std::uint8_t { nothing, moved, through };  // through: it is matched
+  Look look();                                                 // probes the host for this request and those before it
   void post_there();
   void orphan(MPI_Comm comm);
   void leave();
@@ -77,35 +77,35 @@ class AnySourceRequest final : public Activity, messages::Elsewhere {
   const MPI_Datatype type_;
   const int tag_, rank_;
   const MPI_Comm comm_;
-  // Under the messenger's lock until it is met there, then its owner's.
+  // Under the messenger's lock until the host matches it, then its owner's.
   MPI_Request there_;
   bool cancelling_ = false, orphan_ = false;
-  bool done_ = false;    // met there, and complete
-  bool listed_ = false;  // its owner's
+  bool done_ = false;    // matched there, and complete
+  bool listed_ = false;  // owner
   unsigned looks_ = 0;
-  std::unique_ptr<std::byte[]> longer_;  // what is longer than our data, as it comes there
+  std::unique_ptr<std::byte[]> longer_;  // room for a message that is longer than the buffer
   MPI_Status status_{};
   int code_ = MPI_SUCCESS;
-  std::atomic<Met> met_{Met::no};  // set last; pairs with completed()
+  std::atomic<Met> met_{Met::no};  // set last, publishes the fields above
 };
 
-// Before the host is given a receive or a probe of that communicator.
+// Called before the host gets a receive or a probe of that communicator.
 void post_any_source_before(const Communicator& c, int tag);
 inline void before_host_receives(const Communicator* c, int tag) {
   if (any_source_requests.load(std::memory_order_relaxed) && c) [[unlikely]]
     post_any_source_before(*c, tag);
 }
 
-// As MPI_Improbe and MPI_Iprobe from anybody, at the host; tokens are taken out of the way.
+// As MPI_Improbe and MPI_Iprobe of the host with any source; they receive tokens that they find.
 int improbe_there(MPI_Comm comm, int rank, int tag, int* flag, MPI_Message* message, MPI_Status* status);
 int iprobe_there(const Communicator& c, int tag, int* flag, MPI_Status* status);
 
-// MPI_Recv, into data that we can describe. Throws what waits throw.
+// MPI_Recv with any source, into described data. Throws what waits throw.
 int receive_from_anybody(const layout::Data& data, const Communicator& c, void* buffer, MPI_Count count,
                          MPI_Datatype type, int tag, MPI_Status* status);
 
-// Whether there is a message from anybody, for which a call looks first at one side and the next at the other.
-// near(): ours; there(flag): the host's, an error code. MPI_Iprobe and MPI_Improbe, until there is one if it blocks.
+// Probes with any source; calls alternate which side they poll first. near(): polls ours; there(flag): probes the host
+// and returns an error code. `blocks`: until there is a message.
 enum class FoundAt : std::uint8_t { none, near, there };
 extern const PerThread<bool> probe_there_first;
 template <class Near, class There>
@@ -141,17 +141,17 @@ int probe_for_anybody(const Communicator& c, bool blocks, FoundAt& found, Near n
   return code;
 }
 
-// Both halves of a combined send and receive, each as a request of its own.
+// A combined send and receive as two requests.
 class SendReceive final : public Activity {
  public:
-  MPI_Request half[2];          // of the receive, of the send
-  std::vector<std::byte> sent;  // a copy of what is sent, where that is replaced
+  MPI_Request half[2];          // the receive, the send
+  std::vector<std::byte> sent;  // copy of the sent data of MPI_Isendrecv_replace
   int begin() override { return MPI_SUCCESS; }
   bool completed() override;
   int outcome() override { return code_; }
   void status(MPI_Status* status) const override;
   void abandon() override {}
-  bool involves(int) const override { return false; }  // each half looks for itself
+  bool involves(int) const override { return false; }  // each half checks for itself
 
  private:
   MPI_Status status_{};

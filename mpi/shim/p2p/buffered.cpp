@@ -1,7 +1,7 @@
-// Buffered sends as MPI names them: memory attached to the process, a session or a communicator, detaching, flushing,
-// errors. What is copied, counted and waited for, and its locks, are in engine/messages/buffered.hpp.
+// MPI's interface of buffered sends: memory attached to the process, a session or a communicator, detaching, flushing,
+// errors. engine/messages/buffered.hpp has the copies, counters, waits and locks.
 //
-// The host keeps the attached memory, too, for the messages that it carries: each call is made there as well.
+// Each call is passed to the host as well, since it needs the attached memory for the messages that it serves.
 #include "engine/messages/buffered.hpp"
 
 #include "mpi/shim/p2p/point.hpp"
@@ -12,12 +12,11 @@ namespace {
 messages::Buffered& buffered = *new messages::Buffered;  // never destroyed
 
 constexpr auto process_wide = messages::Buffered::process;
-// What a message takes of the attached memory besides its data. Programs count by their own header's
-// MPI_BSEND_OVERHEAD, which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95): none of them may find less
-// room than it expects.
+// Bytes of attached memory that a message takes besides its data. Programs use their own header's MPI_BSEND_OVERHEAD,
+// which differs among hosts of one ABI (MPICH 96, Intel MPI 88 to 95), so ours must not be more than any of these.
 constexpr std::uint64_t overhead = 64;
 static_assert(overhead <= MPI_BSEND_OVERHEAD);
-// On no host does a communicator have the handle of a session.
+// Communicators and sessions share the keys: on no host does a communicator have the handle of a session.
 template <class Handle>
 std::uint64_t key_of(Handle handle) {
   return (std::uint64_t)handle | std::uint64_t{1} << 63;
@@ -88,7 +87,7 @@ int Buffer_detach_c(void* address, MPI_Count* size) {
 
 namespace {
 
-// Hosts of an older standard know no buffers of communicators: then the record here is all there is.
+// Hosts of an older standard have no buffers of communicators; only our record exists then.
 template <class Attach, class Handle, class Size>
 int attach_to(Attach attach, Handle handle, void* buffer, Size size) {
   const int code = attach ? attach(handle, buffer, size) : MPI_SUCCESS;
@@ -133,7 +132,7 @@ class Flush final : public Activity {
   MPI_Request of_host_;
 };
 
-// A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
+// Makes a request that is complete when all messages outstanding now have left, and the host's own flush is complete.
 template <class Form, class... Comm>
 int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
   if (!the_messenger || (host_form && !buffered.outstanding(key)))
@@ -154,7 +153,7 @@ int Buffer_flush() {
 }
 int Buffer_iflush(MPI_Request* request) { return flush_later(host.Buffer_iflush, process_wide, request); }
 int Comm_attach_buffer(MPI_Comm comm, void* buffer, int size) {
-  communicator_of(comm);  // its state takes the record with it when it goes
+  communicator_of(comm);  // makes its state, which removes the record when the communicator is freed
   return attach_to(host.Comm_attach_buffer, comm, buffer, size);
 }
 int Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size) {

@@ -1,6 +1,5 @@
-// Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are walked as they are; those
-// of the host's alone are handed on; mixed.cpp has the others. Whoever waits here keeps both sides going (law 3 of
-// docs/architecture.md).
+// Wait and Test in all their forms. Arrays of our requests alone, which nearly all are, are handled here; arrays of the
+// host's alone are passed on; mixed.cpp has the others. Waits progress both sides (law 3 of docs/architecture.md).
 //
 //   whose are they?   the host's   host.WaitX, host.TestX; ours move meanwhile: by this thread, or by a stand-in
 //                     ours         looks; polls ours; the host's turn now and then (look_elsewhere, wait_ours)
@@ -22,15 +21,15 @@ void abandon(UserRequest& user) {
 
 std::atomic<bool> host_partitioned{false};
 
-// MPI_Testall of the MPICH family, where one of the requests has failed, leaves the others that are complete as they
-// are; MPI_Waitall does not.
+// MPI_Testall of the MPICH family does not complete the others once one request has failed; MPI_Waitall does.
 constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
 
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses) {
   if (!host_partitioned.load(std::memory_order_relaxed)) {
     if constexpr (!testall_keeps_failed) return host.Testall(count, requests, &flag, statuses);
     for (flag = 1; next < count; ++next) {
-      host.Request_get_status(requests[next], &flag, MPI_STATUS_IGNORE);  // errors are told by what completes it
+      // the call that completes it returns the error
+      host.Request_get_status(requests[next], &flag, MPI_STATUS_IGNORE);
       if (!flag) return MPI_SUCCESS;
     }
     return host.Waitall(count, requests, statuses);
@@ -57,15 +56,16 @@ int finish_slowly(MPI_Request* request, MPI_Status* status) {
 
 namespace {
 
-// Before a look of the host's at its own requests.
+// Progresses our operations before the host tests its own requests.
 void look_after_ours() {
   if (!the_runner) return;
   note_host_request();
   poll_ours();
 }
 
-// Only the host's requests: `wait`, or `test(flag)` until it sets the flag. Our messages move meanwhile: by this thread
-// where they need it all the time or others need the CPU, else by a stand-in when a peer is blocked on us.
+// Waits for requests of the host alone, by `wait`, or by `test(flag)` until it sets the flag. Our messages progress
+// meanwhile: by this thread if any are under way or others need the CPU, otherwise by a progress thread when a peer is
+// blocked on us.
 template <class Wait, class Test>
 int wait_for_host(bool something, Wait wait, Test test) {
   if (!something || !the_runner) return wait();
@@ -82,7 +82,7 @@ int wait_for_host(bool something, Wait wait, Test test) {
   return wait();
 }
 
-// A call on an array goes by whose requests it holds. Null handles belong to either.
+// Dispatches a call on an array by the owner of its requests. Null handles belong to either.
 template <class OfHost, class OfBoth, class OfOurs>
 int by_owner(int count, const MPI_Request* requests, OfHost of_host, OfBoth of_both, OfOurs of_ours) {
   if (count <= 0 || !requests || !any_ever()) return of_host();
@@ -98,7 +98,7 @@ int by_owner(int count, const MPI_Request* requests, OfHost of_host, OfBoth of_b
 
 bool is_complete(MPI_Request request) { return request == host.request_null || own(request)->complete(); }
 
-// Runs `body`, which waits for some of our requests; what it throws ends all that are left.
+// Runs `body`, which waits for some of our requests; an exception abandons all that are left.
 template <class Body>
 int with_ours(int count, MPI_Request* requests, const char* function, Body body) {
   auto give_up = [&] {
@@ -134,7 +134,7 @@ void wait_one(UserRequest& user) {
   wait_ours([&] { return user.complete(); }, [&](int m) { return user.involves(m); }, nullptr, "waiting for a request");
 }
 
-// Until `look(code)`, which is true once requests have been completed; then with what code.
+// Waits until `look(code)` returns true, which means that requests have been completed with that code.
 template <class Look>
 int wait_for_some(int count, MPI_Request* requests, const char* function, const char* doing, Look look) {
   return with_ours(count, requests, function, [&]() -> int {
@@ -198,7 +198,7 @@ int Test(MPI_Request* request, int* flag, MPI_Status* status) {
 
 namespace {
 
-// The next of the array, which is complete or null.
+// Finishes the next request of the array, which is complete or null.
 void finish_next(MPI_Request* request, Outcomes& outcomes) {
   if (*request == host.request_null) {
     set_empty_status(outcomes.status());
@@ -236,7 +236,7 @@ int Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
 
 namespace {
 
-// All, or none.
+// Completes all requests, or none.
 int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) {
   int next = 0;
   auto all = [&] {
@@ -257,7 +257,7 @@ int test_all(int count, MPI_Request* requests, int* flag, MPI_Status* statuses) 
   return outcomes.report();
 }
 
-// The commonest look of a loop, in one pass: all are ours and under way, and nothing has moved since the last one.
+// The most frequent test in loops, in one pass: true if all are ours and under way, and nothing has progressed.
 bool none_has_moved(int count, const MPI_Request* requests) {
   if (count <= 0 || !requests || !any_ever()) return false;
   for (int i = 0; i < count; ++i)
@@ -267,7 +267,7 @@ bool none_has_moved(int count, const MPI_Request* requests) {
   return true;
 }
 
-// One look at all: *index is the one that is complete. False: none is, yet.
+// Tests all once; *index is the one that is complete. False: none is yet.
 bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, int& code) {
   bool active = false;
   for (int i = 0; i < count; ++i) {
@@ -288,7 +288,7 @@ bool test_any(int count, MPI_Request* requests, int* index, MPI_Status* status, 
   return true;
 }
 
-// All that are complete. False: none is, yet.
+// Completes all that are complete. False: none is yet.
 bool test_some(int count, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
   bool active = false;
   Outcomes outcomes(statuses);

@@ -1,6 +1,6 @@
-// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. A request
-// is completed by one thread at a time, as MPI asks of the program. Errors of several are reported once, by the handler
-// of the first.
+// Parts of Wait and Test that completing.cpp (arrays of one kind) and mixed.cpp (arrays of both kinds) share. One
+// thread at a time completes a request, as MPI requires of the program. Errors of several are reported once, to the
+// handler of the first.
 #pragma once
 #include <utility>
 
@@ -8,15 +8,15 @@
 
 namespace nearfield::mpi {
 
-// After a wait has thrown: nothing of the request is under way any more.
+// Called after a wait has thrown: takes the request out of all operations.
 void abandon(UserRequest& user);
 
-// A look at the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request
-// is complete, so where there are such requests each is tested by itself, in their order: `next` of them are complete.
+// Tests the host's part of a Waitall. MPI_Testall of MPICH (5.0.2) and Intel MPI fails once a partitioned request is
+// complete, so if there are such requests each is tested separately, in order: `next` of them are complete.
 extern std::atomic<bool> host_partitioned;  // the host has made any
 int test_for_waitall(int count, MPI_Request* requests, int& next, int& flag, MPI_Status* statuses);
 
-// A complete request gives its status; then it goes, or rests if it is persistent. Its error class.
+// Takes the status of a complete request and frees it, unless it is persistent. Returns its error class.
 int finish_slowly(MPI_Request* request, MPI_Status* status);
 [[gnu::always_inline]] inline int finish(MPI_Request* request, MPI_Status* status) {
   if (*request == sent_at_once.load(std::memory_order_relaxed)) {
@@ -35,13 +35,12 @@ int finish_slowly(MPI_Request* request, MPI_Status* status);
   return code;
 }
 
-// The error classes of requests that are completed one after the other. None is kept while there is no error: then
-// MPI_ERROR stays as it is in all statuses, but in MPI_Waitall (`all`), after which programs look at it, since hosts
-// set it there.
+// Error classes of requests that are completed one after the other. Without errors MPI_ERROR of the statuses is not
+// written, except in MPI_Waitall (`all`): hosts set it there, and programs read it.
 class Outcomes {
  public:
   explicit Outcomes(MPI_Status* statuses, bool all = false) : statuses_(statuses), kept_(all) {}
-  MPI_Status* status() const { return nth(statuses_, n_); }  // of the next
+  MPI_Status* status() const { return nth(statuses_, n_); }  // of the next request
   void add(int code, MPI_Comm comm) {
     if (code != MPI_SUCCESS && !bad_) [[unlikely]]
       begin(comm);
@@ -49,7 +48,7 @@ class Outcomes {
     ++n_;
   }
   int count() const { return n_; }
-  // MPI_SUCCESS, or MPI_ERR_IN_STATUS through the error handler of the first that failed.
+  // Returns MPI_SUCCESS, or reports MPI_ERR_IN_STATUS through the error handler of the first that failed.
   int report() const { return bad_ ? raise_code(comm_, MPI_ERR_IN_STATUS) : MPI_SUCCESS; }
 
  private:
@@ -65,7 +64,7 @@ class Outcomes {
   bool bad_ = false, kept_;
 };
 
-// A call that looks once: `look(code)` is true when it has completed something, or when there is nothing to complete.
+// A call that tests once: `look(code)` returns true if it has completed something, or if there is nothing to complete.
 template <class Look>
 int look_once(Look look) {
   int code = MPI_SUCCESS;

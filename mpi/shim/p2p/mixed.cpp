@@ -1,6 +1,6 @@
 // Wait and Test of arrays that mix our requests with the host's: the host sees a copy of its own part (law 2 of
 // docs/architecture.md), and both sides progress (law 3). Called by completing.cpp. Arrays of up to 64 requests need no
-// memory; longer ones get it before anything is completed, so that a lack of it changes nothing.
+// memory; longer ones allocate it before anything is completed, so that a failure changes nothing.
 #include <memory>
 #include <span>
 
@@ -9,8 +9,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// What a call needs beside the array, on the stack as long as that is short. All of it is there before anything is
-// completed.
+// Scratch memory of a call, on the stack for short arrays. All of it is allocated before anything is completed.
 template <class T>
 class Scratch {
  public:
@@ -79,7 +78,7 @@ class Mixed {
   Scratch<MPI_Status> host_status_;
 };
 
-// Runs body(mixed); what a wait throws ends all requests of the array.
+// Runs body(mixed); an exception of a wait abandons all our requests of the array.
 template <class Body>
 int with_both(int count, MPI_Request* requests, const char* function, Body body) {
   return guarded(host.world, function, [&]() -> int {
@@ -94,7 +93,7 @@ int with_both(int count, MPI_Request* requests, const char* function, Body body)
   });
 }
 
-// All are complete: statuses, errors, and the array as the user gets it back.
+// pre: all are complete. Fills in statuses, errors and the user's array.
 int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statuses, int host_code) {
   mixed.write_back();
   bool bad = host_code != MPI_SUCCESS;
@@ -133,7 +132,7 @@ int finish_all(Mixed& mixed, MPI_Request* requests, int count, MPI_Status* statu
   return host_code == MPI_SUCCESS ? raise_code(comm, MPI_ERR_IN_STATUS) : host_code;
 }
 
-// The first of ours that is active and complete; -1: none. `active`: whether any request is.
+// Returns the first of ours that is active and complete; -1: none. `active`: set if one is active.
 int first_complete(const Mixed& mixed, bool& active) {
   for (const int i : mixed.ours()) {
     const UserRequest& user = mixed.at(i);
@@ -144,7 +143,7 @@ int first_complete(const Mixed& mixed, bool& active) {
   return -1;
 }
 
-// One look at all: *index is the one that is complete. False: none is, yet.
+// Tests all once; *index is the one that is complete. False: none is yet.
 bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* status, int& code, bool ask_host) {
   bool active = false;
   const int ours = first_complete(mixed, active);
@@ -172,7 +171,7 @@ bool test_any(Mixed& mixed, MPI_Request* requests, int* index, MPI_Status* statu
   return true;
 }
 
-// All that are complete. False: none is, yet.
+// Completes all that are complete. False: none is yet.
 bool test_some(Mixed& mixed, MPI_Request* requests, int* out, int* indices, MPI_Status* statuses, int& code) {
   bool active = false, bad = false;
   MPI_Comm comm = host.world;
@@ -240,7 +239,7 @@ int waitall_mixed(int count, MPI_Request* requests, MPI_Status* statuses) {
     };
     test_host();
     if (!done()) {
-      // The host's part is asked for now and then while ours are awaited, and without pause when it is the last.
+      // The host's part is tested now and then while ours are awaited, and always once ours are complete.
       int round = 0;
       wait_ours(
           [&] {

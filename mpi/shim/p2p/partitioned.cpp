@@ -1,11 +1,11 @@
-// Partitioned messages (MPI-4), between ranks of a node; elsewhere the host's. Each partition is a message of its own
-// (engine/messages/partitions.hpp), into the receiver's buffer.
+// Partitioned messages (MPI-4) between ranks of a node; the host serves all others. Each partition is a message of its
+// own (engine/messages/partitions.hpp), into the receiver's buffer.
 //
 // The n-th send that a rank initialises for a partner and a tag belongs to the n-th receive that the partner
-// initialises for the rank and that tag. Both count, so they know the context of the two without talking.
+// initialises for the rank and that tag. Both count, so both know the context of the pair without communication.
 //
-// Data that the engine cannot address (types that are not described, memory of devices) goes by way of a packed copy,
-// which is complete when all partitions are ready, and is unpacked when all have arrived.
+// Data that the engine cannot address (types that are not described, memory of devices) is sent as a packed copy, which
+// is made when all partitions are ready, and unpacked when all have arrived.
 #include <mutex>
 
 #include "engine/messages/partitions.hpp"
@@ -15,7 +15,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// The number of one more initialisation; as many are made on the other side.
+// Returns the context of one more initialisation; the other side makes as many.
 std::uint64_t next_context(Communicator& c, int partner, int tag, bool sends) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -28,7 +28,7 @@ messages::PartitionedPair pair_of(Communicator& c, int partner, int tag, bool se
           next_context(c, partner, tag, sends), context_of_partitioned(c)};
 }
 
-// All partitions, where the engine finds them.
+// All partitions, as data that the engine can address.
 struct PartitionedBuffer {
   PartitionedBuffer(void* buffer, MPI_Count elements, MPI_Datatype type, MPI_Comm comm, TypedData& typed)
       : layout(std::move(typed.layout)) {
@@ -76,7 +76,7 @@ class PartitionedSendActivity final : public Activity {
     for (int i = low; i <= high; ++i) {
       if (!send_.mark(std::uint64_t(i))) return MPI_ERR_ARG;
       if (!buffer_.apart()) send(i);
-      else if (marked_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) send_all();
+      else if (marked_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) send_all();  // SYNC: partitions-marked
     }
     return MPI_SUCCESS;
   }
@@ -92,14 +92,14 @@ class PartitionedSendActivity final : public Activity {
  private:
   void send(int i) { send_.send(std::uint64_t(i), {buffer_.data.address + i * step_, bytes_, buffer_.data.view}); }
   void send_all() {
-    code_ = buffer_.fetch();  // the receiver waits for something all the same
+    code_ = buffer_.fetch();  // sent even after an error, since the receiver waits
     for (int i = 0; i < count_; ++i) send(i);
   }
   PartitionedBuffer buffer_;
   messages::PartitionedSend send_;
   const int count_;
-  const std::uint64_t bytes_;  // of a partition
-  const std::int64_t step_;    // from one to the next in memory
+  const std::uint64_t bytes_;  // of one partition
+  const std::int64_t step_;    // distance of partitions in memory
   std::atomic<int> marked_{0};
   int code_ = MPI_SUCCESS;
 };
@@ -186,7 +186,7 @@ int host_partitioned_request(MPI_Request* request, HostCall host_call) {
   return making_host(true, request, host_call);
 }
 
-// What hosts say of such arguments, where they look.
+// Returns the error that hosts raise for wrong arguments.
 int wrong_argument(const Communicator& c, int partitions, MPI_Count count, int partner, int tag) {
   if (partitions < 0) return MPI_ERR_ARG;
   if (count < 0) return MPI_ERR_COUNT;
@@ -202,7 +202,8 @@ int make_partitioned(bool sends, const char* function, void* buffer, int partiti
   if (!c || !request) return host_partitioned_request(request, host_call);
   if (const int wrong = wrong_argument(*c, partitions, count, partner, tag); wrong != MPI_SUCCESS)
     return raise_code(comm, wrong);
-  if (!good_destination(*c, partner, tag)) return host_partitioned_request(request, host_call);  // on another node
+  // partner on another node
+  if (!good_destination(*c, partner, tag)) return host_partitioned_request(request, host_call);
   MPI_Count elements;
   if (__builtin_mul_overflow(count, MPI_Count(partitions), &elements)) return raise_code(comm, MPI_ERR_COUNT);
   TypedData typed(buffer, elements, type);
@@ -224,7 +225,7 @@ int make_partitioned(bool sends, const char* function, void* buffer, int partiti
   });
 }
 
-// Marks partitions of a request of ours.
+// Marks partitions of our request as ready.
 int mark(MPI_Request handle, const char* function, int low, int high) {
   UserRequest& user = *own(handle);
   if (!user.active || !user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
@@ -266,7 +267,7 @@ int Pready_list(int length, const int* partitions, MPI_Request request) {
   return MPI_SUCCESS;
 }
 
-// A request that is not under way has all that was sent.
+// A request that is not under way has received all.
 int Parrived(MPI_Request request, int partition, int* flag) {
   poll_ours();
   if (!is_own(request)) return call_if_present(host.Parrived, "MPI_Parrived", host.world, request, partition, flag);

@@ -1,6 +1,6 @@
-// What every call of point to point begins with: whether its arguments are good and the message is ours. Arguments that
-// are wrong go to the host, which raises the error that the program expects. Whose a message is follows from its
-// communicator alone, so that sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
+// Checks at the start of every point-to-point call: are the arguments right, and do we serve the message? Calls with
+// wrong arguments go to the host, which raises the expected error. The communicator alone decides who serves a message,
+// so sender and receiver agree (law 1 of docs/architecture.md). Any thread may call.
 #pragma once
 
 #include "engine/base/out_of_memory.hpp"
@@ -16,7 +16,7 @@ extern int largest_tag;
 inline int wildcard_source(int source) { return source == MPI_ANY_SOURCE ? messages::any : source; }
 inline int wildcard_tag(int tag) { return tag == MPI_ANY_TAG ? messages::any : tag; }
 
-// Whether they are right, and ours: on this node.
+// Return whether the arguments are right and the partner is on this node.
 inline bool good_destination(const Communicator& c, int dest, int tag) {
   return tag >= 0 && tag <= largest_tag &&
          ((dest >= 0 && dest < c.size && c.members[std::size_t(dest)] >= 0) || dest == MPI_PROC_NULL);
@@ -26,7 +26,7 @@ inline bool good_source(const Communicator& c, int source, int tag) {
          ((source >= 0 && source < c.size && c.members[std::size_t(source)] >= 0) || source == MPI_ANY_SOURCE ||
           source == MPI_PROC_NULL);
 }
-// Whether it may come from this node or another (any_source.hpp).
+// Returns whether the message may come from this node or another (any_source.hpp).
 inline bool may_cross(const Communicator& c, int source) { return source == MPI_ANY_SOURCE && spans_nodes(c); }
 
 [[gnu::always_inline]] inline void prepare_send(messages::Request& r, const Communicator& c, int dest, int tag,
@@ -46,7 +46,7 @@ inline bool may_cross(const Communicator& c, int source) { return source == MPI_
   r.data = data;
 }
 
-// A message that the host carries in a call that blocks.
+// Runs a blocking call of the host for a message.
 template <class HostCall>
 int blocking_host(HostCall call) {
   count_host_message();
@@ -62,7 +62,7 @@ int passing_host(HostCall call) {
   return call();
 }
 
-// A persistent request that the host has made.
+// Counts a persistent request that the host has made.
 void note_persistent(MPI_Request request);
 
 template <class HostCall>
@@ -72,7 +72,7 @@ int making_host(bool persistent, MPI_Request* request, HostCall call) {
   return code;
 }
 
-// Runs `body`, which waits inside the engine; what goes wrong there becomes an error of `comm`.
+// Runs `body`, which waits inside the engine; exceptions become errors of `comm`.
 template <class Body>
 int guarded(MPI_Comm comm, const char* function, Body body) {
   try {
@@ -84,7 +84,7 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   }
 }
 
-// Waits for a request on the stack, and takes it out of everything if that goes wrong.
+// Waits for a request on the stack, and abandons it if that throws.
 [[gnu::always_inline]] inline void wait_for(messages::Request& request) {
   try {
     the_messenger->wait(request);
@@ -94,25 +94,25 @@ int guarded(MPI_Comm comm, const char* function, Body body) {
   }
 }
 
-// Buffered sends (buffered.cpp). 0, or the class of the error.
-// From the buffer of `comm`, which may have gone, or that of the process.
+// Buffered sends (buffered.cpp). Returns an error class.
+// Uses the buffer of `comm`, which may be freed, or that of the process.
 int send_buffered(MPI_Comm comm, const messages::Envelope& envelope, int member, const layout::Data& data);
 
 bool buffered_are_outstanding();
-void forget_buffer(MPI_Comm comm);  // the communicator goes
-// The session that a communicator comes from, whose buffer it uses where it has none of its own; 0: none.
+void forget_buffer(MPI_Comm comm);  // called when the communicator is freed
+// Returns the session that a communicator comes from, whose buffer it uses if it has none of its own; 0: none.
 using Origin = std::uint64_t;
 Origin origin_of(MPI_Comm comm);
 Origin origin_of_session(MPI_Session session);
 void set_origin(MPI_Comm comm, Origin origin);
 Origin origin_of_group(MPI_Group group);  // (sessions.cpp)
 void end_origin(Origin origin);
-void forget_any_source(MPI_Comm comm);  // the program frees it
+void forget_any_source(MPI_Comm comm);  // called when the program frees it
 
-// After a look that found nothing: the host's turn, and that of ranks that share our CPU, since programs look in loops.
-// How often it is the host's turn depends on what it may have under way: at every look for a while after the program
-// has used requests of the host's or while there are windows, else at one of sixteen. A while is counted in looks, not
-// in time: programs that compute between their looks need the host at each, those that do nothing else do not.
+// Called after a test or probe that found nothing: progresses the host and yields to ranks that share our CPU, since
+// programs poll in loops. The host is progressed in every call for a while after the program has used requests of the
+// host and while there are windows, otherwise in one of sixteen calls. The while is counted in calls, not in time:
+// programs that compute between their calls need the host in each, those that only poll do not.
 struct Looks {
   unsigned count = 0, attentive = 0;
   std::uint32_t seen = 0;
@@ -120,8 +120,8 @@ struct Looks {
 extern const PerThread<Looks, threads::at::looks> looks;
 
 inline void look_elsewhere() {
-  run_bodies();                                                       // programs may do nothing else but look
-  constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // the last one where the host waits for nothing
+  run_bodies();                                                       // programs may do nothing but poll
+  constexpr unsigned a_while = 4096, seldom = 16, hardly_ever = 128;  // hardly_ever: if the host has nothing under way
   Looks& l = *looks;
   const std::uint32_t seen = host_requests_seen.load(std::memory_order_relaxed);
   if (seen != l.seen) [[unlikely]]

@@ -1,7 +1,6 @@
-// Probes, and messages that a matched probe took out of matching. What is probed from anybody may be ours or the host's
-// where a communicator spans nodes (any_source.hpp). Handles of matched messages never reach the host if they are ours,
-// as those of requests (law 2 of docs/architecture.md); they are kept in a table under a lock, and are gone when they
-// are received.
+// Probes, and messages that matched probes took out of matching. In communicators that span nodes any-source probes
+// poll both us and the host (any_source.hpp). Like requests, our handles of matched messages never reach the host (law
+// 2 of docs/architecture.md); a table holds them under a lock until they are received.
 #include <unordered_map>
 
 #include "engine/base/out_of_memory.hpp"
@@ -12,7 +11,7 @@ namespace {
 
 // A message that a matched probe took out of matching.
 struct Matched {
-  messages::UnexpectedMessage* early = nullptr;  // nullptr: of MPI_PROC_NULL
+  messages::UnexpectedMessage* early = nullptr;  // nullptr: from MPI_PROC_NULL
   MPI_Comm comm{};
   std::uint32_t index = 0;
 };
@@ -63,7 +62,7 @@ void set_probe_status(MPI_Status* status, const messages::Messenger::Found& foun
   set_status(status, found.envelope.source, found.envelope.tag, found.bytes, false);
 }
 
-// From anybody, of this node or another.
+// Probes for messages of any source, of this node or another.
 template <class There>
 int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool take,
                messages::Messenger::Found& found, MPI_Status* status, There there) {
@@ -71,11 +70,11 @@ int probe_both(bool blocks, FoundAt& where, const Communicator& c, int tag, bool
   const int code =
       probe_for_anybody(c, blocks, where, [&] { return probe_once(c, MPI_ANY_SOURCE, tag, take, found); }, there);
   if (where == FoundAt::near) set_probe_status(status, found);
-  if (where == FoundAt::none) look_elsewhere();  // what else waits for the host
+  if (where == FoundAt::none) look_elsewhere();  // progresses what else the host has under way
   return code;
 }
 
-// Probe and Mprobe: until there is one.
+// Probe and Mprobe: waits until there is a message.
 void probe_blocking(const Communicator& c, int source, int tag, bool take, messages::Messenger::Found& found) {
   bool there = probe_once(c, source, tag, take, found);
   if (there) return;
@@ -99,7 +98,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
   return guarded(matched.comm, function, [&]() -> int {
     std::unique_ptr<Packed> packed;
     if (typed.packs()) {
-      packed = std::make_unique<Packed>(buffer, count, type, host.self);  // its own may have gone
+      packed = std::make_unique<Packed>(buffer, count, type, host.self);  // its own communicator may be freed
       typed.data = packed->data();
     }
     auto stage = devices::stage(typed.data, false);

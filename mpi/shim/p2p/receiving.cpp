@@ -1,5 +1,5 @@
-// Receives. What is received from anybody may be ours or the host's where a communicator spans nodes (any_source.hpp),
-// and is one side's elsewhere.
+// Receives. In communicators that span nodes the messages of any-source receives may come by us or by the host
+// (any_source.hpp).
 #include "mpi/shim/p2p/receiving.hpp"
 
 #include "engine/base/out_of_memory.hpp"
@@ -7,8 +7,8 @@
 namespace nearfield::mpi {
 namespace {
 
-// Hosts that judge it make an error of a message that ends within an element of a type with gaps. Here it is one where
-// that is the first element: of those behind, no host tells where they end.
+// Some hosts raise an error for a message that ends within an element of a type with gaps. We do so if that is the
+// first element, since no host says where later elements end.
 int judge(const messages::Request& request, MPI_Datatype type) {
   const int code = outcome(request);
   const layout::View& view = request.data.view;
@@ -22,7 +22,7 @@ int judge(const messages::Request& request, MPI_Datatype type) {
   return elements == 0 || elements == MPI_UNDEFINED ? MPI_ERR_TYPE : MPI_SUCCESS;
 }
 
-// Data that is not received where it belongs: of a type that is not described, or on a device.
+// Receives data into a copy: of a type that is not described, or on a device.
 template <class N>
 [[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
                                     int source, int tag, MPI_Status* status) {
@@ -46,7 +46,7 @@ template <class N, class HostCall>
 int make_receive(bool persistent, const char* function, void* buffer, N count, MPI_Datatype type, int source, int tag,
                  MPI_Comm comm, MPI_Request* request, HostCall host_call);
 
-// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+// While any-source receives are under way it uses a request, so that the wait can progress both sides.
 template <class HostCall, class HostStart>
 int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
   if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]

@@ -1,4 +1,4 @@
-// What receives that are packed first share (receiving.cpp, probing.cpp, sendrecv.cpp).
+// Used by packed receives (receiving.cpp, probing.cpp, sendrecv.cpp).
 #pragma once
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 namespace nearfield::mpi {
 
-// What a complete receive has brought leaves the packed copy. Its outcome.
+// Unpacks the data of a complete receive. Returns an error class.
 inline int land(Packed& packed, const messages::Request& request) {
   const int code = packed.unpack_bytes(std::min(request.received, packed.bytes()));
   return code == MPI_SUCCESS ? outcome(request) : code;

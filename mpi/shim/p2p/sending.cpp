@@ -1,6 +1,6 @@
-// Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
-// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
-// of a thread's sends is that of its calls: each is given to the messenger before the next begins.
+// Sends of all modes, blocking, non-blocking and persistent. A send that completes at once makes no request; one that
+// is no plain message (persistent, packed, of a layout, on a device) becomes an activity (activity.hpp). The order of a
+// thread's sends is that of its calls: each is passed to the messenger before the next begins.
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/activity.hpp"
 
@@ -10,7 +10,7 @@ int largest_tag = 32767;
 
 namespace {
 
-// Data of a type that is not described.
+// Sends data of a type that is not described.
 int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm);
 
 [[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
@@ -26,7 +26,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
   return report(c.comm, outcome(request));
 }
 
-// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+// While any-source receives are under way it uses a request, so that the wait can progress both sides.
 template <class HostCall, class HostStart>
 int send_by_host(HostCall host_call, HostStart host_start) {
   if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
@@ -66,7 +66,7 @@ int send_packed(SendMode mode, const char* function, Packed packed, int dest, in
   });
 }
 
-// isend and the _init forms: `persistent` leaves the start to MPI_Start.
+// Isend and the _init forms: if `persistent`, MPI_Start starts it.
 template <class N, class HostCall>
 int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
               int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) try {

@@ -1,4 +1,4 @@
-// SendReceive sends and receives.
+// Combined sends and receives.
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
@@ -8,7 +8,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// pre: the communicator spans nodes. Ranks that do not exist are on neither side.
+// pre: the communicator spans nodes. Wrong ranks are neither near nor far.
 bool near(const Communicator& c, int rank) { return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0; }
 bool far(const Communicator& c, int one, int other) {
   for (const int rank : {one, other})
@@ -16,7 +16,7 @@ bool far(const Communicator& c, int one, int other) {
   return false;
 }
 
-// One half goes by one side, the other by the other, or it is not known.
+// The halves go by different sides, or that is unknown.
 template <class N>
 int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest,
                        int send_tag, void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag,
@@ -53,14 +53,14 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
   });
 }
 
-// Both sides of a combined call; either may be nowhere. `copy`: the send buffer is replaced, so it is copied first.
+// A combined call; either partner may be MPI_PROC_NULL. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
 int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
              void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
              MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (c && spans_nodes(*c)) [[unlikely]] {
-    // Where all goes by one side, that side combines it.
+    // If both halves go by one side, that side combines them.
     const bool hosts = far(*c, dest, source) && (source == MPI_PROC_NULL || !near(*c, source)) &&
                        (dest == MPI_PROC_NULL || !near(*c, dest)) && source != MPI_ANY_SOURCE;
     const bool ours = source != MPI_ANY_SOURCE && !far(*c, dest, source);
@@ -115,7 +115,7 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
       m.request.is_send = false;
       *request = under_way(comm, std::move(message));
       if (source == MPI_PROC_NULL) {
-        // Its status says so; completion is the send's alone.
+        // Its status says so; the request is complete with the send.
         m.request.member = -1;
         m.request.envelope = {c->context, MPI_PROC_NULL, MPI_ANY_TAG};
         m.request.complete_at_once();

@@ -1,6 +1,6 @@
-// Calls on requests that complete nothing: their status, starting, cancelling, freeing, and handles as integers. The
-// host gets those of its own requests (law 2 of docs/architecture.md). Its persistent ones are noted, under a lock,
-// where it cannot be asked which of several are active.
+// Calls on requests that complete nothing: status, starting, cancelling, freeing, and handles as integers. The host
+// gets the calls on its own requests (law 2 of docs/architecture.md). Its persistent requests are noted, under a lock,
+// if it lacks MPI_Request_get_status_any.
 #include <mutex>
 #include <set>
 
@@ -33,7 +33,7 @@ int Request_get_status_all(int count, const MPI_Request* requests, int* flag, MP
   return MPI_SUCCESS;
 }
 
-// MPICH's own, which says whether without looking further.
+// An extension of MPICH, which returns whether the request is complete.
 int X_Request_is_complete(MPI_Request request) {
   poll_ours();
   if (!is_own(request)) return host.X_Request_is_complete ? host.X_Request_is_complete(request) : 0;
@@ -42,7 +42,7 @@ int X_Request_is_complete(MPI_Request request) {
 
 namespace {
 
-// The host's persistent requests, kept where the host cannot be asked which of several requests are active.
+// The host's persistent requests, noted if it lacks MPI_Request_get_status_any, which tells inactive ones.
 struct PersistentOfHost {
   std::mutex mutex;
   std::set<MPI_Request> all;
@@ -54,7 +54,7 @@ bool is_persistent(MPI_Request request) {
   return persistent.all.count(request);
 }
 
-// As MPI_Request_get_status; `active` is false for requests that do not count among several.
+// As MPI_Request_get_status; `active`: false for null and inactive requests.
 int look(MPI_Request request, bool& active, int& flag, MPI_Status* status) {
   flag = 0;
   active = request != host.request_null;
@@ -128,7 +128,7 @@ int Request_get_status_some(int count, const MPI_Request* requests, int* out, in
 int Start(MPI_Request* request) {
   if (!request || !is_own(*request)) {
     if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
-      post_any_source();  // it may be a receive
+      post_any_source();  // the request may be a receive
     return host.Start(request);
   }
   UserRequest& user = *own(*request);
@@ -174,7 +174,7 @@ int Request_free(MPI_Request* request) {
 
 // ---------------------------------------------------------------- handles as integers
 
-// Where handles are no integers, ours are the negative numbers from -2 on.
+// If handles are no integers, ours are the negative numbers from -2 on.
 int Request_toint(MPI_Request request) {
   return abi::integer_of(
       request, [](MPI_Request one) { return is_own(one) ? -2 - int(own(one)->index) : host.request_to_int(one); });

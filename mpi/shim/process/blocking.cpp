@@ -1,6 +1,5 @@
-// The host's functions that may block, as the program calls them. A large-count form that the host lacks becomes its
-// int form with narrowed arguments; programs take whatever is exported for existing, so what the host lacks altogether
-// is an error.
+// Entries for the host's functions that may block. A large-count form that the host lacks becomes its int form with
+// narrowed arguments. Programs use any exported function, so one that the host lacks altogether raises an error.
 #include "mpi/shim/process/blocking.hpp"
 
 #include <tuple>

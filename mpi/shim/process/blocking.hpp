@@ -1,6 +1,6 @@
-// Calls that go to the host and may block there: with a stand-in meanwhile (stand_in.hpp, law 3 of
-// docs/architecture.md), and counted. A HostCall is alive exactly while the host is called; calls of several threads
-// may be at the same time, and one inside of another.
+// Calls that go to the host and may block there: a stand-in progresses our messages meanwhile (stand_in.hpp, law 3 of
+// docs/architecture.md), and the calls are counted. A HostCall lives exactly as long as the host's call; several
+// threads may have one each, and they nest.
 #pragma once
 #include "engine/waiting/wait.hpp"
 #include "mpi/numbers.hpp"
@@ -9,7 +9,7 @@
 
 namespace nearfield::mpi {
 
-// Around one call.
+// Scope of one call.
 class HostCall {
  public:
   explicit HostCall(HostCalls& calls)
@@ -32,7 +32,7 @@ class HostCall {
   const StandInScope stand_in_;
 };
 
-// What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
+// Returns our entry for a function that calls the host's own with a stand-in; nullptr: it is none of those.
 void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

@@ -1,5 +1,5 @@
-// While it lives, errors of calls on a communicator come back to us: what the host is asked may be refused. Errors that
-// another thread makes meanwhile come back to it as well.
+// While it lives, errors of calls on a communicator are returned, since the host may refuse our calls. Errors of other
+// threads' calls are returned to them as well.
 #pragma once
 #include <mutex>
 
@@ -26,8 +26,8 @@ class ErrorsReturned {
   bool changed_;
 };
 
-// For questions that move nothing: where errors are raised that belong to no communicator, by host and standard. One
-// thread at a time, or one would put back what another has set.
+// For queries of the host: errors that belong to no communicator are raised on one of these, depending on host and
+// standard. One thread at a time, since each restores the handlers.
 class Asking {
  public:
   Asking() : lock_(mutex), world_(host.world), self_(host.self) {}

@@ -1,25 +1,24 @@
-// Waits of the host that give way to others.
+// Waits of the host that sleep, so that others can run.
 //
-// Hosts spin in calls that block, and call sched_yield between two looks that have found nothing. That hands a CPU on
-// late, or to nobody, where ranks belong to different scheduling groups (engine/team/process.hpp), and never lets it
-// rest. libnearfield.so serves sched_yield to threads that are in such a call of the host (mpi/preload/yielding.cpp):
+// Hosts spin in blocking calls, and call sched_yield between polls that have found nothing. If ranks belong to
+// different scheduling groups (engine/team/process.hpp), that hands the CPU on late or not at all, and the CPU is never
+// idle. libnearfield.so serves sched_yield to threads that are in such a call of the host (mpi/preload/yielding.cpp):
 //
-//   more ranks than CPUs   yields, which cost least where they hand the CPU on; after a hundred in vain a nap, the
-//   shortest
-//                          there is, in which somebody else runs; after 10 ms naps alone
+//   more ranks than CPUs   yields, which cost least if they hand the CPU on; after a hundred in vain a nap, the
+//                          shortest there is, in which another rank runs; after 10 ms naps alone
 //   a CPU of its own       as the host would; after 10 ms naps, in calls that move no data of the program's
 //
-// A nap is a 64th of the time that the call has waited, so a chain of waits for each other grows by little, and
-// at most 2 ms, a fifth of a millisecond while data may be moved or the host needs this rank for what others do.
+// A nap is a 64th of the time that the call has waited, so a chain of waits grows by little, and at most 2 ms, or a
+// fifth of a millisecond while data may be moved or the host needs this rank for other operations.
 #pragma once
 #include "mpi/shim/process/threads/inside.hpp"
 
 namespace nearfield::mpi {
 
-// Where libnearfield.so looks whether the calling thread is in the host; set when it loads us.
+// Returns the flag by which libnearfield.so sees that the calling thread is in the host; set when it loads us.
 extern bool* (*mark_in_host)();
 
-// While it is alive the calling thread is in the host, in a call of the program's. They nest.
+// Scope in which the calling thread is inside the host, in a call of the program. They nest.
 class InHost {
  public:
   explicit InHost(bool moves_data);
@@ -30,7 +29,7 @@ class InHost {
   const decltype(Inside::host) before_;
 };
 
-// The host has found nothing: whether the thread has had a nap.
+// Called when the host has polled in vain. Returns whether the thread has slept.
 bool give_way();
 
 }  // namespace nearfield::mpi

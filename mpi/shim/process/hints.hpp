@@ -7,14 +7,13 @@
 
 namespace nearfield::mpi {
 
-// One hint of an info object; empty when it is not there, " " when it has no text.
+// Returns a hint of an info object; empty: it is not set, " ": it has no text.
 std::string hint(MPI_Info info, const char* key);
 
-// Where memory should lie by the hint `nearfield_memory`; none where it is not given, or blank. MPI_INFO_NULL is no
-// hint.
+// Returns the wish in the hint `nearfield_memory`; none: it is not set, or blank, or `info` is MPI_INFO_NULL.
 Result<std::optional<memory::Wish>> placement_hint(MPI_Info info);
 
-// At what multiple of bytes memory should begin: a page's, or more by the hint `mpi_minimum_memory_alignment`.
+// Returns the alignment of memory: a page, or more by the hint `mpi_minimum_memory_alignment`.
 std::size_t alignment_hint(MPI_Info info);
 
 }  // namespace nearfield::mpi

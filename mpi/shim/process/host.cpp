@@ -1,5 +1,5 @@
-// Looks up the host's functions, under the lock that preload binds its slots by. Some may be missing: those of a newer
-// standard or of one family are null then; for any other the host serves every call.
+// Looks up the host's functions, under the lock by which preload binds its slots. Functions of a newer standard or of
+// one family may be missing and are null then; if any other is missing the host serves every call.
 #include "mpi/shim/process/host.hpp"
 
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ namespace {
 
 void* host_library;
 
-// PMPI_X; of an extension, whose name begins with X_, PMPIX_; MPII_ of what is internal to the MPICH family.
+// Looks up PMPI_X; PMPIX_ for names of extensions, X_...; MPII_ for internal functions of the MPICH family, I_...
 void* symbol(void* library, const char* name) {
   if (!std::strncmp(name, "I_", 2)) return dlsym(library, (std::string("MPI") + name).c_str());
   return dlsym(library, (std::string(std::strncmp(name, "X_", 2) ? "PMPI_" : "PMPI") + name).c_str());
@@ -31,7 +31,7 @@ bool host_rejects_aliases = false;
 
 // Open MPI only (abi/open_mpi.hpp).
 void* host_data(const char* symbol) {
-  // A program that is not position-independent holds its own copy of such objects; the default scope finds that one.
+  // A program that is not position-independent has its own copy of such objects, which the default scope finds.
   if (void* at = dlsym(RTLD_DEFAULT, symbol)) return at;
   return dlsym(host_library, symbol);
 }

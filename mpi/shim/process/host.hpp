@@ -1,5 +1,5 @@
-// The host MPI: its functions, called only through this table of its own addresses, and its predefined objects. The
-// table is filled before the first call of the program gets here, and only read afterwards.
+// The host MPI: its functions, called only through this table of their addresses, and its predefined objects. The table
+// is filled before the program's first call, and read-only afterwards.
 #pragma once
 #include <mpi.h>
 
@@ -9,15 +9,14 @@
 
 namespace nearfield::mpi {
 
-// Whether the host raises an error where a rank's own block lies at one address in send and receive buffer. Open MPI
-// does not look; the MPICH family does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it. Where it does not, equal
-// addresses mean in place.
+// True if the host raises an error when a rank's own block has one address in send and receive buffer: the MPICH family
+// does, unless MPIR_CVAR_COLL_ALIAS_CHECK forbids it, Open MPI does not. If false, equal addresses mean in place.
 extern bool host_rejects_aliases;
-// Whether it is an error on this host to expect more of a bcast than the root sends.
+// True if this host raises an error for a bcast in which a rank expects more than the root sends.
 inline constexpr bool host_compares_lengths = abi::compares_lengths;
 
 // clang-format off
-// What we call beside the functions that we offer (mpi/functions.def): what every host has ...
+// Functions that we call beside those that we offer (mpi/functions.def): functions of every host ...
 #define NEARFIELD_HOST_FUNCTIONS(F) \
   F(Comm_rank) F(Comm_size) F(Comm_get_name) F(Comm_test_inter) F(Comm_remote_size) F(Comm_create_keyval) F(Comm_get_attr) F(Comm_set_attr) \
   F(Comm_free_keyval) F(Comm_call_errhandler) F(Comm_get_errhandler) F(Comm_set_errhandler) F(Errhandler_free) F(Reduce_local) F(Win_call_errhandler) F(Win_get_errhandler) F(Group_translate_ranks) F(Group_size) \
@@ -26,7 +25,7 @@ inline constexpr bool host_compares_lengths = abi::compares_lengths;
   F(Graph_neighbors) F(Dist_graph_neighbors_count) F(Dist_graph_neighbors) F(Type_size_x) F(Type_get_extent) F(Type_get_true_extent) F(Type_get_envelope) \
   F(Type_get_contents) F(Type_contiguous) F(Type_commit) F(Type_create_keyval) F(Type_get_attr) F(Type_set_attr)
 
-// ... and what not every host or header has.
+// ... and functions that some hosts or headers lack.
 #define NEARFIELD_OPTIONAL_FUNCTIONS(F)                                                                              \
   F(File_call_errhandler, (MPI_File, int))                                                                           \
   F(Info_free, (MPI_Info*))                                                                                          \
@@ -52,7 +51,8 @@ struct Host {
 #include "mpi/shim/process/signatures.def"
 #undef F
 #undef L
-  // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
+  // Conversions between handles and Fortran's integers, if they differ: c2f and f2c of Open MPI, toint and fromint of
+  // the ABI.
   int (*request_to_int)(MPI_Request);
   MPI_Request (*request_from_int)(int);
   MPI_Win (*window_from_int)(int);
@@ -73,8 +73,8 @@ struct Host {
 };
 extern Host host;
 
-// Fills the table from the host's handle; false (with a line in the log) when the host lacks something.
-// Functions are looked up here alone: afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).
+// Fills the table from the host's handle; false (with a line of log): the host lacks a function. All functions are
+// looked up here, since afterwards the host's symbol table leads to Nearfield (mpi/preload/preload.cpp).
 bool bind_host(void* library);
 
 }  // namespace nearfield::mpi

@@ -1,4 +1,4 @@
-// What a job says right before it is aborted: launchers drop what they have not forwarded by then, such as the reason.
+// Called before a job is aborted: launchers drop output, such as the reason, that they have not forwarded by then.
 #pragma once
 #include <unistd.h>
 
@@ -8,8 +8,8 @@ namespace nearfield::mpi {
 
 inline void let_launchers_forward() { usleep(100'000); }
 
-// Whether an error ends the job that is raised on a communicator or a window, whose handler `get` tells. pre: the
-// handle is valid.
+// Returns whether an error raised on a communicator or a window ends the job; `get`: returns its error handler. pre:
+// the handle is valid.
 template <class Handle, class Get>
 bool aborts(Handle handle, Get get) {
   MPI_Errhandler errhandler{};

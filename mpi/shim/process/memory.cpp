@@ -11,7 +11,8 @@
 namespace nearfield::mpi {
 namespace {
 
-// Whether it asks for a kind of memory that is not the system's, such as a device's: "system,mpi:alloc_mem,cuda".
+// Returns whether `info` asks for memory of another kind than the system's, such as a device's:
+// "system,mpi:alloc_mem,cuda".
 bool wants_other_kinds(MPI_Info info) {
   if (info == MPI_INFO_NULL) return false;
   const std::string kinds = hint(info, "mpi_memory_alloc_kinds");
@@ -49,7 +50,7 @@ std::size_t alignment_hint(MPI_Info info) {
   return std::has_single_bit(asked) && asked <= most ? std::max(page, asked) : page;
 }
 
-// Memory from our segment: peers load and store it directly.
+// Allocates memory in our segment, which peers load and store directly.
 int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   team::Process* const n = process();
   if (!n || size <= 0 || !base_pointer || wants_other_kinds(info)) return host.Alloc_mem(size, info, base_pointer);
@@ -66,7 +67,7 @@ int Alloc_mem(MPI_Aint size, MPI_Info info, void* base_pointer) {
   return host.Alloc_mem(size, info, base_pointer);
 }
 
-// Also when MPI is at its end: the segment stays until the process goes.
+// Works after MPI_Finalize, too: the segment stays until the process ends.
 int Free_mem(void* base) {
   team::Process* const n = process_ever();
   if (n && n->segment().contains(base, 1)) {

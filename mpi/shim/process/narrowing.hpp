@@ -1,5 +1,5 @@
-// Large-count calls with arrays, to hosts that have the int form alone: counts and displacements are narrowed, which
-// is an error where one does not fit.
+// Large-count calls with number of arrays of the sending side for hosts that have the int form alone: counts and
+// displacements are narrowed, which is an error if one does not fit.
 #pragma once
 #include <tuple>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace nearfield::mpi {
 
-// How many elements the arrays of a call have: those of the sending side come first where there are two sides.
+// Lengths of a call's arrays; those of the sending side come first if there are two sides.
 struct ArrayLengths {
   std::size_t sends = 0, receives = 0;
   unsigned of_sends = 0;  // arrays
@@ -23,7 +23,7 @@ inline std::size_t partners_in(MPI_Comm comm) {
   return code == MPI_SUCCESS ? std::size_t(n) : 0;
 }
 
-// One argument of a large-count form, as its int form takes it.
+// One argument of a large-count form, converted for its int form.
 template <class Plain, class Large>
 struct Argument {
   Argument(Large given, ArrayLengths&, bool&) : value(given) {}
@@ -41,7 +41,7 @@ struct Argument<const int*, const Large*> {
   Argument(const Large* given, ArrayLengths& lengths, bool& fits) {
     const std::size_t length = lengths.next();
     if (!given) return;
-    values.reserve(length + 1);  // a host may not like an array without an address
+    values.reserve(length + 1);  // some hosts refuse an array with a null address
     for (std::size_t i = 0; i < length; ++i) values.push_back(narrow(MPI_Count(given[i]), fits));
   }
   const int* get() const { return values.data(); }
@@ -57,7 +57,7 @@ struct Argument<const int*, const int*> {
 inline constexpr const char* too_large =
     "this MPI library has no large-count form, and a count or displacement exceeds an int";
 
-// Calls the int form; `otherwise()` where something does not fit.
+// Calls the int form, or `otherwise()` if a value does not fit.
 template <class... Narrow, class Otherwise, class... Arguments>
 int narrowed(int (*plain)(Narrow...), ArrayLengths lengths, Otherwise otherwise, Arguments... arguments) {
   bool fits = true;
@@ -66,7 +66,7 @@ int narrowed(int (*plain)(Narrow...), ArrayLengths lengths, Otherwise otherwise,
   return std::apply([&](const auto&... each) { return plain(each.get()...); }, all);
 }
 
-// large() of a call that may have one array, of a count for every member of the own group.
+// As large(), for a call that may have one array, with a count for every member of the own group.
 template <class Large, class Plain, class... Arguments>
 int large_with_counts(Large large_form, Plain plain_form, const char* function, MPI_Comm comm, Arguments... arguments) {
   if constexpr ((std::is_same_v<Arguments, const MPI_Count*> || ...)) {

@@ -13,7 +13,7 @@
 namespace nearfield::mpi {
 namespace {
 
-// "MPICH 5.0.2", "Open MPI v5.0.11", and the file it comes from.
+// Returns "MPICH 5.0.2" or "Open MPI v5.0.11", and its file.
 std::string describe_host() {
   std::string version(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
   int length = 0;
@@ -44,7 +44,7 @@ const char* describe_heap() {
   return heap && heap->serves() ? "shared" : "the program's own";
 }
 
-// Why every call is the host's; "": it is not.
+// Returns why the host serves every call; "": it does not.
 std::string why_the_host(const Outcome& outcome) {
   if (!outcome.enabled) return "NEARFIELD=off";
   if (!process_ever()) return outcome.why_none.empty() ? "out of memory" : outcome.why_none;
@@ -69,7 +69,7 @@ void tell_outcome(const Outcome& outcome) try {
   log_line(LogLevel::info, "Nearfield %s under %s: ranks: %d, on this node: %d; reach: %s; heap: %s; messages: %s",
            NEARFIELD_VERSION, under.c_str(), outcome.size, outcome.near.ranks, describe_reach(outcome.near).c_str(),
            describe_heap(), the_messenger ? "carried" : "the host's");
-} catch (const OutOfMemory&) {  // a line less
+} catch (const OutOfMemory&) {  // the line is omitted
 }
 
 }  // namespace nearfield::mpi

@@ -1,5 +1,5 @@
-// What became of this process in MPI_Init: a line at NEARFIELD_LOG=info of the first rank, and a word for `nearfield
-// run` (engine/base/outcome.hpp).
+// Reports the outcome of MPI_Init: a line of the first rank at NEARFIELD_LOG=info, and a line for `nearfield run`
+// (engine/base/outcome.hpp).
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace nearfield::mpi {
 
-// The ranks of the world on this node, and the ways of reaching memory that all of them have.
+// Number of ranks of the world on this node, and the memory mappers that all of them have.
 struct Near {
   int ranks = 1;
   std::uint32_t ways = 0;
@@ -18,9 +18,9 @@ struct Near {
 
 struct Outcome {
   int rank, size;     // in the world
-  bool ready;         // what we keep for communicators can be kept
+  bool ready;         // state can be attached to communicators
   bool enabled;       // NEARFIELD
-  bool collectively;  // all ranks came together: messages can be carried
+  bool collectively;  // all ranks have called it together, so messages can be served
   const Near& near;
   const std::string& why_none;
 };

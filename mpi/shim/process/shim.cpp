@@ -1,12 +1,12 @@
-// The shim's edges: what libnearfield.so calls to attach it and to find its functions, start and end of MPI, and
-// the run-time switch.
+// The shim's interface: functions by which libnearfield.so attaches it and finds its functions, start and end of MPI,
+// and hints of communicators.
 //
 //   MPI_Init       announces us by name, host.Init, start_node: node, team of the world, messenger
-//   any call       Entry: what a function throws ends as an error here, since the frames above are C's
-//   MPI_Finalize   host.Finalize, which lets attributes of MPI_COMM_SELF go: the program's callbacks, which may still
-//                    communicate, then ours: end_of_program. Statistics, what has been sent arrives, the node leaves;
-//                    from here on a stand-in serves others, since the host may still wait for them
-//                  dismisses the stand-in and the helper; the segment stays until the process goes
+//   any call       Entry: exceptions become errors, since the caller's frames are C's
+//   MPI_Finalize   host.Finalize deletes the attributes of MPI_COMM_SELF: the program's callbacks, which may still
+//                  communicate, run before ours, end_of_program. That reports statistics, waits for sent messages to
+//                  arrive and leaves the node; from then on a stand-in serves other ranks, for which the host may wait.
+//                  Then the stand-in and the helper end; the segment stays until the process exits
 #include <algorithm>
 
 #include "engine/base/out_of_memory.hpp"
@@ -51,7 +51,7 @@ int raise(MPI_Comm comm, const char* function, const team::Broken& broken) {
   return raise_code(comm, code, true);
 }
 
-// A session with threads beside a world without: both share the messenger.
+// Set if a session uses threads: world and sessions share the messenger.
 std::atomic<bool> threads_in_sessions{false};
 
 namespace {
@@ -62,7 +62,7 @@ void started(int thread_level) {
   recording::begin();
 }
 
-// Whether a session may be used by several threads at once.
+// Returns whether several threads may use a session at once.
 bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
   constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
 #if MPI_VERSION >= 4
@@ -74,11 +74,11 @@ bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
     if (!level.empty()) return level == several;
   }
 #endif
-  return asked != MPI_INFO_NULL && hint(asked, key) == several;  // one thread is the default
+  return asked != MPI_INFO_NULL && hint(asked, key) == several;  // a single thread is the default
 }
 
-// What has been sent must arrive, even if nobody waits for it any more. What takes longer than a second (or never ends,
-// since nobody receives it) is left to a stand-in while the host waits for the others.
+// Messages must arrive, even if the program no longer waits for them. Those that take longer than a second (or for
+// ever, since they are not received) are left to a stand-in while the host waits for the others.
 void finish_messages() {
   if (!the_messenger) return;
   auto outstanding = [] {
@@ -97,7 +97,7 @@ void finish_messages() {
 bool lent_at_the_end = false;
 std::optional<InHost> in_host_at_the_end;
 
-// Those of messages that are called most end what they throw by themselves.
+// The most frequent message functions handle their exceptions themselves.
 template <auto function>
 constexpr bool never_throws = false;
 template <>
@@ -111,8 +111,8 @@ constexpr bool never_throws<&Irecv> = true;
 template <>
 constexpr bool never_throws<&Sendrecv> = true;
 
-// What the program calls: no exception may leave it, since the frames above are C's; and
-// what waits is known to others while it does.
+// Entry of a function for the program: no exception may leave it, since the frames above are C's, and it notes the call
+// for hang reports.
 template <auto function, Function number, class Type = decltype(function)>
 struct Entry;
 template <auto function, Function number, class Result, class... Arguments>
@@ -143,7 +143,7 @@ void end_of_program() {
   statistics::report(n->settings());
   finish_messages();
   finalize_node();
-  lent_at_the_end = StandInScope::lend();  // the host waits for the others, who may still need what we have sent
+  lent_at_the_end = StandInScope::lend();  // the host waits for the others, which may still need what we have sent
   in_host_at_the_end.emplace(false);
 }
 
@@ -178,25 +178,25 @@ int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
   return code;
 }
 
-// The program's callbacks on MPI_COMM_SELF come first, and may communicate; then end_of_program() is called.
+// The program's callbacks on MPI_COMM_SELF run first, and may communicate; then the host calls end_of_program().
 int Finalize() {
   free_created();
-  if (choosing::Leaving::any())  // bodies look for dead members themselves
+  if (choosing::Leaving::any())  // bodies notice dead members themselves
     wait_ours([] { return !choosing::Leaving::any(); }, [](int) { return false; }, nullptr, "in MPI_Finalize");
   if (abi::remarks_on_kept_requests && running()) show_persistent();
   const int code = host.Finalize();
   if (code != MPI_SUCCESS) return code;
-  end_of_program();  // where the host has not called it
+  end_of_program();  // if the host has not called it
   in_host_at_the_end.reset();
   if (lent_at_the_end) StandInScope::take_back();
   if (the_stand_in) the_stand_in->dismiss();
   keep_message_counts();
-  if (the_helper) the_helper->stop();  // until here it has served others, as a stand-in does
+  if (the_helper) the_helper->stop();  // until here it has served others like a stand-in
   the_messenger = nullptr;
   return code;
 }
 
-// Hints, collectively: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none),
+// Collective. Hints: nearfield = on | off, nearfield_algorithm = text as in NEARFIELD_ALGORITHM (blank: none),
 // nearfield_reproducible = on | off, as NEARFIELD_REPRODUCIBLE.
 int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   int keys = 0;
@@ -214,11 +214,11 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
   if (!state) return host.Comm_set_info(comm, info);
   if (!reproducible.empty()) keep_order(*state, reproducible == "on");
   if (!state->team && !state->hierarchy && !state->team_tried) make_team(*state);
-  // Where messages are under way the program must not switch.
+  // The program must not switch it while messages are under way.
   if (!on.empty()) state->messages_on = state->enabled = on == "on";
   if (state->hierarchy && !algorithm.empty()) state->hierarchy_chooser->override_with(algorithm);
   if (team::Team* const team = state->near_team(); team && !algorithm.empty()) {
-    team->contexts().finish();  // what has been issued was chosen before
+    team->contexts().finish();  // operations that have been issued keep their algorithms
     if (state->team) settle_left(*state);
     (state->team ? *state->chooser : *state->hierarchy->node_chooser()).override_with(algorithm);
     for (const auto& chooser : state->further)
@@ -235,7 +235,7 @@ const Address own_entries[] = {
 };
 static_assert(std::size(own_entries) == own_functions + 1);
 
-// What serves the function; nullptr where the host's own does.
+// Returns our entry for the function; nullptr: the host's own serves it.
 void* serving(Function number) {
   if (unsigned(number) <= own_functions) return reinterpret_cast<void*>(own_entries[unsigned(number)]);
   switch (number) {
@@ -266,20 +266,20 @@ __attribute__((visibility("default"))) int nearfield_shim_attach(void* library, 
   }
 }
 
-// The shim's version of the function with that number (mpi/numbers.hpp); nullptr where the host's own serves.
+// Returns the shim's version of the function with that number (mpi/numbers.hpp); nullptr: the host's own serves it.
 __attribute__((visibility("default"))) void* nearfield_shim_function(unsigned number) {
   const auto which = static_cast<nearfield::mpi::Function>(number);
   void* const function = nearfield::mpi::serving(which);
   return function && nearfield::mpi::recording::wanted() ? nearfield::mpi::recording::around(which, function)
                                                          : function;
 }
-// What serves sched_yield to threads that are in the host, as `in_host` tells of the calling one; whether it has
-// waited.
+// Returns the function that serves sched_yield to threads inside the host, which returns whether it has slept.
+// `in_host`: returns the calling thread's flag.
 __attribute__((visibility("default"))) bool (*nearfield_shim_serve_yields(bool* (*in_host)()))() {
   nearfield::mpi::mark_in_host = in_host;
   return nearfield::mpi::give_way;
 }
-// Of a window that has it, as bindings for Fortran have read it past MPI_Win_get_attr.
+// Corrects an attribute of a window that bindings for Fortran have read without MPI_Win_get_attr.
 __attribute__((visibility("default"))) void nearfield_shim_fortran_attribute(int win, int key, std::intptr_t* value) {
   nearfield::mpi::mend_fortran_attribute(win, key, value);
 }

@@ -1,7 +1,7 @@
-// Around a call of the host that may block: a thread stands in for the rank meanwhile, so that messages of ours go on
-// (engine/messages/stand_in.hpp, law 3 of docs/architecture.md). Whatever gives a call of the program to the host does
-// it inside of one: here are those of messages and collectives, in blocking.hpp all others. They nest, and several
-// threads may have one each: the rank is back when all have ended.
+// Scope of a call of the host that may block: a progress thread stands in for the rank, so that our messages progress
+// (engine/messages/stand_in.hpp, law 3 of docs/architecture.md). Every call of the program that goes to the host is
+// inside one: messages and collectives use this scope, all others blocking.hpp. They nest, and several threads may have
+// one each: the rank has left the host when all have ended.
 #pragma once
 #include "engine/messages/helper.hpp"
 #include "engine/messages/stand_in.hpp"
@@ -10,22 +10,21 @@
 
 namespace nearfield::mpi {
 
-// Made with the messenger; nullptr: the host carries all messages. Never destroyed, as the messenger.
+// Made with the messenger; nullptr: the host serves all messages. Never destroyed, like the messenger.
 extern messages::StandIn* the_stand_in;
 
-// With NEARFIELD_PROGRESS=thread, from MPI_Init to the end of MPI_Finalize; else nullptr. Never destroyed.
+// With NEARFIELD_PROGRESS=thread, from MPI_Init to the end of MPI_Finalize; otherwise nullptr. Never destroyed.
 extern messages::Helper* the_helper;
 
-// Receives from anybody that wait for messages of ours or of the host's, in communicators that span nodes
-// (p2p/any_source.hpp). While the rank is in the host nobody looks for them there, so they are posted there
-// before.
+// Number of any-source receives under way in communicators that span nodes (p2p/any_source.hpp). They are posted at the
+// host before the rank enters it, since it does not probe for them meanwhile.
 extern std::atomic<int> any_source_requests;
 void post_any_source();
-bool look_for_any_source();  // whether the host has been asked for anything, and so has gone on
+bool look_for_any_source();  // returns whether the host has been called, and so has progressed
 
 class StandInScope {
  public:
-  // `meets_others`: false where no other rank is awaited, so that nobody needs us before the call is over.
+  // `meets_others`: false if the call waits for no other rank, so that none needs us before it ends.
   explicit StandInScope(bool moves_data = true, bool meets_others = true)
       : before_(inside->lent), in_host_(moves_data) {
     if (!meets_others) return;
@@ -37,7 +36,7 @@ class StandInScope {
   }
   StandInScope(const StandInScope&) = delete;
 
-  // For a call that begins inside of another one of the host's (MPI_Finalize, which ends our part in a callback).
+  // For a call that begins inside another one of the host (MPI_Finalize, whose callback calls end_of_program()).
   static bool lend() {
     if (any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
       post_any_source();

@@ -15,11 +15,11 @@ std::uint64_t bytes_of(std::int64_t count, MPI_Datatype type) {
   return std::uint64_t(count) * std::uint64_t(bytes);
 }
 
-// How many ranks lists have an entry for, and which is ours; 0 where that is not known.
+// The number of entries of a list with one entry per rank, and the index of ours; 0 if unknown.
 struct Extent {
   int rank = 0, size = 0;
 };
-// `local`: also of an intercommunicator those of our own group, as reductions have it; else whom it connects us with.
+// `local`: of an intercommunicator the local group, as in reductions; else the remote group.
 Extent extent_of(MPI_Comm communicator, bool local) {
   if (communicator == host.comm_null) return {};
   const Communicator* const state = communicator_of(communicator);

@@ -1,6 +1,6 @@
-// What a call says of itself, by the roles of its arguments (mpi/roles.hpp): its communicator, its partner, and the
-// bytes that its rank gives (of Scatter and Scatterv: gets), of a block where the operation has one for each rank. Of
-// receives that is the room they offer. Neighbours' lists count as nothing.
+// Extracts a call's communicator, partner and bytes by the roles of its arguments (mpi/roles.hpp). The bytes are those
+// that the rank sends (in Scatter and Scatterv: receives), of one block if the operation has one for each rank, and of
+// a receive the size of its buffer. Lists of neighbourhood collectives count as 0.
 #pragma once
 #include <cstdint>
 

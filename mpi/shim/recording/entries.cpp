@@ -1,4 +1,4 @@
-// An Around for every function that the shim offers, but those of the tools interface.
+// An Around for every function of the shim, except those of the tools interface.
 #include <cctype>
 #include <cstdlib>
 #include <cstring>
@@ -18,7 +18,7 @@ bool begins(std::string_view name, std::initializer_list<const char*> with) {
   return false;
 }
 
-// By its name; of what is a collective the engine's table knows.
+// Classifies a function by its name and the engine's table of collectives.
 FunctionKind kind_of(std::string_view name, const Roles& r) {
   if (begins(name, {"Comm_", "Intercomm_", "Cart_", "Graph_", "Dist_graph_"})) return FunctionKind::communicator;
   if (begins(name, {"File_"})) return FunctionKind::file;

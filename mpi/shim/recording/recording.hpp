@@ -1,16 +1,16 @@
-// What a program's own calls did, for `nearfield run --report`: NEARFIELD_RECORD counts them by place, communicator,
-// length and algorithm, NEARFIELD_TRACE keeps the last of them one by one.
+// Records a program's calls for `nearfield run --report`: NEARFIELD_RECORD counts them by call site, communicator, size
+// and algorithm; NEARFIELD_TRACE keeps the last of them one by one.
 //
-// Whether calls are recorded is known before the first one: only then do slots of libnearfield.so lead to an Around of
-// each function, so nothing is paid where they are not. An Around's return address is the place of the call.
+// Whether calls are recorded is decided before the first one: only then do slots of libnearfield.so lead to an Around
+// of each function, so it costs nothing otherwise. An Around's return address is the call site.
 //
 //   MPI_Init       begin(): from here on calls are recorded
 //   a call         Around, Observation: counted in a row of the thread's own table (table.hpp)
-//   now and then   save(): the file as it is so far, for programs that are killed
-//   MPI_Finalize   end(), or exit(): the file for good, and the trace (writing.cpp)
+//   now and then   save(): the file so far, for programs that are killed
+//   MPI_Finalize   end(), or exit(): the final file, and the trace (writing.cpp)
 //
-// Each thread writes its own table, in memory of its own; who saves reads those of all, whose numbers need not fit
-// together before the end.
+// Each thread writes its own table, in memory of its own; saving reads all tables, whose numbers may be inconsistent
+// before the end.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -44,17 +44,16 @@ struct RecordedFunction {
   const Roles& roles;
 };
 
-// Whether the environment asks for it. The same at all times.
+// Returns whether the environment requests it, which never changes.
 bool wanted();
-// What takes the place of `function`, which serves the function with that number; itself where such calls are not
-// recorded.
+// Returns the Around for the function with that number, or `function` itself if its calls are not recorded.
 void* around(mpi::Function number, void* function);
 
 extern std::atomic<bool> active;  // between begin() and end()
 void begin();
 void end();
 
-// A call of this thread, from its beginning on. pre: active, and in no other.
+// Observes a call of this thread from its beginning. pre: active, and not nested.
 class Observation {
  public:
   // `words`: its arguments (calls::ArgumentWords).
@@ -70,10 +69,10 @@ class Observation {
   bool agreed_ = false;                // all of its ranks have the same context
   std::uint64_t context_, start_ = 0;  // 0: not timed
   CallSiteRow** place_ = nullptr;
-  const char* before_;  // what served the last collective
+  const char* before_;  // last_algorithm before the call
 };
 
-// Of the function with that number.
+// For the function with that number.
 template <mpi::Function number, class Signature>
 struct Around;
 template <mpi::Function number, class... Arguments>

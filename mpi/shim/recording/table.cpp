@@ -19,7 +19,7 @@ bool all_timed = false;
 
 namespace {
 
-// What is known of this thread; `table` is nullptr before its first call, and where there is no memory.
+// State of this thread; `table` is nullptr before its first call, and without memory.
 struct ThreadRecord {
   ~ThreadRecord();
   Thread* table = nullptr;
@@ -28,7 +28,7 @@ struct ThreadRecord {
 };
 const PerThread<ThreadRecord> own;
 std::mutex adding;
-Thread* free_tables = nullptr;  // under `adding`: of threads that have ended
+Thread* free_tables = nullptr;  // of threads that have ended; under `adding`
 
 ThreadRecord::~ThreadRecord() {
   if (!table) return;
@@ -49,11 +49,11 @@ ThreadRecord::~ThreadRecord() {
       own->refused = true;
       return nullptr;
     }
-    table = static_cast<Thread*>(memory);  // all zero, as its members begin
+    table = static_cast<Thread*>(memory);  // all members begin as zero
     Thread* const before = threads.load(std::memory_order_relaxed);
     table->next = before;
     table->number = before ? before->number + 1 : 0;
-    threads.store(table, std::memory_order_release);  // pairs with the loads in writing.cpp
+    threads.store(table, std::memory_order_release);  // SYNC: thread-tables
   }
   own->table = table;
   return table;
@@ -87,11 +87,11 @@ KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agree
   if (one->inter) remote = members_of(communicator, host.Comm_remote_group);
   if (!members.empty()) one->first = members.front();
   if (one->rank == 0) one->members = std::move(members), one->remote = std::move(remote);
-  known.store(one, std::memory_order_release);  // pairs with the loads in writing.cpp
+  known.store(one, std::memory_order_release);
   return one;
 }
 
-// The row of a place, by whatever algorithm its first call went; nullptr: it has none yet.
+// Finds the first row of a call site, whatever its algorithm; the slot holds nullptr if there is none yet.
 CallSiteRow** find_place(Thread& table, const RecordedFunction& function, const void* site, std::uint64_t context,
                          std::uint32_t size) {
   std::uint64_t hash =
@@ -114,13 +114,13 @@ CallSiteRow& add_row(Thread& table, const RecordedFunction& function, const void
   row.algorithm = algorithm;
   row.size_class = size;
   row.communicator = context ? know(communicator, context, agreed) : nullptr;
-  row.function.store(&function, std::memory_order_release);  // pairs with the loads in writing.cpp
+  row.function.store(&function, std::memory_order_release);  // SYNC: call-site-row
   return row;
 }
 
-// A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
-// timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and
-// one that is long would count sixteenfold.
+// Reading the clock costs as much as a short call, so of short calls the first few of a call site are timed and then
+// one in sixteen. Our waits are always timed, as they read the clock anyway. The host's are not, and a long one would
+// count sixteenfold.
 bool is_timed(const RecordedFunction& function, const CallSiteRow* row, std::uint64_t bytes) {
   constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
   if (!row || all_timed || bytes > short_bytes || function.kind > FunctionKind::completion) return true;
@@ -128,7 +128,7 @@ bool is_timed(const RecordedFunction& function, const CallSiteRow* row, std::uin
   return calls < first || calls % one_in == 0;
 }
 
-// In the place of a context: a communicator of the host's, by its handle.
+// Replaces the context for communicators of the host: made of the handle.
 constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace

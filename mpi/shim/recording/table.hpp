@@ -1,6 +1,6 @@
-// Where recorded calls are kept. A thread's table and ring are memory of their own, bounded, zero until they are used,
-// and never given back; that thread alone writes them, and when it has ended the next thread that comes goes on with
-// them. A row is there for others when its function is.
+// Tables of recorded calls. A thread's table and ring lie in bounded memory of their own, which is zero at first and
+// never freed. Only that thread writes them; when it has ended, the next new thread continues with them. A row is
+// visible to other threads once its function is set.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,17 +14,16 @@ namespace nearfield::mpi::recording {
 inline constexpr std::size_t rows_of_a_thread = 4096, places_of_a_thread = 2 * rows_of_a_thread;
 inline constexpr std::size_t events_of_a_thread = std::size_t{1} << 16;
 
-// A communicator by its context; where that is none, by its handle. Those that one split has made share a context, but
-// no rank.
+// A communicator by its context or, without one, its handle. Communicators of one split share a context, but no rank.
 struct KnownCommunicator {
   std::uint64_t context;
-  bool agreed;  // the context is equal on all of its ranks
+  bool agreed;  // all its ranks have the same context
   std::string name;
   int rank, size;
-  int first;                                  // its first rank, in MPI_COMM_WORLD; -1: of another world
+  int first;                                  // MPI_COMM_WORLD's rank of its first rank; -1: in another world
   bool inter;                                 // an intercommunicator: `rank`, `size` and `members` are of our group
   std::vector<int> members, remote;           // ranks in MPI_COMM_WORLD, at its first rank
-  std::atomic<std::uint32_t> collectives{0};  // traced so far; all ranks count alike
+  std::atomic<std::uint32_t> collectives{0};  // traced so far; the same on all ranks
   KnownCommunicator* next;
 };
 
@@ -42,14 +41,14 @@ class Sum {
 };
 
 struct CallSiteRow {
-  std::atomic<const RecordedFunction*> function;  // nullptr: free. Released by add_row, acquired by who writes
+  std::atomic<const RecordedFunction*> function;  // nullptr: free; set last, by add_row
   const void* site;
   std::uint64_t context;
   const char* algorithm;            // nullptr: none; `by_host`
   KnownCommunicator* communicator;  // nullptr: of none
-  CallSiteRow* further;             // the same place by another algorithm
+  CallSiteRow* further;             // row of the same call site with another algorithm
   std::uint32_t size_class;
-  Sum place_calls;  // by whatever algorithm, where this row was the first of its place
+  Sum place_calls;  // by all algorithms, if this is the first row of its call site
   Sum calls, bytes, waited;
   Sum timed, ticks, waited_timed, longest;  // of the calls that were timed
 };
@@ -61,25 +60,25 @@ struct Event {
 };
 
 struct Thread {
-  CallSiteRow* places[places_of_a_thread];  // by a hash, at most half of them taken
+  CallSiteRow* places[places_of_a_thread];  // hash table, at most half full
   CallSiteRow rows[rows_of_a_thread];
   std::uint32_t used;
-  std::uint32_t number;            // in the order in which tables came
-  Sum rows_lost, events;           // calls without a row, events ever
-  Event ring[events_of_a_thread];  // touched only where there is a trace
+  std::uint32_t number;            // in the order of creation
+  Sum rows_lost, events;           // calls without a row, all events
+  Event ring[events_of_a_thread];  // used only when tracing
   Thread* next;
   Thread* next_free;  // under the lock of table.cpp
 };
 
-extern std::atomic<Thread*> threads;             // the last that came; releases what it points to
-extern std::atomic<KnownCommunicator*> known;    // likewise
-extern std::atomic<std::uint64_t> calls_unkept;  // of threads that have no table
+extern std::atomic<Thread*> threads;             // the newest
+extern std::atomic<KnownCommunicator*> known;    // the newest
+extern std::atomic<std::uint64_t> calls_unkept;  // of threads without a table
 extern bool tracing;
-extern bool all_timed;                        // and not some of them only
+extern bool all_timed;                        // false: a sample of them
 extern std::atomic<std::uint64_t> next_save;  // ticks
 void save_so_far(std::uint64_t now);
 
-// Lengths of a class are below 2^size_class; 0 is nothing.
+// Sizes of a class are below 2^size_class; class 0 is size 0.
 inline std::uint32_t size_class(std::uint64_t bytes) { return bytes ? std::uint32_t(64 - __builtin_clzll(bytes)) : 0; }
 
 }  // namespace nearfield::mpi::recording

@@ -1,8 +1,8 @@
-// What has been recorded, as files: a JSON of this rank's rows in NEARFIELD_RECORD (nearfield/recording.py joins
-// those of all ranks), and its trace for Chrome and Perfetto. Both appear under their names when they are whole.
+// Writes the recorded data to files: this rank's rows as JSON in NEARFIELD_RECORD (nearfield/recording.py joins the
+// ranks' files), and its trace for Chrome and Perfetto. Both appear under their names when they are complete.
 //
-// Clocks: calls are timed in ticks of the processor, which two looks at CLOCK_MONOTONIC, at the beginning and now, make
-// nanoseconds; so times of ranks on one node are of one clock.
+// Calls are timed in ticks of the processor. Two readings of CLOCK_MONOTONIC, at the beginning and now, convert them to
+// nanoseconds, so that times of all ranks on a node are of one clock.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ struct RecordingRun {
   char host[256] = {};
   std::string library, program, node, job;
   std::uint64_t ticks = 0, nanoseconds = 0;  // when it began
-  std::uint64_t saved = 0, pause = 0;        // nanoseconds: the last save, and until the next
+  std::uint64_t saved = 0, pause = 0;        // nanoseconds: time of the last save, pause until the next
 };
 RecordingRun* run;  // never destroyed: exit() writes
 std::mutex saving;
@@ -62,14 +62,14 @@ using json::quoted;
 
 std::string number(std::uint64_t n) { return std::to_string(n); }
 
-// A call in the program: the object that holds it, where in its file, and the nearest symbol.
+// A call site in the program: its object, the offset in that file, and the nearest symbol.
 std::string site_text(const void* site) {
   const hang_report::Site at = hang_report::site_of(site);
   return "{\"object\":" + quoted(at.object) + ",\"offset\":" + number(at.offset) + ",\"symbol\":" + quoted(at.symbol) +
          "}";
 }
 
-// Numbers for what is written once and referred to.
+// Numbers for entries that are written once and referred to.
 template <class T>
 struct Numbered {
   std::map<T, std::size_t> numbers;
@@ -83,13 +83,12 @@ struct Numbered {
 
 template <class Each>
 void each_thread(Each each) {
-  // Pairs with table_of_thread.
-  for (Thread* one = threads.load(std::memory_order_acquire); one; one = one->next) each(*one);
+  for (Thread* one = threads.load(std::memory_order_acquire); one; one = one->next) each(*one);  // SYNC: thread-tables
 }
 
 std::string how_served(const CallSiteRow& row) { return row.algorithm ? row.algorithm : ""; }
 
-// All waits, and what calls take besides, by those that were timed.
+// Estimates the time in calls: all waits, and the other time extrapolated from the timed calls.
 std::uint64_t time_of(const CallSiteRow& row, const Clock& clock) {
   const std::uint64_t timed = row.timed.value(), all = clock.span(row.ticks.value());
   if (!timed) return row.waited.value();
@@ -119,7 +118,7 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     const std::uint64_t events = thread.events.value();
     events_lost += events > events_of_a_thread ? events - events_of_a_thread : 0;
     for (CallSiteRow& row : thread.rows) {
-      const RecordedFunction* const function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+      const RecordedFunction* const function = row.function.load(std::memory_order_acquire);  // SYNC: call-site-row
       if (!function) continue;
       rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(function->name) +
               ",\"kind\":" + quoted(name(function->kind)) + ",\"site\":" + number(sites.of(row.site)) +
@@ -167,7 +166,7 @@ std::string microseconds(std::uint64_t nanoseconds) {
   return text;
 }
 
-// The events of all threads, in the order of their beginnings.
+// The events of all threads, by their start.
 std::string trace_text(const Clock& clock) {
   struct One {
     std::uint64_t start;
@@ -191,7 +190,7 @@ std::string trace_text(const Clock& clock) {
   for (const One& one : all) {
     const Event& event = *one.event;
     const CallSiteRow& row = one.thread->rows[event.row];
-    const RecordedFunction& function = *row.function.load(std::memory_order_acquire);  // pairs with add_row
+    const RecordedFunction& function = *row.function.load(std::memory_order_acquire);  // SYNC: call-site-row
     const auto [site, fresh] = sites.try_emplace(row.site);
     if (fresh) {
       Dl_info info{};
@@ -214,14 +213,14 @@ std::string trace_text(const Clock& clock) {
   return text + "\n]}\n";
 }
 
-// False, with a line in the log, where it cannot be written.
+// Returns false and logs a warning if the file cannot be written.
 bool write_or_say(const std::string& path, const std::string& text) {
   if (write_whole(path, text)) return true;
   log_line(LogLevel::warn, "what was recorded cannot be written to %s: %s", path.c_str(), std::strerror(errno));
   return false;
 }
 
-// Settings are refused where their pattern is none, so what can be wrong is its length.
+// Invalid patterns are refused when settings are read, so only the expanded length can be wrong.
 std::string trace_path() {
   char path[4096];
   const char* const wrong =
@@ -248,7 +247,7 @@ void save_locked(const char* ending, bool last) {
     if (!directory.empty())
       write_or_say(directory + "/" + run->host + "." + std::to_string(run->pid) + ".json",
                    record_text(ending, clock, trace));
-    // What is saved on the way takes a thousandth of the time at most.
+    // Intermediate saves take at most a thousandth of the time.
     const std::uint64_t took = waiting::nanoseconds() - clock.now();
     run->pause = std::max(std::min<std::uint64_t>(2 * run->pause, 60'000'000'000), took * 1000);
     next_save.store(last ? ~std::uint64_t{0} : processor::ticks() + clock.ticks_in(run->pause),
@@ -259,7 +258,7 @@ void save_locked(const char* ending, bool last) {
 }
 
 void finish(const char* ending) {
-  if (!run || getpid() != run->pid) return;  // a child inherits what is not its own
+  if (!run || getpid() != run->pid) return;  // a child has inherited its parent's records
   const std::lock_guard lock(saving);
   if (active.exchange(false, std::memory_order_relaxed)) save_locked(ending, true);
 }
@@ -290,7 +289,7 @@ void begin() {
     for (ssize_t i = 0; i + 1 < read_bytes; ++i) run->program += line[i] ? line[i] : ' ';
     close(file);
   }
-  // What tells jobs apart that one command has started: one may have been killed before all of it had written.
+  // Distinguishes jobs started by one command, of which one may have been killed before all its ranks had written.
   if (team::Process* const node = process_ever(); node && node->hang_reporter)
     run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter->job());
   run->settings.record = absolute_path(run->settings.record, false);
@@ -302,7 +301,7 @@ void begin() {
   all_timed = tracing || !the_messenger;
   run->ticks = processor::ticks();
   run->nanoseconds = waiting::nanoseconds();
-  if (there) save_locked("", false);  // a program that hangs or is killed is known from now on
+  if (there) save_locked("", false);  // so that a program that hangs or is killed has a file
   run->pause = 1'000'000'000;
   next_save.store(run->settings.record.empty() ? ~std::uint64_t{0} : run->ticks + processor::ticks_in(run->pause),
                   std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// Accumulate and its relatives. An operation is on elements of one predefined type, whatever types describe where they
-// lie: what the program gives is gathered if it is not dense, and combined piece by piece of the target's layout.
+// MPI_Accumulate and related functions. An operation is on elements of one predefined type, whatever the layouts:
+// operands that are not dense are gathered, and combined with the pieces of the target's layout.
 #include <bit>
 
 #include "engine/base/out_of_memory.hpp"
@@ -14,8 +14,8 @@ namespace {
 // `count` elements of `type` at `buffer`, as elements of one predefined type with all their gaps.
 struct TypedElements {
   layout::Data data;
-  const TypeInfo* basic = nullptr;  // nullptr: not of one type
-  std::uint32_t bytes = 1;          // from one element to the next
+  const TypeInfo* basic = nullptr;  // nullptr: there are several types
+  std::uint32_t bytes = 1;          // distance of elements
   std::shared_ptr<const TypeLayout> keep;
   bool good = true;  // false: arguments that the host must judge
 
@@ -51,7 +51,7 @@ bool is_no_op(MPI_Op op) {
 
 void combine_by_host(const windows::Window::Operation& operation, const std::byte* from, std::byte* at,
                      std::uint64_t count) {
-  constexpr std::uint64_t most = 1 << 20;  // elements: what an int counts on every host
+  constexpr std::uint64_t most = 1 << 20;  // elements: what an int holds on every host
   const auto type = (MPI_Datatype)operation.context[0];
   const auto op = (MPI_Op)operation.context[1];
   for (std::uint64_t i = 0; i < count; i += most)
@@ -60,14 +60,14 @@ void combine_by_host(const windows::Window::Operation& operation, const std::byt
       throw team::Broken("the host's MPI_Reduce_local failed");
 }
 
-// Whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+// Returns whether the host defines the operator on the type: hosts define more than MPI requires.
 bool host_combines(MPI_Op op, const TypeInfo& type) {
   const Asking asking;
   std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
   return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
 }
 
-// What is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
+// Makes the operation on elements of that type. False: the operator is not predefined, or not defined on it.
 bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
   static const MPI_Op replace = MPI_REPLACE;
   static const MPI_Datatype character = MPI_CHAR;
@@ -89,7 +89,7 @@ bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const Typ
   return operation.replaces || is_no_op(op);
 }
 
-// The last answer of each thread: programs ask for one thing again and again. Predefined handles are never reused.
+// Cache of each thread's last result, since programs repeat operations. Predefined handles are never reused.
 struct LastDescribed {
   MPI_Op op;
   const TypeInfo* type;
@@ -108,7 +108,7 @@ const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& type) {
   return &last.operation;
 }
 
-// Dense memory with what lies at `data`: that itself, or a copy.
+// The data in dense memory: in place, or as a copy.
 class Gathered {
  public:
   Gathered(const layout::Data& data, bool filled)
@@ -133,7 +133,7 @@ class Gathered {
   std::optional<memory::Temporary> copy_;
 };
 
-// What a device has is copied as a whole.
+// Device data are copied as a whole.
 void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
                         const layout::Data* wanted, const windows::Window::Operation& operation) {
   const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);
@@ -141,8 +141,8 @@ void combine_by_devices(windows::Window& window, int rank, const layout::Data& t
   if (wanted) fetched.scatter();
 }
 
-// `given`: nullptr where nothing is given, `wanted`: where nothing is fetched. What is not dense goes by way of
-// buffers.
+// `given`: nullptr if there are no operands, `wanted`: nullptr if nothing is fetched. Data that are not dense are
+// copied through buffers.
 void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
              const layout::Data* wanted, const windows::Window::Operation& operation) {
   if (devices::possible()) [[unlikely]]
@@ -173,7 +173,7 @@ struct Fetching {
   MPI_Datatype type{};
 };
 
-// `fetching`: of Get_accumulate.
+// `fetching`: set for Get_accumulate.
 template <class HostCall>
 [[gnu::noinline]] int accumulate_slowly(OneSided* state, const char* function, const void* origin, MPI_Count count,
                                         MPI_Datatype type, const Fetching* fetching, int rank, MPI_Aint displacement,
@@ -191,7 +191,7 @@ template <class HostCall>
       return raise_on(win, function, "the target's type is not made of one predefined type", MPI_ERR_TYPE);
     }
     const windows::Window::Operation* const operation = describe(op, *target.basic);
-    // Of nothing, any predefined operator will do.
+    // For no elements any predefined operator is right.
     if (!operation && (target.data.bytes || !find_op(op)))
       return raise_on(win, function, "the operator is not predefined, or not defined on the type", MPI_ERR_OP);
     const bool gives = !is_no_op(op);
@@ -245,7 +245,7 @@ int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, 
   return accumulate("MPI_Fetch_and_op", origin, 1, type, &fetching, rank, displacement, 1, type, op, win, host_call);
 }
 
-// Integers, truth values and bytes: what MPI compares.
+// Returns whether MPI_Compare_and_swap is defined on the type: integers, truth values and bytes.
 bool compares(const TypeInfo& info) {
   return (reducing::associative(info.type) || info.type == reducing::Type::character) && info.dense &&
          std::has_single_bit(info.bytes) && info.bytes <= 8;

@@ -1,13 +1,13 @@
-// Making and freeing windows, and whose they are.
+// Creates and frees windows, and decides whether we or the host serve them.
 //
 //   the communicator has a team      else the host's: several nodes, another world, a rank without Nearfield
 //   the host makes a window of it    its handle; of MPI_Win_allocate and _shared, of memory of ours
-//   a team of the window's own       so that its epochs meet nobody else's
-//   all reach all of its memory      else the host's after all
+//   a team of the window's own       so that its epochs are matched with no other's
+//   all reach all of its memory      else it stays the host's
 //
-// Each step is agreed on by all ranks. The host's windows are counted: while there are some, ranks that wait in our
-// calls look after the host in every round (law 3 of docs/architecture.md). The count is a hint to threads that wait;
-// nothing is ordered by it.
+// All ranks agree on each step. The host's windows are counted: while there are any, ranks that wait in our calls
+// progress the host in every round (law 3 of docs/architecture.md). The count is a hint to waiting threads; it orders
+// nothing.
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -44,9 +44,9 @@ int left_to_host(const char* name, WhoseWindow why, Make make) {
   return code;
 }
 
-// The communicator, where its windows may be ours: the same on all ranks.
+// Returns the communicator if its windows may be ours, which is the same on all ranks; else nullptr.
 Communicator* eligible(MPI_Comm comm) {
-  if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows have teams
+  if (Communicator* const alone = find_alone(comm); alone && !alone->team) make_team(*alone);  // its windows need one
   grow_up(comm);
   const Admission admitted = admit(comm);
   Communicator* const c = admitted.communicator;
@@ -59,7 +59,7 @@ bool in_several_threads() {
   return level == MPI_THREAD_MULTIPLE || threads_in_sessions.load(std::memory_order_relaxed);
 }
 
-// Collective: makes a window of the host's ours. nullptr: it stays the host's, on all ranks.
+// Collective: takes over a window of the host. Returns nullptr on all ranks if it stays the host's.
 std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies lies, const windows::Memory& mine,
                                     std::span<const windows::Memory> known) {
   auto state = std::make_unique<OneSided>();
@@ -77,7 +77,8 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
   return state;
 }
 
-// What a window lacks while it is being made cannot be agreed on any more.
+// Runs the creation of a window. Running out of memory in it is an error, since ranks can no longer agree to leave the
+// window to the host.
 template <class Body>
 int making(Communicator& c, const char* function, Body body) {
   return with_memory(c, c.comm, function, [&]() -> int {
@@ -103,8 +104,8 @@ int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm 
   });
 }
 
-// Memory for a window in our segment, placed as the hint says: zero, as fresh memory of hosts is. 0: none is needed.
-// That of one rank is no other's: a fork keeps it apart, as hosts do.
+// Allocates memory for a window in our segment, zeroed as hosts' memory is, with the hint's placement. 0: none is
+// needed. A window of a single rank is shared with nobody, so that a fork copies it, as with hosts.
 Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const memory::Wish* wish, int ranks) {
   if (size <= 0) return std::size_t{0};
   const bool own = ranks == 1 && !wish && !process()->placer().wish(memory::Component::windows);
@@ -112,10 +113,11 @@ Result<std::size_t> allocate_in_segment(MPI_Aint size, std::size_t align, const 
       std::size_t(size), align, own ? memory::Component::alloc_mem : memory::Component::windows, wish, true);
 }
 
-// What a rank has for a window. `forced`: not what the program insists on, which is an error of all.
+// Whether a rank has the memory for a window. `forced`: it lacks memory that the program insists on, an error on all
+// ranks.
 enum class Ready : std::uint8_t { yes, no, forced };
 
-// Collective: the worst that a member of the team says.
+// Collective: returns the worst value of all members.
 Ready agree(context::CollectiveContext& context, Ready ours) {
   const std::uint64_t seq = context.next_slot();
   *context.reserve_slot(seq) = std::byte(ours);
@@ -127,11 +129,11 @@ Ready agree(context::CollectiveContext& context, Ready ours) {
   return worst;
 }
 
-// Collective: a window of the host's, of memory of ours, that is made ours. nullptr, on all ranks: there is none.
+// Collective: makes a window of the host over our memory and takes it over. Returns nullptr on all ranks if that fails.
 std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win,
                                              MadeOf made, const windows::Memory& mine,
                                              std::span<const windows::Memory> known) {
-  // Hosts that reach other processes' memory by none of their own ways have windows of their memory alone.
+  // A host that cannot access other processes' memory makes windows of memory of its own alone.
   const int code = made_by_host(name, [&] {
     const ErrorsReturned errors(c.comm);
     return host.Win_create(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
@@ -187,7 +189,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
   });
 }
 
-// Puts the host's memory where the hint or NEARFIELD_MEMORY says; each rank its own part, with the pages at both ends.
+// Places the host's memory as the hint or NEARFIELD_MEMORY says; each rank its own part, with the pages at both ends.
 Ready place(const windows::Memory& memory, const memory::Wish* wish) {
   constexpr std::uintptr_t page = 4096;
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.base) / page * page;
@@ -197,7 +199,7 @@ Ready place(const windows::Memory& memory, const memory::Wish* wish) {
   return process()->placer().place(memory::Component::windows, at, end - begin, wish) ? Ready::yes : Ready::forced;
 }
 
-// Collective: a window of the host's memory, made ours where that can be, each part of it where its rank wishes.
+// Collective: makes a window of the host's memory, places each rank's part as wished, and takes it over if possible.
 template <class HostCall>
 int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win, HostCall make) {
   if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
@@ -227,21 +229,21 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
   return MPI_SUCCESS;
 }
 
-// What a rank says of its part of a shared window. `offset`: where all of it lies in the segment of the first rank.
+// A rank's part of a shared window. `offset`: of the whole window in the first rank's segment.
 struct SharedPart {
   std::uint64_t bytes, unit, offset;
-  std::uint64_t hosts_room;  // that the host has, as this rank sees it
-  std::uint8_t takes_ours;   // nothing is wrong, and its part need not be at a place of its own
+  std::uint64_t hosts_room;  // free memory of the host, as this rank sees it
+  std::uint8_t takes_ours;   // its arguments are valid, and no placement is wished for its part
 };
 
-// Hosts take shared memory from here. Where it is too small they do not notice: the program is killed when it touches
-// what is missing (SIGBUS).
+// Returns the free space of the file system that hosts allocate shared memory from. They do not check it: the program
+// is killed when it touches memory that is missing (SIGBUS).
 std::uint64_t room_of_host() {
   struct statvfs about {};
   return statvfs("/dev/shm", &about) ? ~std::uint64_t{0} : std::uint64_t(about.f_bavail) * about.f_frsize;
 }
 
-// Collective: what all members say.
+// Collective: returns all members' parts.
 std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPart& ours) {
   std::vector<SharedPart> all(std::size_t(context.size()), ours);
   const std::uint64_t seq = context.next_slot();
@@ -253,8 +255,8 @@ std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPa
   return all;
 }
 
-// The host's memory; where it has not the room, ours, of the first rank's segment, one part behind the other, as MPI
-// has it where no hint allows otherwise.
+// Uses the host's memory or, if that is too small, the first rank's segment, with contiguous parts, as MPI requires
+// without a hint.
 template <class HostCall>
 int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
                     MPI_Win* win, HostCall make) {
@@ -273,7 +275,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
     bool fits = true;
     for (const SharedPart& part : parts)
       fits &= !__builtin_add_overflow(total, part.bytes, &total) && total <= PTRDIFF_MAX;
-    constexpr std::uint64_t spare = 1 << 20;  // for what the host keeps beside
+    constexpr std::uint64_t spare = 1 << 20;  // for the host's own data
     if (!fits || total + total / 16 + spare <= parts[0].hosts_room)
       return share_hosts_memory(name, *c, info, win, make);
     if (c->rank == 0) {
@@ -354,7 +356,7 @@ int Win_free(MPI_Win* win) {
     return code;
   }
   if (!ours->window->idle()) return raise_on(*win, name, "an epoch of the window is open", MPI_ERR_RMA_SYNC);
-  // What others still do to our memory ends with their part of this.
+  // Others' accesses to our memory are over when they have called this too.
   const int met = on_window(*win, name, [&] {
     ours->window->meet();
     return MPI_SUCCESS;

@@ -1,11 +1,12 @@
-// Epochs of windows of ours (engine/windows/epochs.cpp); those of the host's block there, with a stand-in.
+// Epochs of our windows (engine/windows/epochs.cpp). Epochs of the host's windows block in the host, with a stand-in.
 #include "mpi/shim/p2p/point.hpp"
 #include "mpi/shim/process/blocking.hpp"
 #include "mpi/shim/rma/window.hpp"
 
 namespace nearfield::mpi {
 
-// Programs look at windows in loops, until a rank has done something that may need our messages, the host, or our CPU.
+// Programs poll windows in loops until a rank has stored something, for which it may need our progress, the host's, or
+// our CPU.
 const PerThread<unsigned> window_looks;
 void note_look() {
   constexpr unsigned seldom = 256;
@@ -30,7 +31,7 @@ int out_of_order(MPI_Win win, const char* function, const char* text) {
 
 constexpr const char *in_epoch = "the window is in another epoch", *not_locked = "the target is not locked";
 
-// `body(window)` returns whether the call fits what is open.
+// `body(window)` returns whether the open epochs permit the call.
 template <class Body>
 int change(OneSided& state, const char* function, const char* otherwise, Body body) {
   return on_window(state.win, function,
@@ -38,12 +39,12 @@ int change(OneSided& state, const char* function, const char* otherwise, Body bo
 }
 
 bool names_member(const OneSided& state, int rank) { return rank >= 0 && rank < state.window->size(); }
-// Not every host looks before it goes to the target.
+// Some hosts do not check ranks.
 int no_member(MPI_Win win, const char* function) {
   return raise_on(win, function, "the window has no such rank", MPI_ERR_RANK);
 }
 
-// Ranks in the window of a group's members; false: the group is not good, or has others.
+// Translates a group to ranks in the window. False: the group is invalid, or has members that are not in the window.
 bool members_of(const OneSided& state, MPI_Group group, std::vector<int>& members) {
   int size = 0;
   if (host.Group_size(group, &size) != MPI_SUCCESS) return false;
@@ -150,7 +151,7 @@ int Win_unlock_all(MPI_Win win) {
 
 namespace {
 
-// All four forms: operations are over when their calls return, and this makes them so for everybody.
+// All four forms: operations are complete when their calls return; a flush makes them visible to all ranks.
 template <auto function>
 int flush(const char* name, int rank, MPI_Win win) {
   OneSided* const state = one_sided(win);
@@ -186,7 +187,7 @@ int Win_sync(MPI_Win win) {
   return MPI_SUCCESS;
 }
 
-// How the program has made the window, where the host has been told otherwise; nullptr: the host knows.
+// Returns the flavour of the window if the program made it otherwise than we had the host make it; else nullptr.
 static int* own_flavor(MPI_Win win, int key) {
   if (key != MPI_WIN_CREATE_FLAVOR) return nullptr;
   const OneSided* state = one_sided(win);
@@ -206,7 +207,7 @@ int Win_get_attr(MPI_Win win, int key, void* value, int* flag) {
 
 int I_Win_get_attr(MPI_Win win, int key, void* value, int* flag, int kind) {
   const int code = host.I_Win_get_attr(win, key, value, flag, kind);
-  constexpr int of_fortran = MPI_WIN_CREATE_FLAVOR + 1, integer = 3;  // the other kinds are as long as a pointer
+  constexpr int of_fortran = MPI_WIN_CREATE_FLAVOR + 1, integer = 3;  // the other kinds are as wide as a pointer
   int* const flavor = own_flavor(win, key == of_fortran ? MPI_WIN_CREATE_FLAVOR : key);
   if (code != MPI_SUCCESS || !*flag || !flavor) return code;
   if (key != of_fortran) *static_cast<int**>(value) = flavor;
@@ -220,7 +221,8 @@ void mend_fortran_attribute(int win, int key, std::intptr_t* value) {
   if (const int* const flavor = own_flavor(host.window_from_int(win), key)) *value = *flavor;
 }
 
-// Of memory of ours: that of all ranks is mapped here (MPI 4.1). For MPI_PROC_NULL the first that has any.
+// Serves windows of our memory, of which all ranks' parts are mapped here (MPI 4.1). MPI_PROC_NULL: the first rank that
+// has any.
 int Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* unit, void* base) {
   OneSided* const state = one_sided(win);
   if (!state || state->made_of == MadeOf::memory || !size || !unit || !base ||

@@ -1,5 +1,5 @@
-// Put and Get: copies by the origin, layout to layout, complete when the call returns. Their requests are complete at
-// once.
+// Put and Get: the origin copies from layout to layout, and the operation is complete when the call returns. Requests
+// are complete at once.
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/rma/target.hpp"
 
@@ -14,7 +14,7 @@ void move_dense(windows::Window& window, AccessDirection direction, int rank, st
   else window.get(rank, theirs, ours, bytes);
 }
 
-// By packing: of types that no layout describes, and to and from memory of devices.
+// Packs data of types that no layout describes, and data in memory of devices.
 template <class N>
 int move_packed(OneSided& state, const char* function, AccessDirection direction, void* ours, N count,
                 MPI_Datatype type, void* theirs, N target_count, MPI_Datatype target_type) {

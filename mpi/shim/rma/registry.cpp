@@ -22,7 +22,7 @@ Registry& registry = *new Registry;  // never destroyed: threads may outlive mai
 
 OneSided* one_sided_slowly(MPI_Win win) {
   const auto bits = (std::uint64_t)win;
-  const std::uint64_t epoch = window_epoch.load(std::memory_order_acquire);
+  const std::uint64_t epoch = window_epoch.load(std::memory_order_acquire);  // SYNC: window-epoch
   const std::lock_guard lock(registry.mutex);
   const auto found = registry.all.find(bits);
   OneSided* const state = found == registry.all.end() ? nullptr : found->second.get();
@@ -34,7 +34,7 @@ void adopt(std::unique_ptr<OneSided> state) {
   const std::lock_guard lock(registry.mutex);
   const auto bits = (std::uint64_t)state->win;
   registry.all[bits] = std::move(state);
-  window_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the loads of look-ups
+  window_epoch.fetch_add(1, std::memory_order_acq_rel);  // SYNC: window-epoch
 }
 
 std::unique_ptr<OneSided> disown(MPI_Win win) {
@@ -43,7 +43,7 @@ std::unique_ptr<OneSided> disown(MPI_Win win) {
   if (found == registry.all.end()) return nullptr;
   std::unique_ptr<OneSided> state = std::move(found->second);
   registry.all.erase(found);
-  window_epoch.fetch_add(1, std::memory_order_acq_rel);  // pairs with the loads of look-ups
+  window_epoch.fetch_add(1, std::memory_order_acq_rel);  // SYNC: window-epoch
   return state;
 }
 

@@ -1,4 +1,4 @@
-// Where an operation goes, and whether it may.
+// Finds the target address of an operation and checks that it lies in the window.
 #pragma once
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/handles/layouts.hpp"
@@ -7,13 +7,13 @@
 
 namespace nearfield::mpi {
 
-// A displacement may be wrong by any amount: arithmetic on integers.
+// Calculates with integers, since a displacement may be wrong by any amount.
 inline std::byte* address_of(const windows::Memory& memory, MPI_Aint displacement) {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(memory.base) +
                                       std::uint64_t(displacement) * memory.unit);
 }
 
-// Whether all of `data`, which begins `displacement` units into the memory, lies in it.
+// Returns whether all of `data`, which begins `displacement` units into the memory, lies in it.
 inline bool lies_in(const windows::Memory& memory, MPI_Aint displacement, const layout::Data& data) {
   if (data.bytes == 0) return displacement >= 0;
   const std::uintptr_t base = reinterpret_cast<std::uintptr_t>(memory.base),
@@ -23,10 +23,10 @@ inline bool lies_in(const windows::Memory& memory, MPI_Aint displacement, const 
          begin >= base && begin - base <= memory.bytes && data.span() <= memory.bytes - (begin - base);
 }
 
-// What most programs ask for: `count` elements of one dense predefined type, here and there, of ordinary memory, by a
-// call that is right in every way. Everything else takes the long way, which finds out what it is.
+// The common case: a valid call that moves `count` elements of one dense predefined type on both sides, in ordinary
+// memory. All others take the slow path.
 struct Quick {
-  std::byte* at = nullptr;  // nullptr: it is something else
+  std::byte* at = nullptr;  // nullptr: another case
   const TypeInfo* type = nullptr;
   std::uint64_t bytes = 0;
 
@@ -56,7 +56,7 @@ inline int raise_range(MPI_Win win, const char* function, MPI_Aint displacement)
   return raise_on(win, function, "the data lie outside of the target's window", MPI_ERR_RMA_RANGE);
 }
 
-// An operation with a request, which is complete at once where the host does not serve the window.
+// Runs an operation with a request, which is complete at once unless the host serves the window.
 template <class Call>
 int at_once(MPI_Win win, MPI_Request* request, Call call) {
   const int code = call();

@@ -1,12 +1,12 @@
-// What Nearfield keeps for a window that it serves. All others are the host's, wholly: which it is, all ranks of the
-// window have agreed on when it was made (creating.cpp), since atomic operations of two sides would not be atomic.
+// State of a window that Nearfield serves. The host serves all others entirely. All ranks agree on that when the window
+// is made (creating.cpp), since atomic operations of two implementations would not be atomic to each other.
 //
-// The host has a window of its own beneath, of the same memory: its handle is the program's, and names, groups,
-// attributes, info, error handlers and the errors of wrong arguments are the host's. It never sees an epoch, so what
-// the host is given by mistake ends as an error.
+// The host has a window of the same memory: the program uses its handle, and names, groups, attributes, info, error
+// handlers and errors of wrong arguments are the host's. The host never sees an epoch, so an operation that reaches it
+// by mistake is an error.
 //
-// A look-up asks a small cache per thread, then a table. Windows and hosts' handles are made and freed in calls that
-// raise an epoch, by which caches know what is stale, also about windows that are not ours.
+// A look-up uses a small cache per thread, then a table. Making and freeing windows and hosts' handles raises an epoch,
+// which makes cached entries stale, also those of windows that are not ours.
 #pragma once
 #include <array>
 #include <memory>
@@ -21,14 +21,15 @@
 
 namespace nearfield::mpi {
 
-// What a window was made of; of the last two the memory is ours, though the host has been told that the program has it.
+// The memory of a window. In the last two cases it is ours, and the host has made the window as of the program's
+// memory.
 enum class MadeOf : std::uint8_t { memory, allocated, shared };
 
 struct OneSided {
   MPI_Win win{};
   std::unique_ptr<windows::Window> window;
-  MPI_Group group{};           // of its communicator
-  std::size_t allocation = 0;  // in the segment's arena; 0: none
+  MPI_Group group{};           // the communicator's
+  std::size_t allocation = 0;  // offset in the segment's arena; 0: none
   MadeOf made_of = MadeOf::memory;
 };
 
@@ -39,13 +40,14 @@ struct CachedWindow {
 };
 inline constexpr unsigned cached_windows = 8;
 extern const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
-extern std::atomic<std::uint64_t> window_epoch;  // pairs with the load in one_sided
+extern std::atomic<std::uint64_t> window_epoch;
 
 OneSided* one_sided_slowly(MPI_Win win);
-// Ours; nullptr: the host serves that window, or judges what it is.
+// Returns our state; nullptr: the host serves the window, or the handle is invalid.
 inline OneSided* one_sided(MPI_Win win) {
   const auto bits = (std::uint64_t)win;
   const CachedWindow& cached = (*window_cache)[(bits ^ bits >> 8) % cached_windows];
+  // SYNC: window-epoch
   if (cached.win == win && cached.epoch == window_epoch.load(std::memory_order_acquire)) [[likely]]
     return cached.state;
   return one_sided_slowly(win);
@@ -53,7 +55,7 @@ inline OneSided* one_sided(MPI_Win win) {
 void adopt(std::unique_ptr<OneSided> state);
 std::unique_ptr<OneSided> disown(MPI_Win win);  // nullptr: not ours
 
-// While it is alive the window is being freed.
+// Scope in which the window is being freed.
 class Freeing {
  public:
   explicit Freeing(const OneSided* state) : before_(std::exchange(inside->being_freed, state)) {}
@@ -64,15 +66,15 @@ class Freeing {
   const OneSided* before_;
 };
 
-// Of every call that a program may repeat until it finds what another rank has stored: one of many looks after
-// messages, the host, and other processes.
+// Every call that a program may repeat until another rank has stored something calls this; now and then it makes
+// progress for messages and the host, and yields to other processes.
 void note_look();
 
 // Raises an error of class `code` through the window's error handler, with `text` reported.
 int raise_on(MPI_Win win, const char* function, const char* text, int code);
 int raise_on(MPI_Win win, const char* function, const team::Broken& broken);
 
-// Runs `body`, a call on a window of ours; what goes wrong in a wait becomes an error of the window.
+// Runs `body`, a call on one of our windows; exceptions become errors of the window.
 template <class Body>
 int on_window(MPI_Win win, const char* function, Body body) {
   try {
@@ -84,7 +86,7 @@ int on_window(MPI_Win win, const char* function, Body body) {
   }
 }
 
-// The host's large-count form of an operation; where it has none, its int form, as long as the counts fit.
+// Calls the host's large-count form of an operation, or without it the int form if the counts fit.
 template <class Large, class Plain, class... Arguments>
 int large_on(MPI_Win win, const char* function, Large large_form, Plain plain_form, Arguments... arguments) {
   if (large_form) return large_form(arguments...);

@@ -16,10 +16,11 @@ namespace {
 
 Tally tallies[collectives::operation_count];
 messages::Counts last_message_counts;
-HostCalls* first_calls;  // by name, from the last on that was entered
+HostCalls* first_calls;  // all entered ones, the newest first
 std::mutex entering;
 
-// Reading and writing by an own file pointer, or at an offset. Some libraries do so element by element.
+// Returns whether the function accesses a file by the individual file pointer or at an offset. Some libraries do so
+// element by element.
 bool is_own_file_access(std::string_view name) {
   const std::size_t file = name.find("File_");
   if (file == name.npos) return false;

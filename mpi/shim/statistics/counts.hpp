@@ -1,8 +1,8 @@
-// Statistics per operation: what we carried, what the host did, and why it was the host (law 5 of
-// docs/architecture.md). They are kept when a report at the end is asked for (mpi/shim/statistics/report.hpp), and from
-// when a tool asks for a performance variable (mpi/shim/tools). What each number means: mpi/statistics.def. Threads
-// count at the same time, in no order; whoever counts looks at counting() first, which never turns off again. A call
-// that began before it was on has no time.
+// Statistics per operation: the calls that we served, those that the host served, and why (law 5 of
+// docs/architecture.md). They are counted if a report at the end is requested (mpi/shim/statistics/report.hpp), and as
+// soon as a tool requests a performance variable (mpi/shim/tools). mpi/statistics.def explains each number. Threads
+// count concurrently, in no order, and only while counting(), which stays true once it is. A call that began before has
+// no time.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -30,29 +30,29 @@ extern std::atomic<bool> counts_are_kept;
 inline bool counting() { return counts_are_kept.load(std::memory_order_relaxed); }
 void begin_counting();
 Tally& tally(collectives::Collective collective);
-// A call of ours that began at `start` (0: before we counted) and has ended; pre: counting().
+// Counts a call that we have served since `start` (0: since before counting). pre: counting().
 void count_call(collectives::Collective collective, std::uint64_t bytes, std::uint64_t start);
 
-// What served this thread's last collective: an algorithm's name, "messages", or `by_host` itself.
+// The algorithm of this thread's last collective, "messages", or `by_host` itself.
 inline constexpr const char by_host[] = "host";
 extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
-// Something of this thread's call has been given to the host; who looks clears it before (mpi/shim/recording).
+// Set when a part of this thread's call goes to the host; mpi/shim/recording clears it before a call.
 extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
-// Calls of a function that the host serves always.
+// Calls of a function that the host always serves.
 struct HostCalls {
   const char* name = nullptr;
   bool moves_data = true;
-  bool meets_others = true;  // false: no other rank is awaited in it
+  bool meets_others = true;  // false: it never waits for other ranks
   std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
   HostCalls* next = nullptr;
 };
-void enter(HostCalls& calls, const char* name);  // in the table, once
-HostCalls& host_calls(const char* name);         // by a name that stays where it is; enters it if need be
+void enter(HostCalls& calls, const char* name);  // registers a function, once
+HostCalls& host_calls(const char* name);         // finds or registers one; `name` is kept by address
 struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
-HostTotals host_totals();  // of all that are entered
+HostTotals host_totals();  // of all registered functions
 void each_host_function(FunctionRef<void(const HostCalls&)> function);
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
@@ -61,7 +61,7 @@ inline void count_host_message() {
   if (counting()) [[unlikely]]
     host_messages.fetch_add(1, std::memory_order_relaxed);
 }
-// Windows that were made, and what is done with those of ours.
+// Counts windows, and operations on our windows.
 enum class WhoseWindow : std::uint8_t { ours, communicator, reach, dynamic, count };
 struct OneSidedCounts {
   std::atomic<std::uint64_t> windows[std::size_t(WhoseWindow::count)];
@@ -77,8 +77,8 @@ inline void count_one_sided(std::atomic<std::uint64_t>& kind, std::uint64_t byte
   kind.fetch_add(1, std::memory_order_relaxed);
   one_sided_counts.bytes.fetch_add(bytes, std::memory_order_relaxed);
 }
-// What the messenger has counted, always and from MPI_Init on; after MPI_Finalize, what it had counted then.
+// Returns the messenger's counts, which it keeps always, from MPI_Init on; after MPI_Finalize, its last counts.
 messages::Counts message_counts();
-void keep_message_counts();  // before the messenger is taken away
+void keep_message_counts();  // called before the messenger is destroyed
 
 }  // namespace nearfield::mpi

@@ -18,12 +18,12 @@
 namespace nearfield::mpi::statistics {
 namespace {
 
-// A subject's numbers, in the order of its section's columns.
+// The numbers of a subject, in the order of its section's columns.
 struct TextLine {
   std::string subject;
   std::vector<std::uint64_t> values;
   std::vector<std::pair<const char*, std::uint64_t>> why{};  // calls that the host served, by reason
-  std::string wish{};                                        // where its memory was wished
+  std::string wish{};                                        // the wished place of its memory
 
   bool counted() const {
     return !wish.empty() || std::ranges::any_of(values, [](std::uint64_t value) { return value != 0; });
@@ -130,7 +130,7 @@ void print(const std::vector<Section>& sections, int rank, int size) {
 
 // ---------------------------------------------------------------- JSON
 
-// Members of an object, separated.
+// Joins members of a JSON object.
 class Members {
  public:
   void add(const char* key, const std::string& value) {

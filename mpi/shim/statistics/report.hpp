@@ -1,4 +1,4 @@
-// Statistics at the end of a rank: as text on standard error (NEARFIELD_STATS), and as JSON in a file of its own
+// Reports a rank's statistics at its end: as text on standard error (NEARFIELD_STATS), and as JSON in a file per rank
 // (NEARFIELD_STATS_FILE), which nearfield/statistics.py reads. Both have the numbers of table.hpp.
 #pragma once
 #include "engine/settings/settings.hpp"

@@ -1,5 +1,5 @@
-// The rows of mpi/statistics.def as tables: what a number is called, what it means, and how it is read. Reports at the
-// end (report.hpp) and performance variables (mpi/shim/tools/performance_variables.cpp) go through them.
+// The rows of mpi/statistics.def as tables: each number's name, meaning and reader. Reports at the end (report.hpp) and
+// performance variables (mpi/shim/tools/performance_variables.cpp) go through them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -20,7 +20,7 @@ struct Number {
   bool is_timer() const { return of_class == MPI_T_PVAR_CLASS_TIMER; }
 };
 
-// `read`: of a timer nanoseconds.
+// `read` returns nanoseconds for a timer.
 template <class... Subject>
 struct Row : Number {
   std::uint64_t (*read)(Subject...);

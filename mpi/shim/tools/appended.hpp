@@ -1,11 +1,11 @@
-// Indices of ours behind those of the host, which may grow while the program runs (components that are opened,
-// MPI_Init) and must never change. Ours begin where the host's ended at the first look; what the host gets later lies
-// behind ours:
+// Maps our indices into those of the host, which may grow while the program runs (components that are opened,
+// MPI_Init); an index must never change. Ours begin where the host's ended at the first query; later ones of the host
+// lie behind ours:
 //
 //     0 ... base - 1 | base ... base + ours - 1 | base + ours ...
 //     the host's     | ours                     | the host's from base on
 //
-// Any thread, at any time.
+// Thread-safe.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -17,14 +17,14 @@ class Appended {
   explicit constexpr Appended(int ours) : ours_(ours) {}
 
   bool fixed() const { return base() >= 0; }
-  // The host has that many now; only the first call counts.
+  // `hosts`: the host's present number of indices. Only the first call has an effect.
   void fix(int hosts) {
     int none = -1;
     base_.compare_exchange_strong(none, hosts, std::memory_order_relaxed);
   }
   void forget() { base_.store(-1, std::memory_order_relaxed); }
 
-  // The rest: pre: fixed().
+  // pre of all below: fixed().
   int number(int hosts) const { return std::max(hosts, base()) + ours_; }
   int ours() const { return ours_; }
   bool is_ours(int index) const { return index >= base() && index - base() < ours_; }

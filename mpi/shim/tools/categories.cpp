@@ -1,5 +1,5 @@
-// MPI_T_category_: one of ours, "nearfield", which holds all variables of ours and lies in no other. What the host's
-// categories hold is told by the indices that the program knows. Events are the host's.
+// MPI_T_category_: our category "nearfield" holds all our variables and lies in no other. Contents of the host's
+// categories are translated to the program's indices. Events are the host's.
 #include <cstring>
 
 #include "mpi/shim/tools/interface.hpp"
@@ -11,10 +11,10 @@ namespace {
 constexpr const char own_name[] = "nearfield",
                      own_description[] = "Nearfield, which makes MPI fast inside a node: its settings and statistics";
 
-// Whose, of the variables or categories of a host's category.
+// Kinds of members of a host's category.
 enum class Held : std::uint8_t { controls, performances, categories };
 
-// How many of them it has; -1: unknown.
+// Returns their number; -1: unknown.
 int held_by(int hosts_category, Held what) {
   int of[3] = {};
   const int code =

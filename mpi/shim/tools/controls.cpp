@@ -12,7 +12,7 @@ namespace {
 
 struct Control {
   const SettingRow* setting = nullptr;
-  std::size_t characters = 0;  // of the buffer of MPI_T_cvar_read, for a string
+  std::size_t characters = 0;  // size of the buffer of MPI_T_cvar_read, for a string
 };
 
 Handles<MPI_T_cvar_handle, Control>& handles() {
@@ -20,7 +20,7 @@ Handles<MPI_T_cvar_handle, Control>& handles() {
   return all;
 }
 
-// What a variable's value is passed as: names and sentences as strings, switches as 0 or 1.
+// Returns the type that a variable's value is passed as: names and texts as strings, switches as 0 or 1.
 MPI_Datatype type_of(const SettingValue& value) {
   if (std::holds_alternative<bool>(value)) return MPI_INT;
   if (std::holds_alternative<std::uint64_t>(value)) return MPI_UNSIGNED_LONG_LONG;

@@ -1,6 +1,5 @@
-// Handles of ours among those of the host, which are pointers as well: ours are addresses of slots that are reused but
-// never given back, so that a handle which has been freed is known as one instead of being taken for the host's.
-// Any thread.
+// Our handles and those of the host are both pointers. Ours are addresses of slots that are reused but never
+// deallocated, so that a freed handle is recognised and not mistaken for one of the host. Thread-safe.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -45,7 +44,7 @@ class Handles {
   void release(Handle handle) {
     release_all([&](const Slot* slot) { return slot == reinterpret_cast<const Slot*>(handle); });
   }
-  // All whose object `which` says.
+  // Releases all handles for whose object `which` returns true.
   template <class Which>
   void release_of(Which which) {
     release_all([&](const Slot* slot) { return which(slot->object); });

@@ -1,4 +1,4 @@
-// Beginning and end of the tools interface, which is counted as the host counts it.
+// Initialises and finalises the tools interface; calls are counted as the host counts them.
 #include "mpi/shim/tools/interface.hpp"
 
 #include <cstring>
@@ -63,7 +63,7 @@ int T_init_thread(int required, int* provided) {
   return code;
 }
 
-// Indices are good until the last one: a host that starts anew may have fewer.
+// Indices are valid until the last call, since a host that starts anew may have fewer.
 int T_finalize() {
   const std::lock_guard lock(counting_users);
   const int code = at_host(host.T_finalize);

@@ -1,6 +1,6 @@
-// MPI's tools interface (MPI_T_) with variables of Nearfield's beside the host's, under indices of their own
-// (appended.hpp) and handles of their own (handles.hpp); sessions, enumerations and events are the host's. All of it
-// may be called without MPI_Init, from any thread. Errors are codes: there is no communicator to raise them on.
+// MPI's tools interface (MPI_T_) with Nearfield's variables in addition to the host's, under indices (appended.hpp) and
+// handles (handles.hpp) of their own; sessions, enumerations and events are the host's. All functions may be called
+// without MPI_Init, from any thread. Errors are returned, since there is no communicator to raise them on.
 #pragma once
 #include <new>
 #include <string_view>
@@ -11,12 +11,11 @@
 
 namespace nearfield::mpi::tools {
 
-// Control variables, performance variables and categories.
 Appended& controls();
 Appended& performances();
 Appended& categories();
 
-// Calls the host's function, which it may lack.
+// Calls a function that the host may lack.
 template <class... Types, class... Arguments>
 int at_host(int (*function)(Types...), Arguments... arguments) {
   return function ? function(arguments...) : MPI_ERR_UNSUPPORTED_OPERATION;
@@ -24,8 +23,8 @@ int at_host(int (*function)(Types...), Arguments... arguments) {
 
 bool initialized();
 
-// Must come before `indices` are used; an error where the interface is not initialised, which not every build of a host
-// looks at.
+// Must be called before `indices` are used. Returns an error if the interface is not initialised, since some builds of
+// hosts do not check that.
 inline int know(Appended& indices, int (*get_num)(int*)) {
   if (!initialized()) return MPI_T_ERR_NOT_INITIALIZED;
   if (indices.fixed()) return MPI_SUCCESS;
@@ -38,13 +37,13 @@ inline int know_controls() { return know(controls(), host.T_cvar_get_num); }
 inline int know_performances() { return know(performances(), host.T_pvar_get_num); }
 inline int know_categories() { return know(categories(), host.T_category_get_num); }
 
-// What is wrong with a handle of ours that has been freed.
+// Returns the error for a freed handle of ours.
 inline int no_handle() { return initialized() ? MPI_T_ERR_INVALID_HANDLE : MPI_T_ERR_NOT_INITIALIZED; }
 
-// MPI_T_..._get_num.
+// Serves MPI_T_..._get_num.
 int number(Appended& indices, int (*get_num)(int*), int* result);
 
-// Runs the body of a function; its code.
+// Runs the body of a function and returns its code.
 template <class Body>
 int answer(Body body) {
   try {
@@ -54,17 +53,18 @@ int answer(Body body) {
   }
 }
 
-// As MPI returns strings: at most *length - 1 characters and a zero; *length becomes the length of all of it, with the
-// zero. Without `length` nothing; without a buffer, or *length of 0, that length alone.
+// Returns a string as MPI does: at most *length - 1 characters and a zero; *length becomes the length of the whole
+// string with the zero. Without `length` it does nothing; without a buffer, or if *length is 0, it returns the length
+// alone.
 void give_text(std::string_view text, char* buffer, int* length);
 
-// What a caller need not ask for.
+// Returns a value that callers may omit.
 template <class T, class Value>
 void give(T* to, Value value) {
   if (to) *to = value;
 }
 
-// The last MPI_T_finalize.
+// Called by the last MPI_T_finalize.
 void forget_handles_of_controls();
 void forget_handles_of_performances();
 

@@ -1,6 +1,6 @@
-// MPI_T_pvar_: what the statistics count, always running and never written. Sessions are the host's; handles of ours
-// belong to them and go with them. MPI_T_PVAR_ALL_HANDLES is passed on: it ignores variables that cannot be started,
-// stopped or reset.
+// MPI_T_pvar_: the counts of the statistics, always running and never written. Sessions are the host's; our handles
+// belong to them and are freed with them. MPI_T_PVAR_ALL_HANDLES is passed on: it ignores variables that cannot be
+// started, stopped or reset.
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -54,14 +54,14 @@ Sessions& sessions() {
   return all;
 }
 
-// What is wrong with a handle of ours in that session.
+// Returns the error for a handle of ours in that session.
 int judge(MPI_T_pvar_session session, const Handles<MPI_T_pvar_handle, Performance>::Found& found) {
   if (!initialized()) return MPI_T_ERR_NOT_INITIALIZED;
   if (!sessions().has(session)) return MPI_T_ERR_INVALID_SESSION;
   return found.whose == Whose::freed || found.object.session != session ? MPI_T_ERR_INVALID_HANDLE : MPI_SUCCESS;
 }
 
-// What variables of ours refuse, for that reason.
+// Serves functions that our variables refuse, with error `why`.
 template <class HostCall>
 int refuse(MPI_T_pvar_session session, MPI_T_pvar_handle handle, int why, HostCall host_call) {
   return answer([&]() -> int {
@@ -145,7 +145,7 @@ int T_pvar_session_free(MPI_T_pvar_session* session) {
   return answer([&]() -> int {
     const MPI_T_pvar_session ends = session ? *session : MPI_T_PVAR_SESSION_NULL;
     const bool known = sessions().has(ends);
-    sessions().leave(ends);  // before another thread can be given it anew
+    sessions().leave(ends);  // before another thread can get the same handle
     handles().release_of([&](const Performance& one) { return one.session == ends; });
     const int code = at_host(host.T_pvar_session_free, session);
     if (code != MPI_SUCCESS && known) sessions().enter(ends);

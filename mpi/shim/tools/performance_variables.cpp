@@ -1,4 +1,5 @@
-// Performance variables: a row of mpi/statistics.def for each operation, reason, component of memory, and the process.
+// Makes performance variables of the rows of mpi/statistics.def, for each operation, reason, component of memory, and
+// the process.
 #include <algorithm>
 
 #include "mpi/shim/statistics/table.hpp"

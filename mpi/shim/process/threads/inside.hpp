@@ -1,5 +1,5 @@
-// What a thread is inside of, beside its calls. Who enters something notes what was before, and puts that back when it
-// leaves; where a callback of the program has left it by longjmp, the next call does (calls/calling.hpp).
+// Scopes that a thread is inside of, beside its calls. Each scope saves the state when it is entered and restores it
+// when it is left; if a callback of the program leaves it by longjmp, the next call does (calls/calling.hpp).
 #pragma once
 #include <cstdint>
 
@@ -10,18 +10,18 @@ namespace nearfield::mpi {
 struct OneSided;
 
 struct Inside {
-  unsigned lent = 0;                      // stand-ins are there for this thread (stand_in.hpp)
-  bool creating = false;                  // in the host on our own behalf
-  bool recorded = false;                  // in a call that is recorded: what the host or a callback calls is part of it
-  const OneSided* being_freed = nullptr;  // the window that it frees: callbacks of attributes may still ask what it is
+  unsigned lent = 0;                      // number of stand-in scopes of this thread (stand_in.hpp)
+  bool creating = false;                  // in the host for our own purposes
+  bool recorded = false;                  // in a recorded call: calls of the host or a callback are part of it
+  const OneSided* being_freed = nullptr;  // the window that it frees: callbacks of attributes may still query it
   struct {
     bool now = false, moves_data = false;
-    std::uint64_t since = 0;  // nanoseconds; 0: no look has been in vain
-    unsigned looks = 0;       // in vain since the last nap
-  } host;                     // in a call of the program's (giving_way.hpp)
+    std::uint64_t since = 0;  // nanoseconds, time of the first vain poll; 0: none
+    unsigned looks = 0;       // vain polls since the last nap
+  } host;                     // in a call of the program (giving_way.hpp)
 };
 extern const PerThread<Inside, threads::at::inside> inside;
-// Leaves what has been entered since it was `before`.
+// Leaves all scopes that have been entered since `before`.
 void return_to(const Inside& before);
 
 }  // namespace nearfield::mpi

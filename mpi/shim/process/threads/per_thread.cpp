@@ -12,7 +12,7 @@ namespace {
 
 constinit Variable* variables = nullptr;
 constinit std::size_t used = at::others;
-// The first thread needs no memory of others for it.
+// Static block of the first thread, which allocates nothing.
 constexpr std::size_t most = 4096;
 alignas(64) constinit std::byte of_first[most] = {};
 constinit std::atomic<bool> first_is_taken{false};
@@ -43,7 +43,7 @@ void end_block(void* of_thread) {
   std::free(at);
 }
 
-// As the C library, which makes such blocks of libraries where they ask for no reserve, it can only end without memory.
+// Without memory it ends the process, as the C library does for such blocks of libraries without a reserve.
 [[gnu::noinline]] std::byte* make_block() {
   const bool first = !first_is_taken.exchange(true, std::memory_order_relaxed);
   auto* const made = first ? of_first : static_cast<std::byte*>(std::malloc(used));
@@ -56,7 +56,7 @@ void end_block(void* of_thread) {
     bool good = pthread_key_create(&key, end_block) == 0;
   };
   static const Key key;
-  if (key.good) pthread_setspecific(key.key, made);  // otherwise it is never given back
+  if (key.good) pthread_setspecific(key.key, made);  // otherwise the block is never freed
   return made;
 }
 

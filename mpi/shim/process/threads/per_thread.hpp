@@ -1,11 +1,11 @@
-// Variables of which each thread has its own, in a block of memory that is made when the thread first uses one of them.
+// Thread-local variables, in a block of memory that is allocated when the thread first uses one of them.
 //
-// Variables of threads of a library that is loaded late come out of a small reserve of the C library's, which plugins
-// need as well. So ours take one pointer of it, and what they are is read by way of that.
+// Thread-local variables of a library that is loaded late use a small reserve of the C library, which plugins need as
+// well. So ours take one pointer of it, which leads to the block.
 //
-// A block ends with its thread, behind the destructors of the program's own such variables; what calls us later still
-// has another one made. That of the first thread lasts as long as the process, for handlers of exit(). A child of
-// fork() goes on with that of the thread that has forked.
+// A block is freed when its thread ends, after the destructors of the program's own thread-local variables; a later
+// call makes another one. The first thread's lasts as long as the process, for handlers of exit(). A child of fork()
+// keeps the block of the thread that has forked.
 #pragma once
 #include <cstddef>
 #include <new>
@@ -16,7 +16,7 @@ namespace nearfield::mpi {
 
 namespace threads {
 
-// Where in a block those variables lie that every call needs: the compiler knows it, which saves a load.
+// Fixed offsets in a block of the variables that every call needs, which saves a load.
 namespace at {
 inline constexpr std::size_t calls = 0, inside = 704, last_algorithm = 768, went_to_host = 776, reported = 784,
                              looks = 800, communicators = 832, windows = 1024, layouts = 1216, combined = 1344,
@@ -30,9 +30,9 @@ class Variable {
   Variable(const Variable&) = delete;
 
  protected:
-  // `offset`: at::anywhere, or one of the others.
+  // `offset`: at::anywhere, or one of the fixed ones.
   Variable(std::size_t bytes, std::size_t alignment, std::size_t offset);
-  ~Variable() = default;  // never destroyed, as threads may outlive it
+  ~Variable() = default;  // never destroyed, since threads may outlive it
   std::size_t offset_, end_;
 
  private:
@@ -43,13 +43,13 @@ class Variable {
   Variable* next_;
 };
 
-// This thread's; nullptr before its first use.
+// This thread's block; nullptr before its first use.
 inline constinit thread_local std::byte* block = nullptr;
 std::byte* make_block();
 
 }  // namespace threads
 
-// Of namespace scope.
+// Variables must have namespace scope.
 template <class T, std::size_t place = threads::at::anywhere>
 class PerThread final : public threads::Variable {
  public:
