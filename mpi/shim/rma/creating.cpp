@@ -80,7 +80,7 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
 // What a window lacks while it is being made cannot be agreed on any more.
 template <class Body>
 int making(Communicator& c, const char* function, Body body) {
-  return with_memory(c, c.comm, function, [&]() -> int {
+  return with_memory(c, function, [&]() -> int {
     try {
       settle_left(c);
       return body();
