@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
-#include "engine/choosing/overlapping.hpp"
+#include "engine/choosing/queued_call.hpp"
 #include "engine/collectives/pieces/gaps.hpp"
 #include "engine/waiting/wait.hpp"
 

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "engine/base/out_of_memory.hpp"
-#include "engine/choosing/overlapping.hpp"
+#include "engine/choosing/queued_call.hpp"
 #include "engine/collectives/pieces/rounds.hpp"
 #include "tests/engine/team.hpp"
 
@@ -24,7 +24,7 @@ using testing::run_processes;
 
 struct Sum {
   std::vector<std::uint64_t> send, recv;
-  std::optional<Overlapping> operation;
+  std::optional<QueuedCall> operation;
   std::uint64_t number = 0;
 };
 
@@ -33,7 +33,7 @@ class User {
   User(Team& team, std::string_view text) : team_(team) {
     chooser_.serve(team);
     chooser_.override_with(text);
-    Overlapping({}, choosers_).prepare(team);
+    make_choosers(choosers_, team);
     for (auto& chooser : choosers_) chooser->override_with(text);
   }
   void issue(std::size_t count) {
@@ -83,7 +83,7 @@ class User {
   }
   Team& team_;
   Chooser chooser_;
-  Overlapping::Choosers choosers_;
+  FurtherChoosers choosers_;
   std::uint64_t number_ = 0;
   std::deque<std::unique_ptr<Sum>> outstanding_;
 };
@@ -242,15 +242,15 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
   EXPECT_EQ(0, run_members(3, 60, [](Process& process, PageBootstrap& bootstrap, int rank, int size) {
               auto team = creation::create_team(process, rank, size, bootstrap);
               if (!team) return false;
-              Overlapping::Choosers choosers;
-              Overlapping({}, choosers).prepare(**team);
+              FurtherChoosers choosers;
+              make_choosers(choosers, **team);
               for (auto& chooser : choosers)
                 chooser->override_with(
                     "bcast:pipeline;reduce:pipeline;allreduce:partitioned;allgather:rounds;alltoall:rounds;"
                     "gather:pipeline;scatter:pipeline;reduce_scatter_block:rounds;reduce_scatter:rounds;scan:rounds;"
                     "exscan:rounds");
               auto run = [&](const Call& call) {
-                Overlapping operation(call, choosers);
+                QueuedCall operation(call, choosers);
                 (*team)->contexts().issue(operation);
                 while (!operation.complete()) process.progress.poll(), sched_yield();
                 return !operation.error();
@@ -300,7 +300,7 @@ TEST(ContextPool, EveryOperationGoesWithoutCopyBuffers) {
             }));
 }
 
-// PersistentTask operations are started by each member in an order of its own, beside others, and again and again.
+// Planned operations are started by each member in an order of its own, beside others, and again and again.
 bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int rounds) {
   auto team = creation::create_team(process, rank, size, bootstrap);
   if (!team) return false;
@@ -309,7 +309,7 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
   struct Again {
     unsigned context;
     std::vector<std::uint64_t> send, recv;
-    std::unique_ptr<PersistentTask> operation;
+    std::unique_ptr<QueuedCall> operation;
     bool under_way = false;
   };
   Chooser chooser;
@@ -340,7 +340,7 @@ bool plan(Process& process, PageBootstrap& bootstrap, int rank, int size, int ro
         if (!context) return false;
         made.context = *context;
         most = std::max<std::size_t>(most, *context + 1);
-        made.operation = std::make_unique<PersistentTask>(call, chooser.rows_for(call));
+        made.operation = std::make_unique<QueuedCall>(call, chooser.rows_for(call));
         all.push_back(std::move(made));
       }
       std::vector<std::size_t> order(all.size());

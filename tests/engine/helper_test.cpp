@@ -5,13 +5,14 @@
 
 #include <random>
 
-#include "engine/choosing/overlapping.hpp"
+#include "engine/choosing/queued_call.hpp"
 #include "tests/engine/team.hpp"
 
 namespace nearfield::messages {
 namespace {
 
-using choosing::Overlapping;
+using choosing::FurtherChoosers;
+using choosing::QueuedCall;
 using collectives::Call;
 using team::Process;
 using team::Team;
@@ -62,14 +63,14 @@ struct Message {
 };
 
 struct Sum {
-  Sum(const Helped& h, Overlapping::Choosers& choosers, std::size_t count)
+  Sum(const Helped& h, FurtherChoosers& choosers, std::size_t count)
       : send(count, std::uint64_t(h.rank + 1)), recv(count), size(h.size) {
     Call call{collectives::Collective::allreduce, count * 8, send.data(), recv.data()};
     call.count = count;
     call.type = reducing::Type::u64;
     call.fold = reducing::fold(reducing::Op::sum, reducing::Type::u64);
     operation.emplace(call, choosers);
-    operation->prepare(h.team);
+    choosing::make_choosers(choosers, h.team);
     h.team.contexts().issue(*operation);
   }
   bool right() const {
@@ -78,7 +79,7 @@ struct Sum {
   }
   std::vector<std::uint64_t> send, recv;
   int size;
-  std::optional<Overlapping> operation;
+  std::optional<QueuedCall> operation;
 };
 
 void wait_for(const Helped& h, FunctionRef<bool()> done) {
@@ -109,7 +110,7 @@ TEST(Helper, GoesOnWithCollectivesWhileTheRankComputes) {
   for (const int size : {2, 3, 5})
     EXPECT_EQ(run(size,
                   [](Helped& h) {
-                    Overlapping::Choosers choosers;
+                    FurtherChoosers choosers;
                     bool good = true;
                     for (const std::size_t count : {1, 500, 20'000, 200'000}) {
                       Sum sum(h, choosers, count);
@@ -156,7 +157,7 @@ TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
     EXPECT_EQ(
         run(size,
             [](Helped& h) {
-              Overlapping::Choosers choosers;
+              FurtherChoosers choosers;
               std::mt19937 all{unsigned(h.size)}, own{unsigned(h.rank)};
               bool good = true;
               for (int round = 0; round < 150 && good; ++round) {

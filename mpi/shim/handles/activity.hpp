@@ -28,6 +28,8 @@ class Activity {
   // whether one has arrived. Return an error class.
   virtual int ready(int /*low*/, int /*high*/) { return MPI_ERR_REQUEST; }
   virtual int arrived(int /*partition*/, bool& /*there*/) { return MPI_ERR_REQUEST; }
+  // Returns whether others are in it who cannot be told that it has been given up: then its memory is kept for good.
+  virtual bool stays() const { return false; }
   // Returns whether it is known to have completed; changes nothing.
   virtual bool finished() const { return false; }
   // The call that has made it, for hang reports.

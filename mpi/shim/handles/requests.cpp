@@ -95,6 +95,7 @@ void free_request(UserRequest* request) {
   if (request->common) return;
   if (request->activity) {
     if (request->active) request->activity->outcome();  // freed by the program: received data still go to its buffers
+    if (request->activity->stays()) static_cast<void>(request->activity.release());
     request->activity.reset();
   }
   const TableLock lock;

@@ -81,7 +81,7 @@ std::unique_ptr<OneSided> take_over(Communicator& c, MPI_Win win, Window::Lies l
 // window to the host.
 template <class Body>
 int making(Communicator& c, const char* function, Body body) {
-  return with_memory(c, c.comm, function, [&]() -> int {
+  return with_memory(c, function, [&]() -> int {
     try {
       settle_left(c);
       return body();

@@ -95,59 +95,66 @@ int to_host(collectives::Collective collective, Reason reason, HostCall call) {
   return code;
 }
 
-// One that leaves a request of the host's.
-template <class HostCall>
-int overlapping_host(collectives::Collective collective, Reason reason, HostCall call) {
-  note_host_request();
-  return to_host(collective, reason, call);
-}
-
 // Compares the calls of all ranks before one that goes to the host although the communicator has a team.
-int check_before_host(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function);
+int check_before_host(Communicator& c, const collectives::Call& call, const char* function);
 
 // This rank cannot do its part of a call: those of its node must not wait for it. An error on all of them.
-inline int give_up(Communicator& c, MPI_Comm comm, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
+inline int give_up(Communicator& c, const char* function, const char* why, int code = MPI_ERR_NO_MEM) {
   if (is_being_created(c)) c.async_creation->wait();
   team::Team* const team = c.near_team();
-  if (!team) return raise(comm, function, why, code);
+  if (!team) return raise(c.comm, function, why, code);
   try {
     team->break_off(why, team->context().doing());
   } catch (const team::Broken& broken) {
     team->context().leave();
-    return raise(comm, function, broken.what(), code);
+    return raise(c.comm, function, broken.what(), code);
   }
 }
 
 // Runs `body`, our part of a collective call, which may need memory of its own.
 template <class Body>
-int with_memory(Communicator& c, MPI_Comm comm, const char* function, Body body) {
+int with_memory(Communicator& c, const char* function, Body body) {
   try {
     return body();
   } catch (const OutOfMemory&) {
-    return give_up(c, comm, function, "out of memory");
+    return give_up(c, function, "out of memory");
   }
 }
 
-// The same on a communicator over several nodes (over_nodes.cpp).
-int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+// What a call of ours begins with, on those that share memory with us. False: it moves nothing.
+inline bool enter(team::Team* team, const collectives::Call& call, bool compares) {
+  if (team && team->broken_off()) [[unlikely]]
+    team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
+  if (compares && team && team->plan().check) [[unlikely]]
+    collectives::compare_calls(team->context(), call);
+  return call.bytes || collectives::operation(call.collective).moves_nothing();
+}
+// And what it ends with. Programs order the host's one-sided operations by collectives and then expect them done; a
+// collective of the host would have progressed them. MPI_SUCCESS.
+inline int end_call(team::Process& process, const collectives::Call& call, std::uint64_t start, bool counts) {
+  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
+    process.progress.step_host();
+  if (counts && counting()) [[unlikely]]
+    count_call(call.collective, call.bytes, start);
+  return MPI_SUCCESS;
+}
+
+// carry() on a communicator over several nodes (over_nodes.cpp).
+int carry_over_nodes(Communicator& c, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call);
 
 // `part_of`: what the program has called, where that is made of several such calls; it is what gets told, and has been
 // compared already.
 template <class HostCall>
-int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function, HostCall host_call,
+int carry(Communicator& c, const collectives::Call& call, const char* function, HostCall host_call,
           const collectives::Call* part_of = nullptr) {
   if (!c.team) [[unlikely]]
-    return carry_over_nodes(c, comm, call, function, host_call);
+    return carry_over_nodes(c, call, function, host_call);
   team::Team& team = *c.team;
   const collectives::Call& told = part_of ? *part_of : call;
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
   try {
-    if (team.broken_off()) [[unlikely]]
-      team.break_off("the communicator was given up when a rank could not go on", team.context().doing());
-    if (team.plan().check && !part_of) [[unlikely]]
-      collectives::compare_calls(team.context(), call);
-    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
+    if (!enter(&team, call, !part_of)) return MPI_SUCCESS;
     const collectives::Algorithm* algorithm = nullptr;
     bool without_room = false;
     try {
@@ -164,24 +171,18 @@ int carry(Communicator& c, MPI_Comm comm, const collectives::Call& call, const c
     *last_algorithm = algorithm->name;
   } catch (const team::Truncated& truncated) {
     team.context().leave();
-    return raise(comm, function, truncated.what(), MPI_ERR_TRUNCATE);
+    return raise(c.comm, function, truncated.what(), MPI_ERR_TRUNCATE);
   } catch (const team::Broken& broken) {
     team.context().leave();
-    return raise(comm, function, broken);
+    return raise(c.comm, function, broken);
   } catch (const team::Refused&) {  // by all members alike, before anything has moved
     team.context().leave();
     c.enabled = false;
     return to_host(told.collective, Reason::memory, host_call);
   } catch (const OutOfMemory&) {
-    return give_up(c, comm, function, "out of memory");
+    return give_up(c, function, "out of memory");
   }
-  // Programs order the host's one-sided operations by collectives and then expect them done; a collective of the host
-  // would have progressed them.
-  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    team.process().progress.step_host();
-  if (counting() && !part_of) [[unlikely]]
-    count_call(call.collective, call.bytes, start);
-  return MPI_SUCCESS;
+  return end_call(team.process(), call, start, !part_of);
 }
 
 }  // namespace nearfield::mpi

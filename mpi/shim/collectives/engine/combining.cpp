@@ -24,7 +24,7 @@ std::byte* need(std::optional<memory::Temporary>& temporary, std::size_t bytes) 
 
 }  // namespace
 
-Combining::Combining(const Communicator& c, MPI_Comm comm, Collective collective, int root, const Operands& given)
+Combining::Combining(const Communicator& c, Collective collective, int root, const Operands& given)
     : collective_(collective),
       root_(root),
       me_(c.rank),
@@ -33,18 +33,26 @@ Combining::Combining(const Communicator& c, MPI_Comm comm, Collective collective
       gets_(collectives::operation(collective).gets.has(c.rank, root)),
       count_(std::size_t(given.count)),
       given_(given.send == MPI_IN_PLACE ? given.recv : const_cast<void*>(given.send),
-             times(given.count, collectives::operation(collective).gives.each(c.size)), given.type, comm),
+             times(given.count, collectives::operation(collective).gives.each(c.size)), given.type, c.comm),
       result_(gets_ ? given.recv : nullptr,
               !gets_     ? 0
               : parted() ? MPI_Count(part(c.rank).size())
                          : given.count,
-              given.type, comm),
-      fold_(given.type, given.op, comm) {
+              given.type, c.comm),
+      fold_(given.type, given.op, c.comm) {
   const bool in_place = given.send == MPI_IN_PLACE;
   right_ = !given_.error() && !result_.error() && !(in_place && !gets_ && root_ >= 0);
   bytes_ = count_ * given_.element();
   // All ranks judge alike what is wrong on all, also those that get nothing.
   if (bytes_ && (gets_ || root_ < 0) && host_rejects_aliases && given.send == given.recv) right_ = false;
+}
+
+Call Combining::whole() const {
+  Call call{collective_, bytes_};
+  call.root = std::max(root_, 0);
+  call.count = count_;
+  call.parts = ends_;
+  return call;
 }
 
 collectives::Slice Combining::part(int member) const { return {ends_[member], ends_[member + 1]}; }
@@ -172,27 +180,24 @@ Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std
 
 }  // namespace
 
-int combine(Communicator& c, MPI_Comm comm, Collective collective, int root, const Operands& given,
-            const char* function, FunctionRef<int()> host_call) {
-  return with_memory(c, comm, function, [&]() -> int {
+int combine(Communicator& c, Collective collective, int root, const Operands& given, const char* function,
+            FunctionRef<int()> host_call) {
+  return with_memory(c, function, [&]() -> int {
     const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
-    Combining work(c, comm, collective, root, given);
+    Combining work(c, collective, root, given);
     if (!work.right()) return to_host(collective, Reason::argument, host_call);
-    Call whole{collective, work.bytes()};
-    whole.root = std::max(root, 0);
-    whole.count = std::size_t(given.count);
-    whole.parts = given.ends;
-    if (whole.bytes == 0) return carry(c, comm, whole, function, host_call);
+    const Call whole = work.whole();
+    if (whole.bytes == 0) return carry(c, whole, function, host_call);
     if (checks(c)) [[unlikely]]
-      if (const int code = check_before_host(c, comm, whole, function); code != MPI_SUCCESS) return code;
+      if (const int code = check_before_host(c, whole, function); code != MPI_SUCCESS) return code;
     work.prepare(way_for(c, collective, whole.bytes, whole.count, given.ends));
-    if (work.load() != MPI_SUCCESS) return give_up(c, comm, function, "the buffer cannot be packed");
-    if (const int code = carry(c, comm, work.exchange(), function, host_call, &whole);
+    if (work.load() != MPI_SUCCESS) return give_up(c, function, "the buffer cannot be packed");
+    if (const int code = carry(c, work.exchange(), function, host_call, &whole);
         code != MPI_SUCCESS || *last_algorithm == by_host)
       return code;
     const int folded = work.fold();
     if (work.shares()) {
-      if (const int code = carry(c, comm, work.sharing(), function, host_call, &whole);
+      if (const int code = carry(c, work.sharing(), function, host_call, &whole);
           code != MPI_SUCCESS || *last_algorithm == by_host)
         return code;
     }

@@ -41,10 +41,10 @@ enum class Way : std::uint8_t { whole, shares };
 // One call, in the steps above. pre: possible(), a communicator with a team.
 class Combining {
  public:
-  Combining(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given);
+  Combining(const Communicator& c, collectives::Collective collective, int root, const Operands& given);
   // False: arguments that the host must judge.
   bool right() const { return right_; }
-  std::size_t bytes() const { return bytes_; }  // of a vector or block
+  collectives::Call whole() const;  // as the program has made it
 
   // 1. Room for what has to be packed, and for all that comes; throws without memory.
   void prepare(Way way);
@@ -89,15 +89,14 @@ class Combining {
 };
 
 // The whole of a blocking call.
-int combine(Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given,
-            const char* function, FunctionRef<int()> host_call);
+int combine(Communicator& c, collectives::Collective collective, int root, const Operands& given, const char* function,
+            FunctionRef<int()> host_call);
 
 // The same as a request: all is combined by whoever completes it, on its own stack.
 class CombiningBuffers final : public mpi::StagingBuffers {
  public:
-  CombiningBuffers(const Communicator& c, MPI_Comm comm, collectives::Collective collective, int root,
-                   const Operands& given)
-      : work(c, comm, collective, root, given) {}
+  CombiningBuffers(const Communicator& c, collectives::Collective collective, int root, const Operands& given)
+      : work(c, collective, root, given) {}
   int fetch() override { return work.load(); }
   int store() override {
     const int code = work.fold();
@@ -106,20 +105,17 @@ class CombiningBuffers final : public mpi::StagingBuffers {
   Combining work;
 };
 template <class When>
-int begin(Communicator& c, MPI_Comm comm, collectives::Collective collective, int root, const Operands& given,
-          const char* function, const When& when) {
-  return with_memory(c, comm, function, [&]() -> int {
-    auto kept = std::make_unique<CombiningBuffers>(c, comm, collective, root, given);
-    Combining& work = kept->work;
+int post(Communicator& c, collectives::Collective collective, int root, const Operands& given, const char* function,
+         const When& when) {
+  return with_memory(c, function, [&]() -> int {
+    auto buffers = std::make_unique<CombiningBuffers>(c, collective, root, given);
+    Combining& work = buffers->work;
     if (!work.right()) return when.at_host(collective, Reason::argument);
-    collectives::Call whole{collective, work.bytes()};
-    whole.root = std::max(root, 0);
-    whole.count = std::size_t(given.count);
-    if (whole.bytes == 0) return mpi::begin(c, comm, whole, function, nullptr, when);
+    const collectives::Call whole = work.whole();
+    if (whole.bytes == 0) return post_task(c, whole, function, nullptr, when, whole);
     work.keep();
     work.prepare(Way::whole);
-    const collectives::Call call = work.exchange();
-    return mpi::begin(c, comm, call, function, std::move(kept), when, &whole);
+    return post_task(c, work.exchange(), function, std::move(buffers), when, whole);
   });
 }
 

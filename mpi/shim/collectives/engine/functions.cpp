@@ -28,11 +28,11 @@ std::optional<Reason> describe_reduction(Call& call, MPI_Count count, MPI_Dataty
   return std::nullopt;
 }
 
-int check_before_host(Communicator& c, MPI_Comm comm, const Call& call, const char* function) {
+int check_before_host(Communicator& c, const Call& call, const char* function) {
   try {
     collectives::compare_calls(c.near_team()->context(), call);
   } catch (const team::Broken& broken) {
-    return raise(comm, function, broken);
+    return raise(c.comm, function, broken);
   }
   return MPI_SUCCESS;
 }
@@ -45,7 +45,30 @@ int Barrier(MPI_Comm comm) {
   }
   const Admission admitted = admit(comm);
   if (!admitted.communicator) return to_host(Collective::barrier, admitted.reason, host_call);
-  return carry(*admitted.communicator, comm, Call{Collective::barrier}, "MPI_Barrier", host_call);
+  return carry(*admitted.communicator, Call{Collective::barrier}, "MPI_Barrier", host_call);
+}
+
+namespace {
+template <class When>
+int barrier_task(const char* function, const When& when, MPI_Comm comm) {
+  constexpr Collective collective = Collective::barrier;
+  if (find_alone(comm)) return alone::serve(collective, function, when, alone::kept(&collective, 0, host.byte), comm);
+  if (find_across(comm)) return across::barrier(function, when, comm);
+  return with_team(collective, function, when, comm, nullptr, [&](Communicator& c) {
+    return post_task(c, Call{collective}, function, nullptr, when, Call{collective});
+  });
+}
+}  // namespace
+
+int Ibarrier(MPI_Comm comm, MPI_Request* request) {
+  const auto host_call = [=](MPI_Request* made) { return host.Ibarrier(comm, made); };
+  return barrier_task("MPI_Ibarrier", Nonblocking{host_call, request}, comm);
+}
+int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
+  const auto host_call = [&] {
+    return call_if_present(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request);
+  };
+  return barrier_task("MPI_Barrier_init", Persistent{host_call, request}, comm);
 }
 
 #define F(name, types)
@@ -67,14 +90,14 @@ int Barrier(MPI_Comm comm) {
     return class<collective>("MPI_" #name, when, ARGUMENTS_##class);                                         \
   }
 // Forms that are called least share their code, which differs in the host's function alone.
-#define AT_ONCE               \
-  Blocking when {             \
-    AnyHostCall { host_call } \
+#define AT_ONCE                      \
+  Blocking when {                    \
+    FunctionRef<int()> { host_call } \
   }
 #define LATER \
-  Nonblocking when { AnyOverlappingCall{host_call}, q }
+  Nonblocking when { host_call, q }
 #define PLANNED \
-  Persistent when { AnyHostCall{host_call}, q }
+  Persistent when { host_call, q }
 
 #define COUNT int
 #define C(name, overlapping, operation, class)                                                  \

@@ -5,7 +5,7 @@
 
 namespace nearfield::mpi {
 
-int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& call, const char* function,
+int carry_over_nodes(Communicator& c, const collectives::Call& call, const char* function,
                      FunctionRef<int()> host_call) {
   if (hierarchy::rows_of(call.collective).empty()) return to_host(call.collective, Reason::communicator, host_call);
   const std::uint64_t start = counting() ? waiting::nanoseconds() : 0;
@@ -17,14 +17,10 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
   };
   auto fail = [&](const team::Broken& broken) {
     leave();
-    return raise(comm, function, broken);
+    return raise(c.comm, function, broken);
   };
   try {
-    if (team && team->broken_off()) [[unlikely]]
-      team->break_off("the communicator was given up when a rank could not go on", team->context().doing());
-    if (checks(c)) [[unlikely]]
-      collectives::compare_calls(team->context(), call);
-    if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing()) return MPI_SUCCESS;
+    if (!enter(team, call, true)) return MPI_SUCCESS;
     if (call.bytes >
         c.hierarchy->transport().longest() / std::size_t(c.size) / std::size_t(c.hierarchy->placement().most()))
       return to_host(call.collective, Reason::algorithm, host_call);
@@ -40,15 +36,11 @@ int carry_over_nodes(Communicator& c, MPI_Comm comm, const collectives::Call& ca
       return fail(told);
     }
   } catch (const OutOfMemory&) {
-    return give_up(c, comm, function, "out of memory");
+    return give_up(c, function, "out of memory");
   }
   if (!row) return code;
   *last_algorithm = row->name;
-  if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    c.hierarchy->home().progress.step_host();
-  if (counting()) [[unlikely]]
-    count_call(call.collective, call.bytes, start);
-  return MPI_SUCCESS;
+  return end_call(c.hierarchy->home(), call, start, true);
 }
 
 }  // namespace nearfield::mpi

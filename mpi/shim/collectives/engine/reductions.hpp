@@ -16,21 +16,21 @@ using collectives::Call;
 using collectives::Collective;
 
 template <class When>
-int refuse(Communicator& c, MPI_Comm comm, const Call& call, const char* function, Reason reason, const When& when) {
+int refuse(Communicator& c, const Call& call, const char* function, Reason reason, const When& when) {
   if (!When::overlaps && checks(c) && reason != Reason::argument) {
-    if (const int code = check_before_host(c, comm, call, function); code != MPI_SUCCESS) return code;
+    if (const int code = check_before_host(c, call, function); code != MPI_SUCCESS) return code;
   }
   return when.at_host(call.collective, reason);
 }
 
 // Without a kernel of ours: `root` is -1 where the call has none.
 template <class When>
-int combine_or_refuse(Communicator& c, MPI_Comm comm, const Call& call, int root, const combining::Operands& given,
+int combine_or_refuse(Communicator& c, const Call& call, int root, const combining::Operands& given,
                       const char* function, Reason reason, const When& when) {
   if (reason == Reason::argument || (!c.team && !is_being_created(c)) || !combining::possible(given.type, given.op))
-    return refuse(c, comm, call, function, reason, when);
-  if constexpr (When::overlaps) return combining::begin(c, comm, call.collective, root, given, function, when);
-  else return combining::combine(c, comm, call.collective, root, given, function, when.host_call);
+    return refuse(c, call, function, reason, when);
+  if constexpr (When::overlaps) return combining::post(c, call.collective, root, given, function, when);
+  else return combining::combine(c, call.collective, root, given, function, when.host_call);
 }
 
 // Whether there is nothing to reduce, by a good type and operator: all return at once.
@@ -47,14 +47,14 @@ inline bool wrong_buffers(const void* send, const void* recv, bool gets = true) 
 
 // Operands and result that may lie on a device. In place they are one buffer, which is longer than the result where
 // that is a block of it.
-class Staged final : public StagingBuffers {
+class DeviceBuffers final : public StagingBuffers {
  public:
   // Puts stages into the places of the call's buffers. Throws team::Broken, std::bad_alloc.
-  Staged(Call& call, std::size_t send_bytes, std::size_t recv_bytes) : recv_bytes_(recv_bytes) {
+  DeviceBuffers(Call& call, std::size_t send_bytes, std::size_t recv_bytes) : recv_bytes_(recv_bytes) {
     const bool in_place = call.send == call.recv;
     layout::Data send{static_cast<std::byte*>(const_cast<void*>(call.send)), send_bytes, {}};
     layout::Data recv{static_cast<std::byte*>(call.recv), recv_bytes, {}};
-    operands_ = devices::stage(send, true);
+    operands_ = devices::stage(send, false);
     if (!in_place) result_ = devices::stage(recv, false);
     call.send = send.address;
     call.recv = in_place ? send.address : recv.address;
@@ -62,33 +62,30 @@ class Staged final : public StagingBuffers {
   }
   int fetch() override { return !operands_ || operands_->fetch() ? MPI_SUCCESS : MPI_ERR_BUFFER; }
   int store() override { return !to_ || !recv_bytes_ || to_->store(recv_bytes_) ? MPI_SUCCESS : MPI_ERR_BUFFER; }
+  // For a task, which takes them. Throws std::bad_alloc.
+  std::unique_ptr<StagingBuffers> keep() {
+    return operands_ || result_ ? std::make_unique<DeviceBuffers>(std::move(*this)) : nullptr;
+  }
 
  private:
-  const std::size_t recv_bytes_;
+  std::size_t recv_bytes_;
   std::unique_ptr<devices::Stage> operands_, result_;
   devices::Stage* to_;
 };
 
 template <class When>
-int carry_reduction(Communicator& c, MPI_Comm comm, Call call, std::size_t send_bytes, std::size_t recv_bytes,
-                    const char* function, const When& when) {
-  const bool stages = devices::possible();
-  if constexpr (!When::overlaps) {
-    if (!stages) [[likely]]
-      return carry(c, comm, call, function, when.host_call);
+int carry_reduction(Communicator& c, Call call, std::size_t send_bytes, std::size_t recv_bytes, const char* function,
+                    const When& when) {
+  if (!devices::possible()) [[likely]] {
+    if constexpr (When::overlaps) return post_task(c, call, function, nullptr, when, call);
+    else return carry(c, call, function, when.host_call);
   }
-  auto staged_carry = [&]() -> int {
-    if constexpr (When::overlaps) {
-      auto kept = stages ? std::make_unique<Staged>(call, send_bytes, recv_bytes) : nullptr;
-      return begin(c, comm, call, function, std::move(kept), when);
-    } else {
-      Staged staged(call, send_bytes, recv_bytes);
-      const int code = carry(c, comm, call, function, when.host_call);
-      if (code != MPI_SUCCESS || *last_algorithm == by_host) return code;
-      return report(comm, staged.store());
-    }
-  };
-  return guarded(comm, function, [&] { return with_memory(c, comm, function, staged_carry); });
+  return guarded(c.comm, function, [&] {
+    return with_memory(c, function, [&] {
+      DeviceBuffers buffers(call, send_bytes, recv_bytes);
+      return post(c, call, function, buffers, when);
+    });
+  });
 }
 
 template <Collective collective, class When>
@@ -103,14 +100,14 @@ int rooted_reduction(const char* function, const When& when, const void* send, v
   call.root = root;
   if (root < 0 || root >= c.size) return when.at_host(collective, Reason::argument);
   if (const auto reason = describe_reduction(call, count, type, op))
-    return combine_or_refuse(c, comm, call, root, {send, recv, count, type, op}, function, *reason, when);
+    return combine_or_refuse(c, call, root, {send, recv, count, type, op}, function, *reason, when);
   const bool is_root = c.rank == root, in_place = send == MPI_IN_PLACE;
   if (call.bytes && (is_root ? (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv)) : in_place || !send))
     return when.at_host(collective, Reason::argument);
   if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry_reduction(c, comm, call, call.bytes, is_root ? call.bytes : 0, function, when);
+  return carry_reduction(c, call, call.bytes, is_root ? call.bytes : 0, function, when);
 }
 
 // Members that get nothing (the first of an exclusive scan) need no room for it.
@@ -125,15 +122,14 @@ int reduction(const char* function, const When& when, const void* send, void* re
   Communicator& c = *admitted.communicator;
   Call call{collective};
   if (const auto reason = describe_reduction(call, count, type, op))
-    return combine_or_refuse(c, comm, call, -1, {send, recv, count, type, op}, function, *reason, when);
+    return combine_or_refuse(c, call, -1, {send, recv, count, type, op}, function, *reason, when);
   const bool in_place = send == MPI_IN_PLACE, gets = operation.gets.has(c.rank, 0);
   if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
     return when.at_host(collective, Reason::argument);
   if (nothing(when, c, call)) return when.done(MPI_SUCCESS);
   call.send = in_place ? recv : send;
   call.recv = recv;
-  return carry_reduction(c, comm, call, operation.gives.each(c.size) * call.bytes, gets ? call.bytes : 0, function,
-                         when);
+  return carry_reduction(c, call, operation.gives.each(c.size) * call.bytes, gets ? call.bytes : 0, function, when);
 }
 
 // Where each member's part of a vector begins, and where the last one ends.
@@ -166,18 +162,15 @@ template <Collective collective, class When, class N>
 int parted_reduction(const char* function, const When& when, const void* send, void* recv, const N* counts,
                      MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   const Reduction reduced{type, op, 0, false};
-  const Admission admitted = when.admit(comm, &reduced);
-  if (!admitted.communicator) return when.at_host(collective, admitted.reason);
-  Communicator& c = *admitted.communicator;
-  if (!c.team && !is_being_created(c)) return when.at_host(collective, Reason::communicator);
-  return with_memory(c, comm, function, [&]() -> int {
+  return with_team(collective, function, when, comm, &reduced, [&](Communicator& c) -> int {
+    if (!c.team && !is_being_created(c)) return when.at_host(collective, Reason::communicator);
     Ends ends(c.size);
     if (!counts || !ends.fill(counts, c.size)) return when.at_host(collective, Reason::argument);
     const auto all = MPI_Count(ends.get()[c.size]);
     Call call{collective};
     call.parts = ends.equal() ? nullptr : ends.get();  // equal ones are what the engine does by itself
     if (const auto reason = describe_reduction(call, all, type, op))
-      return combine_or_refuse(c, comm, call, -1, {send, recv, all, type, op, ends.get()}, function, *reason, when);
+      return combine_or_refuse(c, call, -1, {send, recv, all, type, op, ends.get()}, function, *reason, when);
     const bool in_place = send == MPI_IN_PLACE, gets = counts[c.rank] > 0;
     if (call.bytes && (in_place ? wrong_buffer(recv) : wrong_buffers(send, recv, gets)))
       return when.at_host(collective, Reason::argument);
@@ -185,7 +178,7 @@ int parted_reduction(const char* function, const When& when, const void* send, v
     call.send = in_place ? recv : send;
     call.recv = recv;
     const std::size_t element = call.bytes / std::max<std::size_t>(call.count, 1);
-    return carry_reduction(c, comm, call, call.bytes, std::size_t(counts[c.rank]) * element, function, when);
+    return carry_reduction(c, call, call.bytes, std::size_t(counts[c.rank]) * element, function, when);
   });
 }
 

@@ -19,7 +19,7 @@ CombinedOperands::CombinedOperands(const InterReduction& reduction, int operands
   result_.keep_type();
 }
 
-int CombinedOperands::finish() {
+int CombinedOperands::store() {
   std::byte* const from = places() + first_ * fold_.element();
   const int code = fold_.combine(from, place_bytes_, operands_, count_, false);
   if (code != MPI_SUCCESS) return code;
@@ -51,7 +51,7 @@ bool Reduced::prepare(const Communicator& c, const InterReduction& given, MPI_Co
   return !__builtin_mul_overflow(comes, MPI_Count(result.element()), &places.each);
 }
 
-std::unique_ptr<Rest> Reduced::rest(bool overlaps) {
+std::unique_ptr<StagingBuffers> Reduced::rest(bool overlaps) {
   if (!reduction.gets || !combines || places.each == 0) return nullptr;
   auto combined = std::make_unique<CombinedOperands>(reduction, size, std::size_t(places.each), overlaps, comm);
   places.buffer = combined->places();

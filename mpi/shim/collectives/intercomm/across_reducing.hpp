@@ -45,14 +45,14 @@ struct VectorCut {
 };
 
 // Operands that have come, a place for each, and what they make.
-class CombinedOperands final : public Rest {
+class CombinedOperands final : public StagingBuffers {
  public:
   // Throws std::bad_alloc.
   CombinedOperands(const InterReduction& reduction, int operands, std::size_t place_bytes, bool overlaps,
                    MPI_Comm comm);
   std::byte* places() const { return places_.data(); }
   // Into the last place, and, where it is known, where the program looks for it.
-  int finish() override;
+  int store() override;
 
  private:
   const int operands_;
@@ -84,7 +84,7 @@ struct Reduced {
     }
     return true;
   }
-  std::unique_ptr<Rest> rest(bool overlaps);
+  std::unique_ptr<StagingBuffers> rest(bool overlaps);
   // False: arguments that the host must judge.
   bool prepare(const Communicator& c, const InterReduction& given, MPI_Comm comm);
 };

@@ -6,6 +6,7 @@
 
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/engine/combining.hpp"
+#include "mpi/shim/collectives/task.hpp"
 #include "mpi/shim/handles/devices.hpp"
 #include "mpi/shim/handles/packing.hpp"
 #include "mpi/shim/p2p/point.hpp"
@@ -89,17 +90,6 @@ int move_by_devices(layout::Data from, layout::Data to, MPI_Comm comm) {
   return target && !target->store(from.bytes) ? raise_code(comm, MPI_ERR_BUFFER) : MPI_SUCCESS;
 }
 
-int move(const char* function, const LocalBuffer& from, const LocalData& source, const LocalBuffer& to,
-         const LocalData& target, MPI_Comm comm) {
-  const std::uint64_t bytes = source.data.bytes;
-  if (bytes == 0) return MPI_SUCCESS;
-  if (source.packs() || target.packs()) return guarded(comm, function, [&] { return move_packed(from, to, comm); });
-  if (devices::possible()) [[unlikely]]
-    return guarded(comm, function, [&] { return move_by_devices(source.data, target.data, comm); });
-  layout::copy(target.data, source.data, 0, bytes);
-  return MPI_SUCCESS;
-}
-
 // Whether the operator is defined on the type, by our tables or by the host.
 bool combines(MPI_Op op, MPI_Datatype type, const Layout& layout) {
   collectives::Call call{Collective::allreduce};
@@ -108,39 +98,32 @@ bool combines(MPI_Op op, MPI_Datatype type, const Layout& layout) {
   return combining::host_combines(op, type, layout);
 }
 
-Outcome settle(Collective collective, int code, std::uint64_t bytes, std::uint64_t start) {
-  return code == MPI_SUCCESS ? finish(collective, bytes, start) : code;
+// What a call has to move, as far as that is right.
+struct Judged {
+  LocalData from, to;
+  bool moves;  // else all is there already
+};
+// None: arguments that the host must judge.
+std::optional<Judged> judge(const Work& work) {
+  if (work.kind == Work::wrong) return std::nullopt;
+  const bool reduces = work.kind == Work::combine;
+  const bool in_place = work.kind == Work::keep || (reduces && work.from.buffer == MPI_IN_PLACE);
+  const LocalData from(in_place ? work.to : work.from), to(work.to);
+  if (!from.good || !to.good || from.data.bytes != to.data.bytes) return std::nullopt;
+  if (reduces && !combines(work.op, work.to.type, to.layout)) return std::nullopt;
+  const bool same = in_place || (to.data.bytes && same_place(work.from, work.to));
+  if (same && !in_place && host_rejects_aliases) return std::nullopt;
+  return Judged{from, to, !same && work.gets && to.data.bytes};
 }
 
-}  // namespace
-
-int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start) {
-  // As in carry(): programs order the host's one-sided operations by collectives.
-  if (open_windows.load(std::memory_order_relaxed)) process_ever()->progress.step_host();
-  if (counting()) count_call(collective, bytes, start);
+int move(const char* function, const Work& work, const Judged& judged, MPI_Comm comm) {
+  const auto& [from, to, moves] = judged;
+  if (!moves) return MPI_SUCCESS;
+  if (from.packs() || to.packs()) return guarded(comm, function, [&] { return move_packed(work.from, work.to, comm); });
+  if (devices::possible()) [[unlikely]]
+    return guarded(comm, function, [&] { return move_by_devices(from.data, to.data, comm); });
+  layout::copy(to.data, from.data, 0, to.data.bytes);
   return MPI_SUCCESS;
-}
-
-namespace {
-
-Outcome keep(Collective collective, const LocalBuffer& side) {
-  const std::uint64_t start = begin();
-  const Plain plain(side);
-  if (plain.good) [[likely]]
-    return finish(collective, plain.bytes, start);
-  const LocalData part(side);
-  if (!part.good) return std::nullopt;
-  return finish(collective, part.data.bytes, start);
-}
-
-[[gnu::noinline]] Outcome copy_slowly(Collective collective, const char* function, const LocalBuffer& from,
-                                      const LocalBuffer& to, MPI_Comm comm, std::uint64_t start) {
-  const LocalData source(from), target(to);
-  if (!source.good || !target.good || source.data.bytes != target.data.bytes) return std::nullopt;
-  const bool same = source.data.bytes && same_place(from, to);
-  if (same && host_rejects_aliases) return std::nullopt;
-  return settle(collective, same ? MPI_SUCCESS : move(function, from, source, to, target, comm), source.data.bytes,
-                start);
 }
 
 // What this thread has last found good, of a predefined type. Such types are never freed.
@@ -151,50 +134,21 @@ struct LastCombined {
 };
 const PerThread<LastCombined, threads::at::combined> last_combined;
 
-[[gnu::noinline]] Outcome combine_slowly(Collective collective, const char* function, const LocalBuffer& send,
-                                         const LocalBuffer& to, MPI_Op op, bool gets, MPI_Comm comm,
+[[gnu::noinline]] Outcome perform_slowly(Collective collective, const char* function, const Work& work, MPI_Comm comm,
                                          std::uint64_t start) {
-  const bool in_place = send.buffer == MPI_IN_PLACE;
-  const LocalBuffer& from = in_place ? to : send;
-  const LocalData source(from), target(to);
-  if (!source.good || !target.good || !combines(op, to.type, source.layout)) return std::nullopt;
-  const bool same = in_place || (source.data.bytes && same_place(from, to));
-  if (same && !in_place && host_rejects_aliases) return std::nullopt;
-  if (!source.layout && to.count) *last_combined = {op, to.type, source.data.bytes / std::uint64_t(to.count)};
-  return settle(collective, same || !gets ? MPI_SUCCESS : move(function, from, source, to, target, comm),
-                source.data.bytes, start);
+  const auto judged = judge(work);
+  if (!judged) return std::nullopt;
+  const std::uint64_t bytes = judged->to.data.bytes;
+  if (work.kind == Work::combine && !judged->to.layout && work.to.count)
+    *last_combined = {work.op, work.to.type, bytes / std::uint64_t(work.to.count)};
+  const int code = move(function, work, *judged, comm);
+  return code == MPI_SUCCESS ? finish(collective, bytes, start) : code;
 }
 
-Outcome copy(Collective collective, const char* function, const LocalBuffer& from, const LocalBuffer& to,
-             MPI_Comm comm) {
-  const std::uint64_t start = begin();
-  const Plain source(from), target(to);
-  if (source.good && target.good && source.bytes == target.bytes && from.buffer != to.buffer && !devices::possible())
-      [[likely]] {
-    copying::copy(const_cast<void*>(to.buffer), from.buffer, source.bytes);
-    return finish(collective, source.bytes, start);
-  }
-  return copy_slowly(collective, function, from, to, comm, start);
-}
-
-Outcome combine(Collective collective, const char* function, const Work& work, MPI_Comm comm) {
-  const std::uint64_t start = begin();
-  const auto& [recv, count, type] = work.to;
-  const void* const send = work.from.buffer;
-  const LastCombined& last = *last_combined;
-  if (last.bytes && last.op == work.op && last.type == type && count >= 0 && count <= most && is_memory(recv) && send &&
-      send != recv && !devices::possible()) [[likely]] {
-    const std::uint64_t bytes = std::uint64_t(count) * last.bytes;
-    if (send != MPI_IN_PLACE && work.gets) copying::copy(const_cast<void*>(recv), send, bytes);
-    return finish(collective, bytes, start);
-  }
-  return combine_slowly(collective, function, work.from, work.to, work.op, work.gets, comm, start);
-}
-
-// Types and operators may be freed before the next start.
-class Repeated final : public Activity {
+// As a task (../task.hpp), done by its start. Types and operators may be freed before the next one.
+class LocalWork final : public NothingLeft {
  public:
-  Repeated(Collective collective, const char* function, const Work& work)
+  LocalWork(Collective collective, const char* function, const Work& work)
       : collective_(collective), function_(function), work_(work) {
     for (LocalBuffer* const side : {&work_.from, &work_.to}) {
       if (side->type == MPI_Datatype{} || find_type(side->type)) continue;
@@ -206,15 +160,9 @@ class Repeated final : public Activity {
     if (work.kind == Work::combine) op_.emplace(work.op);
     if (work.from.type == work.to.type) work_.from.type = work_.to.type;  // the same layout, and not packed
   }
-  int begin() override {
-    const Outcome outcome = perform(collective_, function_, work_, host.self);
-    return outcome ? *outcome : MPI_ERR_ARG;
-  }
-  bool completed() override { return true; }
-  int outcome() override { return MPI_SUCCESS; }
-  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
-  void abandon() override {}
-  bool involves(int) const override { return false; }
+  int post() { return perform(collective_, function_, work_, host.self).value_or(MPI_ERR_ARG); }
+  bool complete() const { return true; }
+  int finalize() { return MPI_SUCCESS; }
 
  private:
   const Collective collective_;
@@ -224,34 +172,44 @@ class Repeated final : public Activity {
   std::optional<InUse<Operator>> op_;
 };
 
-// Whether it can be done.
-bool is_right(const Work& work) {
-  if (work.kind == Work::wrong) return false;
-  const LocalData to(work.to);
-  if (!to.good || work.kind == Work::keep) return to.good;
-  const LocalBuffer& send = work.kind == Work::combine && work.from.buffer == MPI_IN_PLACE ? work.to : work.from;
-  const LocalData from(send);
-  if (!from.good || from.data.bytes != to.data.bytes) return false;
-  if (work.kind == Work::combine) return combines(work.op, work.to.type, to.layout);
-  return !(from.data.bytes && same_place(work.from, work.to) && host_rejects_aliases);
-}
-
 }  // namespace
 
+int finish_slowly(Collective collective, std::uint64_t bytes, std::uint64_t start) {
+  return end_call(*process_ever(), {collective, bytes}, start, true);
+}
+
 Outcome perform(Collective collective, const char* function, const Work& work, MPI_Comm comm) {
-  switch (work.kind) {
-    case Work::keep: return keep(collective, work.to);
-    case Work::copy: return copy(collective, function, work.from, work.to, comm);
-    case Work::combine: return combine(collective, function, work, comm);
-    case Work::wrong: break;
+  const std::uint64_t start = begin();
+  const LocalBuffer &send = work.from, &recv = work.to;
+  void* const to = const_cast<void*>(recv.buffer);
+  if (work.kind == Work::wrong) return std::nullopt;
+  if (work.kind == Work::keep) {
+    if (const Plain plain(recv); plain.good) [[likely]]
+      return finish(collective, plain.bytes, start);
+  } else if (work.kind == Work::copy) {
+    const Plain source(send), target(recv);
+    if (source.good && target.good && source.bytes == target.bytes && send.buffer != to && !devices::possible())
+        [[likely]] {
+      copying::copy(to, send.buffer, source.bytes);
+      return finish(collective, source.bytes, start);
+    }
+  } else {
+    const LastCombined& last = *last_combined;
+    if (last.bytes && last.op == work.op && last.type == recv.type && recv.count >= 0 && recv.count <= most &&
+        is_memory(to) && send.buffer && send.buffer != to && !devices::possible()) [[likely]] {
+      const std::uint64_t bytes = std::uint64_t(recv.count) * last.bytes;
+      if (send.buffer != MPI_IN_PLACE && work.gets) copying::copy(to, send.buffer, bytes);
+      return finish(collective, bytes, start);
+    }
   }
-  return std::nullopt;
+  return perform_slowly(collective, function, work, comm, start);
 }
 
 Outcome plan(Collective collective, const char* function, const Work& work, MPI_Comm comm, MPI_Request* request) {
-  if (!is_right(work)) return std::nullopt;
+  if (!judge(work)) return std::nullopt;
   return guarded(comm, function, [&]() -> int {
-    return report(comm, make_request(comm, std::make_unique<Repeated>(collective, function, work), true, request));
+    auto task = std::make_unique<CollectiveTask<LocalWork>>(collective, function, work);
+    return report(comm, make_request(comm, std::move(task), true, request));
   });
 }
 

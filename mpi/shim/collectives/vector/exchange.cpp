@@ -35,53 +35,39 @@ Communicator* exchanging(MPI_Comm comm, Reason& reason) {
   return nullptr;
 }
 
-namespace {
+// For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
+void Exchange::renew() {
+  edges_.renew();
+  if (in_place_) return copy_aside();
+  for (const EdgeData& part : sent_)
+    if (!part.fetch()) throw OutOfMemory();
+}
 
-// What of a call is under way when it has returned.
-class ExchangeActivity final : public Activity {
- public:
-  ExchangeActivity(std::unique_ptr<Exchange> exchange, bool plans) : exchange_(std::move(exchange)), plans_(plans) {}
-  ~ExchangeActivity() override {
-    if (begun_) exchange_->abandon();
+void Exchange::copy_aside() {
+  for (const EdgeData& part : received_)
+    if (!part.fetch()) throw OutOfMemory();
+  edges_.copy_aside();
+}
+
+int Exchange::post() {
+  bool renewed = false;
+  try {
+    if (form_ == Form::persistent) renew();
+    renewed = true;
+    edges_.start();
+  } catch (const OutOfMemory&) {
+    if (!renewed) edges_.refuse();
+    return MPI_ERR_NO_MEM;
   }
-  int begin() override {
-    try {
-      if (plans_) exchange_->renew();
-    } catch (const OutOfMemory&) {
-      exchange_->refuse();
-      return MPI_ERR_NO_MEM;
-    }
-    try {
-      exchange_->start();
-    } catch (const OutOfMemory&) {
-      return MPI_ERR_NO_MEM;
-    }
-    begun_ = true;
-    settled_ = false;
-    return MPI_SUCCESS;
-  }
-  bool completed() override { return exchange_->complete(); }
-  bool finished() const override { return settled_; }
-  int outcome() override {
-    if (!exchange_->complete()) return MPI_ERR_OTHER;  // given up by who waited for it
-    if (!std::exchange(settled_, true)) code_ = exchange_->outcome();
-    return code_;
-  }
-  void status(MPI_Status* status) const override { set_status(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0, false); }
-  void abandon() override { exchange_->abandon(); }
-  bool involves(int member) const override { return exchange_->involves(member); }
+  posted_ = true;
+  return MPI_SUCCESS;
+}
 
- private:
-  const std::unique_ptr<Exchange> exchange_;
-  const bool plans_;
-  bool begun_ = false, settled_ = false;
-  int code_ = MPI_SUCCESS;
-};
-
-}  // namespace
-
-int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request) {
-  return make_request(comm, std::make_unique<ExchangeActivity>(std::move(exchange), plans), plans, request);
+int Exchange::store(messages::ErrorKind error) {
+  int code = code_of_error(error);
+  for (const EdgeData& part : received_)
+    if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
+  return code == MPI_SUCCESS && rest_ ? rest_->store() : code;
 }
 
 }  // namespace nearfield::mpi

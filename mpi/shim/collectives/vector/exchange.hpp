@@ -9,8 +9,8 @@
 //   bool one_way() const        who sends does not receive
 //   bool in_place() const       receives alone are visited; what is sent to a partner is what lies where its part will
 //   be received
-//   std::unique_ptr<Rest> rest(bool overlaps)   where there is something left to do with what has come: takes the room
-//   that it comes to
+//   std::unique_ptr<StagingBuffers> rest(bool overlaps)   where there is something left to do with what has come: takes
+//   the room that it comes to
 //
 // Who takes part in messages is equal on all ranks (law 1 of docs/architecture.md); arguments that are wrong go to the
 // host, which raises the error. A rank that cannot take part tells the others by sending nothing (law 7).
@@ -24,6 +24,7 @@
 #include "engine/messages/edges.hpp"
 #include "mpi/shim/collectives/engine/form.hpp"
 #include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/collectives/task.hpp"
 #include "mpi/shim/collectives/vector/short_edges.hpp"
 #include "mpi/shim/handles/packing.hpp"
 
@@ -150,23 +151,23 @@ struct EdgeData {
   }
 };
 
-// What is left to do of an operation when everything has come, by whoever completes it.
-struct Rest {
-  virtual ~Rest() = default;
-  virtual int finish() = 0;  // an error class
-};
-
 inline messages::Partners partners_of(const Communicator& c, std::uint64_t context) {
   return {*the_messenger, c.members, c.rank, context, c.inter};
 }
 
-// Our part of a call: the edges as the engine takes them, and what they need for as long as it does.
-class Exchange {
+// Our part of a call: the edges as the engine takes them, and what they need for as long as it does. On the stack of a
+// blocking call, or as a task (../task.hpp).
+class Exchange final : public NothingLeft {
  public:
-  Exchange(const Communicator& c, std::uint64_t context, bool overlaps = false)
-      : overlaps_(overlaps),
-        members_(overlaps ? c.members : std::vector<int>()),
-        edges_({*the_messenger, overlaps ? members_ : c.members, c.rank, context, c.inter}) {}
+  enum class Form : std::uint8_t { blocking, nonblocking, persistent };
+  Exchange(const Communicator& c, std::uint64_t context, Form form = Form::blocking)
+      : form_(form),
+        overlaps_(form != Form::blocking),
+        members_(overlaps_ ? c.members : std::vector<int>()),
+        edges_({*the_messenger, overlaps_ ? members_ : c.members, c.rank, context, c.inter}) {}
+  ~Exchange() {
+    if (posted_) edges_.abandon();
+  }
 
   // False: arguments that the host must judge. Throws std::bad_alloc.
   template <class Operation>
@@ -181,13 +182,6 @@ class Exchange {
     if (in_place_) copy_aside();
     edges_.prepare(overlaps_);
     return true;
-  }
-  // For another start: what is sent is what the buffers hold now. Throws std::bad_alloc.
-  void renew() {
-    edges_.renew();
-    if (in_place_) return copy_aside();
-    for (const EdgeData& part : sent_)
-      if (!part.fetch()) throw OutOfMemory();
   }
   template <class Side>
   bool send(int partner, int tag, const Side& side, int k) {
@@ -207,10 +201,9 @@ class Exchange {
 
   // A code that is yet to be raised.
   int run() { return store(edges_.run()); }
-  void start() { edges_.start(); }
-  void refuse() { edges_.refuse(); }
+  int post();
   bool complete() const { return edges_.complete(); }
-  int outcome() { return store(edges_.outcome()); }
+  int finalize() { return store(edges_.outcome()); }
   void abandon() { edges_.abandon(); }
   bool involves(int member) const { return edges_.involves(member); }
   std::uint64_t bytes() const { return edges_.bytes_to_all(); }
@@ -227,24 +220,17 @@ class Exchange {
     if (part.needed()) kept.push_back(std::move(part));
     return true;
   }
-  int store(messages::ErrorKind error) {
-    int code = code_of_error(error);
-    for (const EdgeData& part : received_)
-      if (code == MPI_SUCCESS) code = part.store(edges_.receives[part.edge].data.bytes);
-    return code == MPI_SUCCESS && rest_ ? rest_->finish() : code;
-  }
-  void copy_aside() {
-    for (const EdgeData& part : received_)
-      if (!part.fetch()) throw OutOfMemory();
-    edges_.copy_aside();
-  }
+  int store(messages::ErrorKind error);
+  void copy_aside();
+  void renew();
+  const Form form_;
   const bool overlaps_;
-  bool in_place_ = false;
+  bool in_place_ = false, posted_ = false;
   const std::vector<int> members_;  // of what may outlive its communicator
   messages::Edges edges_;
   std::tuple<void*, MPI_Count, MPI_Datatype> last_sent_{};
   std::vector<EdgeData> sent_, received_;  // those that need anything
-  std::unique_ptr<Rest> rest_;
+  std::unique_ptr<StagingBuffers> rest_;
 };
 
 // The edges in which anything goes out (sends), or comes in.
@@ -285,9 +271,6 @@ void count_exchange(Collective collective, std::uint64_t bytes, std::uint64_t st
 // The communicator, where all of its ranks (of both groups) share a node and messages between them are ours; nullptr:
 // the host serves the call, for that reason.
 Communicator* exchanging(MPI_Comm comm, Reason& reason);
-// A request for what has been described, which begins, or will by each start. Its error class; std::bad_alloc: it has
-// not begun.
-int overlap(MPI_Comm comm, std::unique_ptr<Exchange> exchange, bool plans, MPI_Request* request);
 
 // A call. `make(c, operation)` makes what says which edges there are; false: arguments that the host must judge.
 template <class Operation, class When, class Make>
@@ -306,12 +289,12 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
     Operation operation;
     if (!make(*c, operation)) return when.at_host(collective, Reason::argument);
     if constexpr (When::overlaps) {
-      std::unique_ptr<Exchange> ready;
       try {
-        ready = std::make_unique<Exchange>(*c, context, true);
-        if (!ready->describe(operation)) return when.at_host(collective, Reason::argument);
-        count_exchange(collective, ready->bytes(), start);
-        return report(comm, overlap(comm, std::move(ready), When::plans, when.request));
+        constexpr auto form = When::plans ? Exchange::Form::persistent : Exchange::Form::nonblocking;
+        auto task = std::make_unique<CollectiveTask<Exchange>>(*c, context, form);
+        if (!task->work.describe(operation)) return when.at_host(collective, Reason::argument);
+        count_exchange(collective, task->work.bytes(), start);
+        return report(comm, make_request(comm, std::move(task), When::plans, when.request));
       } catch (const OutOfMemory&) {
         refuse(*c, context, operation);
         throw;

@@ -174,25 +174,24 @@ int overlap_by(const char* function, const When& when, const void* s, const Coun
 
 // All forms of both. Narrowed counts of those that overlap others would have to live as long as the request.
 #define ARGUMENTS s, ns, ds, ts, r, nr, dr, tr, c
-#define DEFINE(name, overlapping, suffix, Count, Place, Types)                                                        \
-  int name##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,               \
-                   const Place* dr, Types tr, MPI_Comm c) {                                                           \
-    return exchange_by("MPI_" #name #suffix, host.name##suffix, host.overlapping##suffix, host.name, ARGUMENTS);      \
-  }                                                                                                                   \
-  int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,        \
-                          const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                    \
-    constexpr const char* function = "MPI_" #overlapping #suffix;                                                     \
-    const Nonblocking when{                                                                                           \
-        [=](MPI_Request* made) { return call_if_present(host.overlapping##suffix, function, c, ARGUMENTS, made); },   \
-        q};                                                                                                           \
-    return overlap_by(function, when, ARGUMENTS);                                                                     \
-  }                                                                                                                   \
-  int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,        \
-                          const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                     \
-    constexpr const char* function = "MPI_" #name "_init" #suffix;                                                    \
-    const Persistent when{[&] { return call_if_present(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }, \
-                          q};                                                                                         \
-    return overlap_by(function, when, ARGUMENTS);                                                                     \
+#define DEFINE(name, overlapping, suffix, Count, Place, Types)                                                       \
+  int name##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,              \
+                   const Place* dr, Types tr, MPI_Comm c) {                                                          \
+    return exchange_by("MPI_" #name #suffix, host.name##suffix, host.overlapping##suffix, host.name, ARGUMENTS);     \
+  }                                                                                                                  \
+  int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,       \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                   \
+    constexpr const char* function = "MPI_" #overlapping #suffix;                                                    \
+    const auto at_host = [=](MPI_Request* made) {                                                                    \
+      return call_if_present(host.overlapping##suffix, function, c, ARGUMENTS, made);                                \
+    };                                                                                                               \
+    return overlap_by(function, Nonblocking{at_host, q}, ARGUMENTS);                                                 \
+  }                                                                                                                  \
+  int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,       \
+                          const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                    \
+    constexpr const char* function = "MPI_" #name "_init" #suffix;                                                   \
+    const auto at_host = [&] { return call_if_present(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }; \
+    return overlap_by(function, Persistent{at_host, q}, ARGUMENTS);                                                  \
   }
 DEFINE(Alltoallv, Ialltoallv, , int, int, MPI_Datatype)
 DEFINE(Alltoallv, Ialltoallv, _c, MPI_Count, MPI_Aint, MPI_Datatype)

@@ -1,4 +1,4 @@
-#include "engine/choosing/overlapping.hpp"
+#include "engine/choosing/queued_call.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -57,13 +57,22 @@ void run_by_pieces(context::CollectiveContext& context, const Call& call) {
   }
 }
 
-void CollectiveTask::keep_parts(int members) {
+void make_choosers(FurtherChoosers& choosers, const team::Team& team) {
+  for (auto& chooser : choosers) {
+    if (chooser) continue;
+    auto made = std::make_unique<Chooser>();
+    made->serve(team, false);
+    chooser = std::move(made);
+  }
+}
+
+void QueuedCall::keep_parts(int members) {
   if (!call_.parts) return;
   parts_.assign(call_.parts, call_.parts + members + 1);
   call_.parts = parts_.data();
 }
 
-void CollectiveTask::run(context::CollectiveContext& context) {
+void QueuedCall::run(context::CollectiveContext& context) {
   if (context.team().plan().check) collectives::compare_calls(context, call_);
   if (call_.bytes == 0 && !collectives::operation(call_.collective).moves_nothing()) return;
   context.enter_collective(collectives::pack(call_));
@@ -76,21 +85,13 @@ void CollectiveTask::run(context::CollectiveContext& context) {
   if (refused) run_by_pieces(context, call_);
 }
 
-void Overlapping::prepare(const team::Team& team) {
-  for (auto& chooser : choosers_) {
-    if (chooser) continue;
-    auto made = std::make_unique<Chooser>();
-    made->serve(team, false);
-    chooser = std::move(made);
-  }
+bool QueuedCall::perform(context::CollectiveContext& context) {
+  if (!choosers_) return perform_planned(context);
+  return (*choosers_)[context.number() - 1]->perform(context, call_) != nullptr;
 }
 
-bool Overlapping::perform(context::CollectiveContext& context) {
-  return choosers_[context.number() - 1]->perform(context, call_) != nullptr;
-}
-
-bool PersistentTask::perform(context::CollectiveContext& context) {
-  const auto [row, staged] = rows_;
+bool QueuedCall::perform_planned(context::CollectiveContext& context) {
+  const auto [row, staged] = planned_;
   if (!row) return false;
   if (row->reach != collectives::staged && staged && skip_ > 0) {
     --skip_;

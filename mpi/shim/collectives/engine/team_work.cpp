@@ -1,0 +1,168 @@
+#include "mpi/shim/collectives/engine/team_work.hpp"
+
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/collectives/engine/form.hpp"
+
+namespace nearfield::mpi {
+
+TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Call& call,
+                   std::unique_ptr<StagingBuffers> buffers, HostCall host_call)
+    : c_(c),
+      function_(function),
+      call_(call, c.further),
+      buffers_(std::move(buffers)),
+      creation_(host_call ? c.async_creation : nullptr),
+      host_call_(std::move(host_call)) {
+  call_.keep_parts(c.size);
+  if (!creation_) join(*c.team);
+}
+
+TeamWork::TeamWork(Communicator& c, const char* function, const collectives::Call& call,
+                   std::unique_ptr<StagingBuffers> buffers, const Plan& plan)
+    : c_(c), function_(function), call_(call, plan.rows), buffers_(std::move(buffers)), own_context_(plan.context) {
+  call_.keep_parts(c.size);
+  join(*c.team);
+}
+
+TeamWork::~TeamWork() {
+  if (state() == State::queued) creation_->forget(*this);
+  if (at_host_ != host.request_null) host.Request_free(&at_host_);
+  if (!team_) return;
+  if (own_context_) team_->contexts().let_go(*own_context_);
+  let_go(*team_);
+}
+
+void TeamWork::join(team::Team& team) {
+  team_ = &team;
+  team.users.fetch_add(1, std::memory_order_relaxed);
+}
+
+// A member that cannot is out of step with the others, which would wait for it. An error class.
+int TeamWork::issue() try {
+  if (buffers_ && buffers_->fetch() != MPI_SUCCESS) throw OutOfMemory();
+  if (own_context_) {
+    team_->contexts().issue_to(*own_context_, call_);
+  } else {
+    choosing::make_choosers(c_.further, *team_);
+    team_->contexts().issue(call_);
+  }
+  return MPI_SUCCESS;
+} catch (const OutOfMemory&) {
+  try {
+    team_->break_off("out of memory", std::string("in ") + function_);
+  } catch (const team::Broken& broken) {
+    log_line(LogLevel::error, "%s: %s", function_, broken.what());
+    return MPI_ERR_NO_MEM;
+  }
+}
+
+int TeamWork::post() {
+  if (!creation_) {
+    const int code = issue();
+    if (code == MPI_SUCCESS) state_.store(State::issued, std::memory_order_relaxed);
+    return code;
+  }
+  state_.store(State::queued, std::memory_order_relaxed);
+  if (creation_->defer(*this)) return MPI_SUCCESS;
+  go(c_.team.get());
+  return code_;
+}
+
+// By whoever finds that the team is there, or will never be.
+void TeamWork::go(team::Team* team) {
+  State next = State::at_host;
+  if (team) {
+    join(*team);
+    code_ = issue();
+    next = code_ == MPI_SUCCESS ? State::issued : State::failed;
+  } else {
+    code_ = host_call_(&at_host_);
+  }
+  state_.store(next, std::memory_order_release);  // pairs with state
+}
+
+bool TeamWork::complete() const {
+  switch (state()) {
+    case State::issued: return call_.complete();
+    case State::at_host: return at_host_ == host.request_null || code_ != MPI_SUCCESS;
+    case State::failed: return true;
+    default: return false;
+  }
+}
+
+void TeamWork::progress() {
+  the_runner->poll();
+  if (state() != State::at_host || complete()) return;
+  int there = 0;
+  code_ = host.Test(&at_host_, &there, MPI_STATUS_IGNORE);
+}
+
+int TeamWork::finalize() {
+  if (creation_) creation_->let_all_go();
+  if (state() == State::at_host) return code_ == MPI_SUCCESS ? code_ : raised_by_host(code_);
+  if (state() == State::failed) return code_;
+  if (!call_.error()) return buffers_ ? buffers_->store() : MPI_SUCCESS;
+  try {
+    std::rethrow_exception(call_.error());
+  } catch (const team::Truncated& truncated) {
+    log_line(LogLevel::error, "%s: %s", function_, truncated.what());
+    return MPI_ERR_TRUNCATE;
+  } catch (const team::Broken& broken) {
+    return class_and_text(function_, broken);
+  } catch (const OutOfMemory&) {
+    log_line(LogLevel::error, "%s: out of memory", function_);
+    return MPI_ERR_NO_MEM;
+  }
+}
+
+// ---------------------------------------------------------------- posting
+
+namespace {
+
+template <class Body>
+int posting(Communicator& c, const char* function, Body body) {
+  return guarded(c.comm, function, [&]() -> int {
+    if (broken_off(c)) [[unlikely]]
+      c.team->break_off("the communicator was given up when a rank could not go on", std::string("in ") + function);
+    return with_memory(c, function, body);
+  });
+}
+
+template <class... Arguments>
+int make_task(Communicator& c, const collectives::Call& counted, bool persistent, MPI_Request* request,
+              Arguments&&... arguments) {
+  *last_algorithm = "overlapping";
+  if (counting()) [[unlikely]]
+    count_call(counted.collective, counted.bytes, waiting::nanoseconds());
+  auto task = std::make_unique<CollectiveTask<TeamWork>>(c, std::forward<Arguments>(arguments)...);
+  return report(c.comm, make_request(c.comm, std::move(task), persistent, request));
+}
+
+}  // namespace
+
+int post_task(Communicator& c, const collectives::Call& call, const char* function,
+              std::unique_ptr<StagingBuffers> buffers, const Nonblocking& form, const collectives::Call& counted) {
+  // What only some see at once is still not issued by anybody (law 1): a type says nothing of the others' types.
+  if (call.bytes == 0 && !collectives::operation(call.collective).moves_nothing() && !checks(c) && !broken_off(c))
+    return form.done(MPI_SUCCESS);
+  return posting(c, function, [&] {
+    return make_task(c, counted, false, form.request, function, call, std::move(buffers),
+                     is_being_created(c) ? form.host_call.kept() : nullptr);
+  });
+}
+
+// Where the members cannot have it, all alike, nothing has been made.
+int post_task(Communicator& c, const collectives::Call& call, const char* function,
+              std::unique_ptr<StagingBuffers> buffers, const Persistent& form, const collectives::Call& counted) {
+  return posting(c, function, [&]() -> int {
+    c.leaving.settle(c.team->context());
+    const bool moves = call.bytes || collectives::operation(call.collective).moves_nothing();
+    const auto rows = moves ? c.chooser->rows_for(call) : choosing::Chooser::Rows{};
+    const auto context = rows.row || !moves ? c.team->contexts().reserve() : std::nullopt;
+    if (!context) return form.at_host(call.collective, Reason::memory);
+    return make_task(c, counted, true, form.request, function, call, std::move(buffers),
+                     TeamWork::Plan{rows, *context});
+  });
+}
+
+}  // namespace nearfield::mpi
