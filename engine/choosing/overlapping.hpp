@@ -53,8 +53,7 @@ class PersistentTask final : public CollectiveTask {
  private:
   bool perform(context::CollectiveContext& context) override;
   const Chooser::Rows rows_;
-  // Where buffers are out of reach they will be so again: starts that do not ask, and how often it was so.
-  std::uint32_t skip_ = 0, failures_ = 0;
+  tuning::Skips skips_;
 };
 
 }  // namespace nearfield::choosing
