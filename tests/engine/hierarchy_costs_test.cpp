@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/collectives/operations.hpp"
+#include "engine/tuning/constants.hpp"
 
 namespace nearfield::hierarchy {
 namespace {
