@@ -140,10 +140,7 @@ def show_constants(rows: list[Cell]) -> None:
     """Prints the table of constants."""
     print_table(
         ("constant", "value", "unit", "what it is", "measured"),
-        [
-            [row["name"], f"{row['value']:g}", row["unit"], row["about"], row["measured"]]
-            for row in rows
-        ],
+        [[row["name"], f"{row['value']:g}", row["unit"], row["about"], row["measured"]] for row in rows],
     )
 
 

@@ -59,7 +59,8 @@ def test_the_constants_of_models_are_printed(tmp_path: Path) -> None:
     assert [line.split("\t")[0] for line in done.stdout.splitlines()[1:]] == [row["name"] for row in rows]
     table = (ROOT / "engine/tuning/constants.def").read_text()
     names = re.findall(r"^CONSTANT\((\w+), (\w+),", table, re.MULTILINE)
-    assert names == [(row["name"], row["unit"]) for row in rows][: len(names)] and len(set(names)) == len(names)
+    assert names == [(row["name"], row["unit"]) for row in rows][: len(names)]
+    assert len(set(names)) == len(names)
     assert all(row["about"] and row["measured"] for row in rows)
     assert any(row["name"] == "reach_cma_call" and row["value"] > 0 for row in rows)
 
