@@ -105,6 +105,8 @@ inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const
       return f[std::size_t(q * double(f.size() - 1) + 0.5)].*what;
     };
     const auto us = &Block::microseconds;
+    double mean = 0;
+    for (const Block& block : found) mean += block.microseconds / double(found.size());
     nearfield::Json row{{"op", cell.op},
                         {"bytes", cell.bytes},
                         {"ranks", size},
@@ -115,6 +117,7 @@ inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const
                         {"line_ns", nearfield::rounded(quantile(0.5, &Block::line), 0)},
                         {"loop", loop},
                         {"median", nearfield::rounded(quantile(0.5, us), 4)},
+                        {"mean", nearfield::rounded(mean, 4)},
                         {"lower", nearfield::rounded(quantile(0.25, us), 4)},
                         {"upper", nearfield::rounded(quantile(0.75, us), 4)},
                         {"iterations", calls[group.second] * long(found.size())}};

@@ -97,6 +97,7 @@ int main(int argc, char** argv) {
   std::string window = "allocate", target = "own";
   for (const auto& word : split(argc > 6 ? argv[6] : "")) {
     if (word == "floor") with_floor = true;
+    if (word == "beside") pinned = false;  // a line's time tells nothing of the machine where others take the CPUs
     if (word == "crossing" || word == "crossing=plain") crossing.push_back(Mode::plain);
     if (word == "crossing" || word == "crossing=nearfield") crossing.push_back(Mode::nearfield);
     if (word.starts_with("window=")) window = word.substr(7);

@@ -2,7 +2,7 @@
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
 buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
-after how many calls everything began afresh), beside (so many neighbours of a kind, "": none), median, lower, upper (microseconds) and iterations; over nodes also nodes,
+after how many calls everything began afresh), beside (so many neighbours of a kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes,
 and what nearfield/nodes/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
@@ -150,6 +150,7 @@ def run_bench(
                 progress.update(task, completed=before + len(seen), description=text)
 
             words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
+            words += ["beside"] if beside.count else []
             again = JOBS_OF_LOOPS if loop and job.op not in COLLECTIVES else 1
             of_jobs: list[list[Row]] = [[] for _ in range(again)]
             for found_rows in of_jobs:
@@ -314,6 +315,7 @@ def _merged(jobs: list[list[Row]]) -> list[Row]:
         times = sorted(row["median"] for row in found)
         at = {key: times[round(q * (len(times) - 1))] for key, q in (("lower", 0.25), ("upper", 0.75))}
         calls = sum(row["iterations"] for row in found)
+        at["mean"] = sum(row["mean"] * row["iterations"] for row in found) / calls
         merged.append(found[0] | at | {"median": statistics.median(times), "iterations": calls})
     return merged
 

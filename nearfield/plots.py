@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield.machine import describe_machine  # noqa: E402
 from nearfield.page import Table, ratio_cell, write_page  # noqa: E402
-from nearfield.summary import geometric_mean, name_of, pairs  # noqa: E402
+from nearfield.summary import geometric_mean, name_of, pairs, time_of  # noqa: E402
 
 PLAIN, OURS, INK, FAINT = "#d95f02", "#1b6ca8", "#010101", "#888888"
 # What the page's style has for them, so that plots are as legible on dark pages.
@@ -34,7 +34,7 @@ def write_report(rows: list[dict[str, Any]], path: Path) -> None:
     few = ", ".join(operations[:4]) + f" and {len(operations) - 4} more" * (len(operations) > 4)
     mean = ""
     if cells:
-        ratio = geometric_mean(ours["median"] / plain["median"] for plain, ours in cells)
+        ratio = geometric_mean(time_of(ours) / time_of(plain) for plain, ours in cells)
         mean = f"Under Nearfield a call takes {ratio:.2f} of the host's time, in the geometric mean of {len(cells)} cells."
     write_page(
         path,
@@ -110,11 +110,11 @@ def plot(cells: list, titles: bool = True) -> str:
             sizes = [plain["bytes"] for plain, _ in chosen]
             marker = "o" if len(set(sizes)) == 1 else None  # no line
             style = {"linestyle": dash, "marker": marker}
-            times.plot(sizes, [p["median"] for p, _ in chosen], color=PLAIN, label=f"host, {state}", **style)
+            times.plot(sizes, [time_of(p) for p, _ in chosen], color=PLAIN, label=f"host, {state}", **style)
             times.plot(
-                sizes, [n["median"] for _, n in chosen], color=OURS, label=f"Nearfield, {state}", **style
+                sizes, [time_of(n) for _, n in chosen], color=OURS, label=f"Nearfield, {state}", **style
             )
-            ratios.plot(sizes, [n["median"] / p["median"] for p, n in chosen], color=OURS, **style)
+            ratios.plot(sizes, [time_of(n) / time_of(p) for p, n in chosen], color=OURS, **style)
             low = [n["lower"] / p["upper"] for p, n in chosen]
             high = [n["upper"] / p["lower"] for p, n in chosen]
             ratios.fill_between(sizes, low, high, color=OURS, alpha=0.15)
@@ -152,11 +152,9 @@ def plot_protocols(rows: list[dict[str, Any]]) -> str:
         for protocol in dict.fromkeys(row["protocol"] for row in chosen):
             line = [row for row in chosen if row["protocol"] == protocol and row["mode"] == "nearfield"]
             style = {"color": "#111", "linewidth": 2} if protocol == "auto" else {}
-            axis.plot(
-                [row["bytes"] for row in line], [row["median"] for row in line], label=protocol, **style
-            )
+            axis.plot([row["bytes"] for row in line], [time_of(row) for row in line], label=protocol, **style)
         host = [row for row in chosen if row["protocol"] == "auto" and row["mode"] == "plain"]
-        axis.plot([r["bytes"] for r in host], [r["median"] for r in host], ":", color=FAINT, label="host")
+        axis.plot([r["bytes"] for r in host], [time_of(r) for r in host], ":", color=FAINT, label="host")
         axis.set_title(f"{operation}, {state}", fontsize=10)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
@@ -174,9 +172,9 @@ def _table(cells: list) -> Table:
             name_of(ours),
             str(ours["bytes"]),
             ours["state"],
-            f"{plain['median']:.2f}",
-            f"{ours['median']:.2f}",
-            ratio_cell(ours["median"] / plain["median"]),
+            f"{time_of(plain):.2f}",
+            f"{time_of(ours):.2f}",
+            ratio_cell(time_of(ours) / time_of(plain)),
             f"{ours['lower'] / plain['upper']:.2f}-{ours['upper'] / plain['lower']:.2f}",
             ours["algorithm"],
         ]
