@@ -88,10 +88,18 @@ def predict_nodes(
     return ask("predict", operation, shapes, ",".join(map(str, sizes)), machine)
 
 
+def constants() -> list[Cell]:
+    """What estimates are made of and choices are made by, beside the machine's figures: name, unit, value, about, measured."""
+    return _answers("constants")
+
+
 def ask(command: str, operation: str, ranks: str, sizes: str, machine: str) -> list[Cell]:
     """What nearfield-model answers, a dictionary per line. Raises ValueError for what it does not know."""
-    words = [str(program("nearfield-model")), command, operation, ranks, sizes, *machine_file(machine)]
-    done = subprocess.run(words, capture_output=True, text=True)
+    return _answers(command, operation, ranks, sizes, *machine_file(machine))
+
+
+def _answers(*words: str) -> list[Cell]:
+    done = subprocess.run([str(program("nearfield-model")), *words], capture_output=True, text=True)
     if done.returncode:
         raise ValueError(done.stderr.strip())
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -126,6 +134,14 @@ def show(cells: list[Cell]) -> None:
         rows.append([cell["op"], str(cell["ranks"]), str(cell["bytes"]), chosen, us[chosen]])
         rows[-1] += [staged, us[staged], others]
     print_table(("op", "ranks", "bytes", "chosen", "us", "out of reach", "us", "others"), rows)
+
+
+def show_constants(rows: list[Cell]) -> None:
+    """Prints the table of constants."""
+    print_table(
+        ("constant", "value", "unit", "what it is", "measured"),
+        [[row["name"], f"{row['value']:g}", row["unit"], row["about"], row["measured"]] for row in rows],
+    )
 
 
 def show_nodes(cells: list[Cell]) -> None:

@@ -83,6 +83,7 @@ WITHOUT_A_MODEL = (
     "engine/machine",  # two members that measure, by a word each, which only grows
     "engine/reach/forks.cpp",  # of one process
     "engine/reach/heap_mapper.cpp",  # of one process
+    "engine/tuning",  # of one process
     "engine/hang_report",  # tools may read what is half written
 )
 SHARED_WORDS = re.compile(r"\b(?:Atomic|AtomicRef|std::atomic|std::atomic_ref)<|\bfull_fence\b")

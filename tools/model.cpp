@@ -1,8 +1,9 @@
 // nearfield-model predict OP RANKS SIZES [FILE]   what each algorithm is estimated to cost, one JSON line per cell
 // nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm; of a
 //                                                 message, and of what is made of them, the ways it may take
-// nearfield-model calibrate                       measures this machine's figures in about a second and stores them
-// nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
+// nearfield-model constants                       what estimates are made of and choices are made by, one JSON line
+// each nearfield-model calibrate                       measures this machine's figures in about a second and stores
+// them nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
 //
 // RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,
 // or the built-in ones. What stores prints the file's name.
@@ -20,7 +21,9 @@
 #include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
 #include "engine/messages/roads.hpp"
+#include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
+#include "engine/tuning/constants.hpp"
 #include "tools/calibrate.hpp"
 #include "tools/json.hpp"
 
@@ -207,6 +210,27 @@ int explain(const std::string& op, const std::string& ranks, const std::string& 
   return 0;
 }
 
+// ---------------------------------------------------------------- constants
+int print_constants() {
+  const auto print_one = [](const std::string& name, const char* unit, double value, const std::string& about,
+                            const char* measured) {
+    print({{"name", name}, {"unit", unit}, {"value", value}, {"about", about}, {"measured", measured}});
+  };
+  for (const tuning::Constant& each : tuning::constants_table)
+    print_one(each.name, each.unit, each.value, each.about, each.measured);
+  for (const reach::MemoryMapper* const each : reach::mappers()) {
+    const auto print_cost = [&](const char* what, double value, const char* about) {
+      print_one(std::string("reach_") + each->name + "_" + what, "ns", value, std::string(each->name) + ": " + about,
+                "a usual machine; which way is best is tried");
+    };
+    print_cost("access", each->costs.access, "a byte that is loaded and stored, or read by a call");
+    print_cost("call", each->costs.call, "one access");
+    print_cost("attach", each->costs.attach, "a region that is not attached yet");
+    print_cost("page", each->costs.page, "each of its pages, at the first touch");
+  }
+  return 0;
+}
+
 // ---------------------------------------------------------------- what is stored
 int store(const Machine& machine) {
   const auto stored = store_machine(stored_machine(), machine);
@@ -237,6 +261,7 @@ int set(std::span<char*> figures) {
 
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
+  if (command == "constants" && argc == 2) return print_constants();
   if (command == "calibrate" && argc == 2) return store(calibrate());
   if (command == "set" && argc > 2) return set({argv + 2, std::size_t(argc - 2)});
   if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
@@ -254,9 +279,9 @@ int main(int argc, char** argv) {
       machine.own = argc == 6 ? machine.l2 : double(memory::private_cache(memory::available_cpus()));
     return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
-  std::fprintf(
-      stderr,
-      "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | calibrate | set NAME=NUMBER...\n",
-      argv[0]);
+  std::fprintf(stderr,
+               "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | constants | calibrate |"
+               " set NAME=NUMBER...\n",
+               argv[0]);
   return 2;
 }

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "engine/collectives/costs.hpp"
-#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
 namespace {
@@ -37,15 +36,15 @@ Sentence parse(std::string_view text) {
 
 }  // namespace
 
-int standing(std::string_view override_text, Collective collective, std::string_view algorithm) {
-  int result = 1;
+tuning::Standing standing(std::string_view override_text, Collective collective, std::string_view algorithm) {
+  auto result = tuning::Standing::allowed;
   for (const auto part : split(override_text, ';')) {
     const Sentence sentence = parse(part);
     if (sentence.collective != collectives::name(collective)) continue;
     for (auto name : sentence.names) {
       const bool excluded = name.front() == '^';
       if (excluded) name.remove_prefix(1);
-      if (name == algorithm) result = excluded ? 0 : 2;
+      if (name == algorithm) result = excluded ? tuning::Standing::excluded : tuning::Standing::forced;
     }
   }
   return result;
@@ -85,20 +84,7 @@ std::string complain_about(std::string_view override_text, MoreNames more) {
   return {};
 }
 
-namespace {
-
 using collectives::Call;
-
-// What is tried: rows within so many times the cheapest estimate. When oversubscribed nobody can foresee who runs when.
-struct Tries {
-  double hopeless;
-  std::size_t most;
-};
-Tries tries_in(const team::Shape& s) {
-  return s.oversubscribed() ? Tries{3, tuning::Trials::most_candidates} : Tries{1.5, 4};
-}
-
-}  // namespace
 
 double left_behind(const team::Shape& s, const Algorithm& row, const Call& call) {
   if (row.reach == collectives::staged || s.oversubscribed()) return 0;
@@ -109,40 +95,33 @@ double left_behind(const team::Shape& s, const Algorithm& row, const Call& call)
   const bool each_reads_a_part = op.gives.amount == collectives::Amount::blocks || op.reduces();
   const double taken = each_reads_a_part ? gives * n * others / s.size : n, touched = (gives + gets) * n;
   // What does not stay in a private cache between calls has left it before a peer comes.
-  const double stays = s.machine.own > 0 ? std::clamp(1.5 - touched / s.machine.own, 0.0, 1.0)
-                                         : 1 - collectives::spilled(s, taken * s.size);
+  const double stays = s.machine.own > 0
+                           ? std::clamp(tuning::constants::stays_until - touched / s.machine.own, 0.0, 1.0)
+                           : 1 - collectives::spilled(s, taken * s.size);
   return row.taken * collectives::handed(s, &Handing::left) * taken * stays;
 }
 
+// When oversubscribed nobody can foresee who runs when, and more is tried.
 Chosen choose(const team::Shape& shape, std::string_view override_text, const Call& call) {
-  struct Row {
-    const Algorithm* algorithm;
-    int standing;
-    double cost;
-  };
-  std::vector<Row> rows;
-  const auto all = collectives::algorithms(call.collective);
-  for (const auto& row : all)
-    if (row.applies(shape, call))
-      rows.push_back({&row, standing(override_text, row), row.cost(shape, call) + left_behind(shape, row, call)});
-  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
-    return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
-  });
+  using namespace tuning::constants;
+  using Ranked = tuning::Ranked<Algorithm>;
+  const bool crowded = shape.oversubscribed();
+  std::vector<Ranked> rows;
+  for (const Algorithm& row : collectives::algorithms(call.collective)) {
+    if (!row.applies(shape, call)) continue;
+    const bool worth = (!row.share || crowded) && (!row.worth || row.worth(shape, call));
+    rows.push_back({&row, standing(override_text, call.collective, row.name),
+                    row.cost(shape, call) + left_behind(shape, row, call), worth ? Ranked::near_best : Ranked::never});
+  }
   Chosen chosen;
   if (rows.empty()) return chosen;
-  const auto staged =
-      std::ranges::find_if(rows, [](const Row& r) { return r.algorithm->reach == collectives::staged; });
-  if (staged != rows.end()) chosen.staged = staged->algorithm;
-  chosen.best = rows[0].algorithm;
+  chosen.promising =
+      tuning::rank(rows, crowded ? hopeless_crowded : hopeless, crowded ? candidates_crowded : candidates);
+  const auto staged = std::ranges::find(rows, collectives::staged, [](const Ranked& each) { return each.row->reach; });
+  if (staged != rows.end()) chosen.staged = staged->row;
+  chosen.best = rows[0].row;
   chosen.cost = rows[0].cost;
-  const Tries tries = tries_in(shape);
-  for (const Row& row : rows)
-    if (row.standing == rows[0].standing && row.standing > 0 &&
-        (row.standing == 2 || row.cost <= tries.hopeless * rows[0].cost) && chosen.promising.size() < tries.most &&
-        (!row.algorithm->share || row.standing == 2 || shape.oversubscribed()) &&
-        (!row.algorithm->worth || row.standing == 2 || row.algorithm->worth(shape, call)))
-      chosen.promising.push_back(row.algorithm);
-  chosen.forced = rows[0].standing == 2;
+  chosen.forced = rows[0].standing == tuning::Standing::forced;
   return chosen;
 }
 

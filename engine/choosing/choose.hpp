@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/collectives/table.hpp"
+#include "engine/tuning/ranking.hpp"
 
 namespace nearfield::choosing {
 
@@ -20,14 +21,8 @@ namespace nearfield::choosing {
 using MoreNames = std::vector<std::string_view> (*)(collectives::Collective);
 std::string complain_about(std::string_view override_text, MoreNames more = nullptr);
 
-// Whether an override lets an algorithm be used: 2 forced, 1 allowed, 0 excluded.
-int standing(std::string_view override_text, collectives::Collective collective, std::string_view name);
-inline int standing(std::string_view override_text, const collectives::Algorithm& row) {
-  return standing(override_text, row.collective, row.name);
-}
-
-// Class k holds the lengths from 2^(k-1) + 1 to 2^k.
-inline unsigned size_class(std::size_t bytes) { return bytes > 1 ? (64 - __builtin_clzll(bytes - 1)) & 63 : 0; }
+// Whether an override lets a row be used.
+tuning::Standing standing(std::string_view override_text, collectives::Collective collective, std::string_view name);
 
 // Nanoseconds that a row between user buffers leaves for the program to pay, beside its cost: lines of its send buffers
 // that peers have read must be fetched back when it writes there again, and lines of results that the program has read

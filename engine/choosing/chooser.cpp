@@ -13,15 +13,7 @@ using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 using context::CollectiveContext;
-
-// Candidates are numbers to the trials.
-struct Chooser::Tried {
-  Tried(std::vector<const Algorithm*> promising, double estimate, bool together)
-      : rows(std::move(promising)), trials(rows.size(), estimate, together) {}
-  std::vector<const Algorithm*> rows;
-  Trials trials;
-  const Algorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
-};
+using tuning::pace, tuning::size_class;
 
 namespace {
 
@@ -34,51 +26,19 @@ void begin_words(const Settings& settings, std::byte* room, int size) {
   if (tuned_file) tuned_file->tell(size, words->tuned);
 }
 
-// All members' moments of the block's calls, by slots. Nanoseconds of each call, or of one of them (Trials::together).
-struct Agreed {
-  std::vector<float> times;
-  float between = 0;  // ns per call
-};
-Agreed agree(CollectiveContext& context, std::span<const Trials::Moment> mine, bool together) {
-  // The first call of a block does not count; what it leaves behind does.
+// All members' moments of the block's calls, by slots.
+tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
+  using tuning::Moment;
+  const std::span<const Moment> mine = trials.block();
   const std::uint64_t seq = context.next_slot();
   std::memcpy(context.reserve_slot(seq), mine.data(), mine.size_bytes());
   context.publish_slot(seq, mine.size_bytes());
   context.meet_slots(seq);
-  auto moment = [&](int r, std::size_t i) {
-    Trials::Moment theirs;
+  return tuning::of_all(context.size(), mine.size(), trials.together(), [&](int r, std::size_t i) {
+    Moment theirs;
     std::memcpy(&theirs, context.slot(r, seq) + i * sizeof theirs, sizeof theirs);
     return theirs;
-  };
-  std::vector<Trials::Moment> last(mine.size());
-  std::uint64_t outside = 0;  // the longest that a member was between calls, all of them together
-  for (int r = 0; r < context.size(); ++r) {
-    std::uint64_t pauses = 0;
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      last[i].entered = std::max(last[i].entered, moment(r, i).entered);
-      last[i].left = std::max(last[i].left, moment(r, i).left);
-      if (i > 0) pauses += moment(r, i).entered - moment(r, i - 1).left;
-    }
-    outside = std::max(outside, pauses);
-  }
-  const std::size_t counted = mine.size() - 1;
-  Agreed agreed{{}, float(outside) / float(std::max<std::size_t>(counted, 1))};
-  if (together) {
-    // The member that was in calls longest, since all had entered the first.
-    std::int64_t longest = 1;
-    for (int r = 0; r < context.size(); ++r) {
-      std::int64_t inside = 0;
-      for (std::size_t i = 1; i < mine.size(); ++i)
-        inside += std::int64_t(moment(r, i).left) -
-                  std::int64_t(i > 1 ? moment(r, i).entered : std::max(moment(r, i).entered, last[1].entered));
-      longest = std::max(longest, inside);
-    }
-    agreed.times.push_back(float(longest) / float(counted));
-  } else {
-    for (std::size_t i = 1; i < last.size(); ++i)
-      agreed.times.push_back(float(std::max<std::int64_t>(1, std::int64_t(last[i].left - last[i].entered))));
-  }
-  return agreed;
+  });
 }
 
 }  // namespace
@@ -100,28 +60,22 @@ void Chooser::serve(const team::Team& team, bool tries) {
   text_ = words_->algorithm;
 }
 
-Chooser::~Chooser() = default;
-
 void Chooser::override_with(std::string_view text) {
   text_ = text;
   for (auto& of_collective : cells_)
     for (Cell& cell : of_collective) cell = {};
 }
 
-const Trials* Chooser::trials_of(Collective collective, std::size_t bytes) const {
-  const Cell& cell = cell_of(collective, bytes);
-  return cell.trials ? &cell.trials->trials : nullptr;
+const tuning::Trials* Chooser::trials_of(Collective collective, std::size_t bytes) const {
+  return cell_of(collective, bytes).tuner.get();
 }
 
 void Chooser::decide(Collective collective, std::size_t bytes, const Algorithm& row, const Algorithm& staged) {
-  Cell& cell = cell_of(collective, bytes);
-  cell.algorithm = &row;
-  cell.staged = &staged;
+  cell_of(collective, bytes).rows = {&row, &staged};
 }
 
 Chooser::Rows Chooser::rows_for(const Call& call) const {
-  const Cell& cell = cell_of(call.collective, call.bytes);
-  if (cell.algorithm) return {cell.algorithm, cell.staged};
+  if (const Rows& rows = cell_of(call.collective, call.bytes).rows; rows.row) return rows;
   const Chosen chosen = choose_for(call);
   return {chosen.best, chosen.staged};
 }
@@ -134,7 +88,10 @@ Chosen Chooser::choose_for(const Call& call) const {
   const auto& tuned = words_->tuned[std::size_t(call.collective)][size_class(call.bytes)];
   auto named = [&](std::uint8_t number) -> const Algorithm* {
     const Algorithm* const row = number && number <= all.size() ? &all[number - 1] : nullptr;
-    return row && row->applies(shape(), call) && standing(text_, *row) ? row : nullptr;
+    return row && row->applies(shape(), call) &&
+                   standing(text_, call.collective, row->name) != tuning::Standing::excluded
+               ? row
+               : nullptr;
   };
   if (const auto* row = named(tuned[0])) chosen.best = row;
   if (const auto* row = named(tuned[1]); row && row->reach == collectives::staged) chosen.staged = row;
@@ -181,11 +138,10 @@ void Chooser::begin(const Call& call, Cell& cell) {
   Chosen chosen = choose_for(call);
   cell.event = cell.calls + 1;  // as long as there is nothing
   if (!chosen.best) return;
-  cell.algorithm = chosen.best;
-  cell.staged = chosen.staged;
+  cell.rows = {chosen.best, chosen.staged};
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
-  cell.trials = std::make_unique<Tried>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
+  cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
   cell.event = cell.calls + pace.first;
 }
 
@@ -206,83 +162,61 @@ std::uint64_t Chooser::next_watched(const Cell& cell) const {
 // Such a call has taken so many nanoseconds.
 void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
   auto& word = *revisit(call, cell);
-  Trials& trials = cell.trials->trials;
+  Tuner& tuner = *cell.tuner;
   const std::uint64_t epoch = cell.calls / pace.epoch;
   if (cell.calls % pace.epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
-    trials.restart();
-    cell.event = cell.calls + 1;
+    tuner.restart(cell.calls);
+    cell.event = tuner.event();
     return;
   }
   cell.event = next_watched(cell);
   if (team_->rank() != 0) return;
   const bool asked = std::int32_t(word.load(std::memory_order_relaxed) - std::uint32_t(epoch)) > 0;
-  if (trials.due(float(nanoseconds), waiting::nanoseconds()) && !asked)
+  if (tuner.due(float(nanoseconds), waiting::nanoseconds()) && !asked)
     word.store(std::uint32_t(epoch + 2), std::memory_order_relaxed);
 }
 
-void Chooser::report(const Call& call, const Tried& tried) const {
+void Chooser::report(const Call& call, const Tuner& tuner) const {
   if (team_->rank() != 0) return;
-  const Trials& trials = tried.trials;
-  Decision found{call.collective,      call.bytes,    team_->size(), tried.row(trials.best())->name, {},
-                 trials.tried_calls(), trials.spent()};
-  std::string text;
-  for (const auto& candidate : trials.candidates()) {
-    const bool reached = !candidate.times.empty();
-    found.tried.push_back({tried.row(candidate)->name, reached ? trials.estimate(candidate) : 0});
-    char one[80];
-    if (!reached) std::snprintf(one, sizeof one, ", %s out of reach", found.tried.back().algorithm);
-    else
-      std::snprintf(one, sizeof one, ", %s %.2f us", found.tried.back().algorithm,
-                    double(found.tried.back().nanoseconds) / 1e3);
-    text += one;
-  }
-  log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried%s; %u calls, %.1f us beyond the best)",
-           collectives::name(found.collective), found.bytes, found.ranks, found.algorithm, text.c_str() + 1,
-           found.calls, found.beyond_best_ns / 1e3);
+  Decision found{call.collective, call.bytes,          team_->size(), tuner.row(tuner.best())->name,
+                 tuner.tried(),   tuner.tried_calls(), tuner.spent()};
+  log_line(LogLevel::info, "%s of %zu bytes on %d ranks: %s (tried %s; %u calls, %.1f us beyond the best)",
+           collectives::name(found.collective), found.bytes, found.ranks, found.algorithm,
+           tuning::describe(found.tried).c_str(), found.calls, found.beyond_best_ns / 1e3);
   if (decisions_are_kept()) keep(std::move(found));
 }
 
 Chooser::Row Chooser::run_trial(CollectiveContext& context, const Call& call, Cell& cell) {
-  Tried& tried = *cell.trials;
-  Trials& trials = tried.trials;
-  const Algorithm& row = *tried.row(trials.current());
-  cell.event = cell.calls + 1;
+  Tuner& tuner = *cell.tuner;
+  const Row row = tuner.row(tuner.current());
   const std::uint64_t entered = waiting::nanoseconds();
-  const Row ran = run_or_staged(context, call, &row, cell.staged);
+  const Row ran = Rows{row, cell.rows.staged}.run(context, call);
   const std::uint64_t left = waiting::nanoseconds();
-  if (ran != &row) {
-    trials.fail_block();
-  } else if (trials.note({entered, left})) {
-    const Agreed agreed = agree(context, trials.block(), trials.together());
-    trials.end_block(agreed.times, agreed.between);
-  } else {
-    return ran;
-  }
-  cell.algorithm = tried.row(trials.best());
-  cell.skip = cell.failures = 0;
-  if (trials.decided()) {
-    report(call, tried);
-    trials.rest(left);
+  const bool ended = tuner.over(cell.calls, ran == row, {entered, left}, [&] { return agree(context, tuner); });
+  cell.event = tuner.event();
+  if (!ended) return ran;
+  cell.rows.row = tuner.row(tuner.best());
+  cell.skips = {};
+  if (tuner.decided()) {
+    report(call, tuner);
     cell.event = next_watched(cell);
-  } else {
-    cell.event = cell.calls + 1 + trials.pause_calls();
   }
   return ran;
 }
 
 bool Chooser::event_ready(CollectiveContext& context, const Call& call, const Cell& cell) const {
-  if (!cell.algorithm) {
+  if (!cell.rows.row) {
     const Row row = rows_for(call).row;
     return !row || row_ready(context, call, row);  // none: all turn elsewhere at once
   }
-  const Tried& tried = *cell.trials;
-  if (tried.trials.decided()) return row_ready(context, call, cell.algorithm);
+  const Tuner& tuner = *cell.tuner;
+  if (tuner.decided()) return row_ready(context, call, cell.rows.row);
   // The end of a block is agreed on.
-  return !tried.trials.ends_block() && row_ready(context, call, tried.row(tried.trials.current()));
+  return !tuner.ends_block() && row_ready(context, call, tuner.row(tuner.current()));
 }
 
 Chooser::Row Chooser::perform_slowly(CollectiveContext& context, const Call& call, Cell& cell) {
-  if (!cell.algorithm) {
+  if (!cell.rows.row) {
     Cell* first = &cell;
     if (cell.part == 0 && !cell.longer) {
       split(call, cell);
@@ -293,11 +227,11 @@ Chooser::Row Chooser::perform_slowly(CollectiveContext& context, const Call& cal
       }
     }
     begin(call, *first);
-    return first->algorithm ? run_chosen(context, call, *first) : nullptr;
+    return first->rows.row ? first->rows.run(context, call, first->skips) : nullptr;
   }
-  if (!cell.trials->trials.decided()) return run_trial(context, call, cell);
+  if (!cell.tuner->decided()) return run_trial(context, call, cell);
   const std::uint64_t start = waiting::nanoseconds();
-  const Row ran = run_chosen(context, call, cell);
+  const Row ran = cell.rows.run(context, call, cell.skips);
   watch(call, cell, waiting::nanoseconds() - start);
   return ran;
 }

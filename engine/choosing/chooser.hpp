@@ -1,4 +1,5 @@
-// What has been chosen for the calls of one context: by the model, by a file, and by trials (tuning/trials.hpp).
+// What has been chosen for the calls of one context: by the model, by a file, and by trials (tuning/trials.hpp) on
+// which all members agree.
 //
 // A cell is a class of lengths of one collective; where a row applies to a part of a class only, the class has a cell
 // for each part. So whatever a cell has chosen applies to all its calls.
@@ -8,11 +9,10 @@
 #include <string>
 
 #include "engine/choosing/choose.hpp"
+#include "engine/tuning/lengths.hpp"
 #include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
-
-using tuning::Candidate, tuning::Trials, tuning::pace;
 
 // What the first member of a team tells the others, in the team's annex.
 struct ChooserControlBlock {
@@ -38,7 +38,6 @@ class Chooser {
   // For the team that it will serve; in two steps, since nothing may be missing once the members have agreed on a team.
   // Throws std::bad_alloc.
   Chooser();
-  ~Chooser();
   // `tries`: whether calls follow each other, so that their times tell something.
   void serve(const team::Team& team, bool tries = true);
 
@@ -53,9 +52,8 @@ class Chooser {
   bool perform_if_ready(context::CollectiveContext& context, const collectives::Call& call,
                         const collectives::Algorithm*& ran) {
     Cell& cell = cell_of(call.collective, call.bytes);
-    const bool ready = cell.calls + 1 == cell.event
-                           ? event_ready(context, call, cell)
-                           : row_ready(context, call, cell.staged && cell.skip > 0 ? cell.staged : cell.algorithm);
+    const bool ready = cell.calls + 1 == cell.event ? event_ready(context, call, cell)
+                                                    : row_ready(context, call, cell.rows.next(cell.skips));
     if (ready) [[likely]]
       ran = perform_in(cell, context, call);
     return ready;
@@ -65,6 +63,33 @@ class Chooser {
   // applies. Equal on all members that have made the same calls.
   struct Rows {
     const collectives::Algorithm *row = nullptr, *staged = nullptr;
+    // Returns the row that has run the call; nullptr: none could.
+    const collectives::Algorithm* run(context::CollectiveContext& context, const collectives::Call& call) const {
+      if (collectives::run(context, *row, call)) return row;
+      if (staged) staged->run(context, call);
+      return staged;
+    }
+    // The same again and again. Buffers of one size that were out of reach will be so again: the next calls do not even
+    // ask. Every call that runs the chosen rows comes through here, also where one member alone times it: what is
+    // skipped must be equal on all.
+    const collectives::Algorithm* run(context::CollectiveContext& context, const collectives::Call& call,
+                                      tuning::Skips& skips) const {
+      if (row->reach == collectives::staged) [[likely]] {
+        row->run(context, call);
+        return row;
+      }
+      if (staged && skips.skip()) {
+        staged->run(context, call);
+        return staged;
+      }
+      const collectives::Algorithm* const ran = run(context, call);
+      if (ran == row) skips.worked();
+      else skips.failed();
+      return ran;
+    }
+    const collectives::Algorithm* next(const tuning::Skips& skips) const {
+      return staged && skips.pending() ? staged : row;
+    }
   };
   Rows rows_for(const collectives::Call& call) const;
 
@@ -73,27 +98,26 @@ class Chooser {
   const std::string& override_text() const { return text_; }
 
   // The trials of a length; nullptr: it has none.
-  const Trials* trials_of(collectives::Collective collective, std::size_t bytes) const;
+  const tuning::Trials* trials_of(collectives::Collective collective, std::size_t bytes) const;
   // Has a decided cell use these rows; tests.
   void decide(collectives::Collective collective, std::size_t bytes, const collectives::Algorithm& row,
               const collectives::Algorithm& staged);
 
  private:
   using Row = const collectives::Algorithm*;
-  struct Tried;
+  using Tuner = tuning::Tuner<collectives::Algorithm>;
   // In one line: a call looks at one of them.
   struct alignas(64) Cell {
     std::uint64_t calls = 0, event = 1;  // the call that is not run as the others, 0: none
     std::size_t upto = ~std::size_t{0};  // bytes
-    Row algorithm = nullptr;
-    Row staged = nullptr;                 // when buffers are out of reach
-    std::uint32_t skip = 0;               // calls that take `staged` at once
-    std::uint8_t failures = 0, part = 0;  // how often reach has failed; of the class
-    std::unique_ptr<Tried> trials;
+    Rows rows;
+    tuning::Skips skips;
+    std::uint8_t part = 0;  // of the class
+    std::unique_ptr<Tuner> tuner;
     std::unique_ptr<Cell> longer;  // of the same class
   };
   Cell& cell_of(collectives::Collective collective, std::size_t bytes) {
-    Cell* cell = &cells_[std::size_t(collective)][size_class(bytes)];
+    Cell* cell = &cells_[std::size_t(collective)][tuning::size_class(bytes)];
     while (bytes > cell->upto) [[unlikely]]
       cell = cell->longer.get();
     return *cell;
@@ -104,31 +128,7 @@ class Chooser {
   Row perform_in(Cell& cell, context::CollectiveContext& context, const collectives::Call& call) {
     if (++cell.calls == cell.event) [[unlikely]]
       return perform_slowly(context, call, cell);
-    return run_chosen(context, call, cell);
-  }
-  static Row run_or_staged(context::CollectiveContext& context, const collectives::Call& call, Row algorithm,
-                           Row staged) {
-    if (collectives::run(context, *algorithm, call)) return algorithm;
-    if (staged) staged->run(context, call);
-    return staged;
-  }
-  // Runs the cell's algorithm. Buffers of one size that were out of reach will be so again: after each failure the next
-  // calls, twice as many each time, do not even ask. Every call that runs the cell's algorithm comes through here, also
-  // where one member alone times it: what is skipped must be equal on all.
-  static Row run_chosen(context::CollectiveContext& context, const collectives::Call& call, Cell& cell) {
-    if (cell.algorithm->reach == collectives::staged) [[likely]] {
-      cell.algorithm->run(context, call);
-      return cell.algorithm;
-    }
-    if (cell.staged && cell.skip > 0) {
-      --cell.skip;
-      cell.staged->run(context, call);
-      return cell.staged;
-    }
-    const Row ran = run_or_staged(context, call, cell.algorithm, cell.staged);
-    if (ran == cell.algorithm) cell.failures = 0;
-    else cell.skip = 1u << (cell.failures = std::uint8_t(std::min(cell.failures + 1, 6)));
-    return ran;
+    return cell.rows.run(context, call, cell.skips);
   }
   static bool row_ready(context::CollectiveContext& context, const collectives::Call& call, Row row) {
     return row->ready && row->ready(context, call);
@@ -143,7 +143,7 @@ class Chooser {
   Atomic<std::uint32_t>* revisit(const collectives::Call& call, const Cell& cell) const;
   std::uint64_t next_watched(const Cell& cell) const;
   void watch(const collectives::Call& call, Cell& cell, std::uint64_t nanoseconds);
-  void report(const collectives::Call& call, const Tried& tried) const;
+  void report(const collectives::Call& call, const Tuner& tuner) const;
 
   const team::Team* team_ = nullptr;
   const team::Shape& shape() const { return team_->shape(); }

@@ -5,19 +5,16 @@
 
 #include "engine/base/function_ref.hpp"
 #include "engine/collectives/operations.hpp"
+#include "engine/tuning/trials.hpp"
 
 namespace nearfield::choosing {
 
 struct Decision {
-  struct Tried {
-    const char* algorithm;
-    float nanoseconds;  // of a call, as trials estimate it; 0: it was out of reach
-  };
   collectives::Collective collective;
   std::size_t bytes;
   int ranks;
   const char* algorithm;  // the one that was chosen
-  std::vector<Tried> tried;
+  std::vector<tuning::Tried> tried;
   unsigned calls;         // that the trials took
   double beyond_best_ns;  // what these took beyond calls by the chosen one
 };

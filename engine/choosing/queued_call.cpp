@@ -91,22 +91,7 @@ bool QueuedCall::perform(context::CollectiveContext& context) {
 }
 
 bool QueuedCall::perform_planned(context::CollectiveContext& context) {
-  const auto [row, staged] = planned_;
-  if (!row) return false;
-  if (row->reach != collectives::staged && staged && skip_ > 0) {
-    --skip_;
-    staged->run(context, call_);
-    return true;
-  }
-  if (collectives::run(context, *row, call_)) {
-    failures_ = 0;
-    return true;
-  }
-  if (!staged) return false;
-  failures_ = std::min(failures_ + 1, 6u);
-  skip_ = 1u << failures_;
-  staged->run(context, call_);
-  return true;
+  return planned_.row && planned_.run(context, call_, skips_);
 }
 
 }  // namespace nearfield::choosing

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/choosing/chooser.hpp"
 #include "engine/context/pool.hpp"
+#include "engine/tuning/back_off.hpp"
 
 namespace nearfield::choosing {
 
@@ -33,8 +34,7 @@ class QueuedCall final : public context::Task {
   std::vector<std::size_t> parts_;
   FurtherChoosers* const choosers_ = nullptr;  // none: it is planned
   const Chooser::Rows planned_;
-  // Where buffers are out of reach they will be so again: starts that do not ask, and how often it was so.
-  std::uint32_t skip_ = 0, failures_ = 0;
+  tuning::Skips skips_;
 };
 
 }  // namespace nearfield::choosing

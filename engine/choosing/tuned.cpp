@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/base/toml.hpp"
-#include "engine/choosing/choose.hpp"
+#include "engine/tuning/lengths.hpp"
 
 namespace nearfield::choosing {
 
@@ -25,7 +25,7 @@ Result<Tuned> Tuned::read(const std::string& path) {
     if (!op || !ranks || !bytes || *ranks < 2 || *bytes < 0) return wrong("a cell has op, ranks and bytes");
     const auto which = collectives::collective_named(*op);
     if (!which) return wrong("\"" + *op + "\" is not a collective");
-    Cell cell{*which, int(*ranks), size_class(std::size_t(*bytes)), {0, 0}};
+    Cell cell{*which, int(*ranks), tuning::size_class(std::size_t(*bytes)), {0, 0}};
     const auto rows = collectives::algorithms(*which);
     constexpr const char* keys[] = {"algorithm", "staged"};
     for (int i = 0; i < 2; ++i) {

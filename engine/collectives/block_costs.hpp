@@ -5,10 +5,11 @@
 namespace nearfield::collectives::blocks {
 
 inline double line(const Shape& s, const Call& call) {
-  return collecting(s, lines_ahead) + copying(s, in_bytes(call) * s.size, 0);
+  return collecting(s, constants::lines_ahead) + copying(s, in_bytes(call) * s.size, 0);
 }
 inline double slots(const Shape& s, const Call& call) {
-  return collecting(s, slots_ahead) + line_within(s, s.size) / 2 + copying(s, in_bytes(call) * s.size, 0);
+  return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
+         copying(s, in_bytes(call) * s.size, 0);
 }
 // `fill`, `empty`: bytes of the member that fills, or empties, most. The member that has all blocks also copies its
 // own.
@@ -21,8 +22,8 @@ inline double pipeline(const Shape& s, const Call& call) {
   if (!s.oversubscribed())
     return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, n)
                                                              : pipeline_by(s, call, n, others);
-  return rounds_of(s, in_bytes(call), buffers_ahead) +
-         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * 6 * alone(s);
+  return rounds_of(s, in_bytes(call), constants::buffers_ahead) +
+         copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::crowded_copies * alone(s);
 }
 inline double direct(const Shape& s, const Call& call) {
   return exposing(s) + copying(s, in_bytes(call), 2 * in_bytes(call) * s.size);

@@ -7,13 +7,17 @@
 #include <cmath>
 
 #include "engine/collectives/table.hpp"
+#include "engine/tuning/constants.hpp"
 
 namespace nearfield::collectives {
 
+namespace constants = tuning::constants;
+
 // One turn of all ranks that share CPUs. In scheduling groups of their own a yield helps less the more ranks share a
-// CPU: measured 6, 30 and 95 us for 8, 16 and 32 ranks on 2 CPUs.
+// CPU.
 inline double around(const Shape& s) {
-  return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : std::clamp(s.ranks_per_cpu / 4, 1.0, 4.0));
+  const double turns = std::clamp(s.ranks_per_cpu / constants::group_ranks, 1.0, constants::group_most);
+  return s.machine.turn * s.ranks_per_cpu * (s.one_group ? 1 : turns);
 }
 
 // A line between two of `members` consecutive members.
@@ -24,21 +28,20 @@ inline double line_within(const Shape& s, int members) {
 // Reads a line of every other member; the transfers overlap.
 inline double looking(const Shape& s) {
   const int near = s.group_size() - 1, far = s.size - s.group_size();
-  return 0.2 * (near * line_within(s, s.group_size()) + far * s.machine.line);
+  return constants::line_overlapped * (near * line_within(s, s.group_size()) + far * s.machine.line);
 }
 
 // One member waits for data of all others. With a root, ranks that share CPUs run ahead by some of the operations that
 // their rings hold, and pay one turn for all of them.
 inline double collecting(const Shape& s, double ahead = 1) {
   if (s.oversubscribed()) return around(s) / (s.deep() ? 1 : ahead);
-  return 0.8 * line_within(s, s.size) + looking(s);
+  return constants::line_awaited * line_within(s, s.size) + looking(s);
 }
-inline constexpr double lines_ahead = 16, slots_ahead = 4, buffers_ahead = 2;
 // All others wait for the root. When deeply oversubscribed they sleep, and the root wakes them one by one; otherwise
 // they compete for its line.
 inline double hop_from_root(const Shape& s, double ahead = 1) {
-  if (s.oversubscribed()) return s.deep() ? 3.5 * around(s) : around(s) / ahead;
-  return line_within(s, s.size) * (1 + 0.05 * (s.size - 2));
+  if (s.oversubscribed()) return s.deep() ? constants::sleepers_woken * around(s) : around(s) / ahead;
+  return line_within(s, s.size) * (1 + constants::line_queued * (s.size - 2));
 }
 
 // One way along the tree of the team. A leader reads its children's lines one after another; the transfers overlap.
@@ -48,7 +51,7 @@ inline double climb(const Shape& s) {
   double time = 0;
   for (int level = 0, below = 1; level < tree.levels(); below = tree.span(level++)) {
     const int parts = (tree.span(level) + below - 1) / below;
-    time += line_within(s, tree.span(level)) * (1 + 0.2 * (parts - 2));
+    time += line_within(s, tree.span(level)) * (1 + constants::line_overlapped * (parts - 2));
   }
   return time;
 }
@@ -59,7 +62,7 @@ inline double meeting(const Shape& s) {
   if (s.oversubscribed()) return around(s);
   switch (s.meeting) {
     case Meeting::tree: return 2 * climb(s);
-    case Meeting::gate: return s.machine.line * (2 + 0.5 * s.size);
+    case Meeting::gate: return s.machine.line * (constants::gate_fixed + constants::gate_member * s.size);
     default: return collecting(s);
   }
 }
@@ -72,7 +75,7 @@ inline double meeting_to_look(const Shape& s) {
 inline double exposing(const Shape& s) { return meeting_to_look(s) + meeting(s); }
 
 inline double spilled(const Shape& s, double working_set) {
-  return std::clamp(working_set / s.all_caches() - 0.5, 0.0, 1.0);
+  return std::clamp(working_set / s.all_caches() - constants::spilled_from, 0.0, 1.0);
 }
 
 // Time per byte from one member to another: mean over near and far members.
@@ -123,17 +126,18 @@ inline double combining(const Shape& s, double others, double own, double workin
 inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
   const double rounds = std::ceil(bytes / double(s.buffer_bytes));
   if (s.oversubscribed())
-    return std::max(rounds, 4.0) * 1.5 * s.machine.line + rounds / (s.deep() ? 1 : ahead) * meeting(s);
+    return std::max(rounds, double(constants::crowded_rounds)) * constants::crowded_round_lines * s.machine.line +
+           rounds / (s.deep() ? 1 : ahead) * meeting(s);
   return rounds * meeting_to_look(s) + line_within(s, s.size);
 }
-// Bytes whose copies take as long as publishing and awaiting four chunks. With chunks of a quarter of that 64 KiB took
-// twice as long, far and near; 16 KiB in two chunks instead of one took a quarter more, far.
+// Bytes whose copies take as long as publishing and awaiting some chunks.
 inline double least_chunk(const Shape& s) {
-  return 4 * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
+  return constants::chunk_tellings * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
 }
 // A pipeline from or to a root: its chunks, and the copies that do not overlap.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
-  const double longest = double(s.buffer_bytes), chunk = std::min(std::max(bytes / 4, least_chunk(s)), longest);
+  const double longest = double(s.buffer_bytes),
+               chunk = std::min(std::max(bytes / constants::chunks_wanted, least_chunk(s)), longest);
   const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
   return chunks * line_within(s, s.size) + std::max(fill, empty) + std::min(fill, empty) / chunks;
 }
@@ -143,9 +147,9 @@ inline double alone(const Shape& s) {
   return 1 / s.ranks_per_cpu;
 }  // converts the time of an oversubscribed team to that of one CPU
 
-// Rows `together`, where running members do the work of all: one barrier, then the time of one CPU for the whole, times
-// 2 to 4 (measured at 8 ranks), since the data lie in other CPUs' caches and in pages not used lately. The amount of
-// work follows from operations.def: all bytes given, or got if these are more.
+// Rows `together`, where running members do the work of all: one barrier, then the time of one CPU for the whole, some
+// times over, since the data lie in other CPUs' caches and in pages not used lately. The amount of work follows from
+// operations.def: all bytes given, or got if these are more.
 inline double together(const Shape& s, const Call& call) {
   const Operation& op = operation(call.collective);
   const auto all_of = [&](const Contribution& side) {
@@ -158,7 +162,8 @@ inline double together(const Shape& s, const Call& call) {
   const double whole = alone(s) * (folding(s, folded, touched) + copying(s, copied, touched));
   if (!s.oversubscribed())
     return exposing(s) + whole;  // an estimate of one CPU doing all; the chooser never tries these rows then
-  return meeting(s) + 3 * s.machine.line * s.size / 4 + 4 * whole / (most > (128 << 10) ? s.machine.cpus : 1);
+  return meeting(s) + constants::together_lines * s.machine.line * s.size +
+         constants::together_price * whole / (most > double(constants::together_shared) ? s.machine.cpus : 1);
 }
 
 // ---- conditions

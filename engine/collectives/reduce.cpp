@@ -79,11 +79,11 @@ void direct_blocks(CollectiveContext& context, const Call& call) {
 
 // ---- estimates (costs.hpp)
 double line_cost(const Shape& s, const Call& call) {
-  return collecting(s, lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
+  return collecting(s, constants::lines_ahead) + folding(s, in_bytes(call) * s.size, 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return collecting(s, slots_ahead) + line_within(s, s.size) / 2 + copying(s, in_bytes(call), 0) +
-         folding(s, in_bytes(call) * s.size, 0);
+  return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
+         copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
 double up_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, -1) + folding(s, in_bytes(call) * s.size, 0);
@@ -91,14 +91,15 @@ double up_cost(const Shape& s, const Call& call) {
 double pipeline_cost(const Shape& s, const Call& call) {
   const double n = in_bytes(call), all = n * (s.size + 1);
   if (!s.oversubscribed()) return pipelined(s, n, filling(s, n, all), combining(s, n * (s.size - 1), n, all));
-  return rounds_of(s, n, buffers_ahead) + 6 * copying(s, n, n * s.size) + folding(s, n * s.size, all) * alone(s);
+  return rounds_of(s, n, constants::buffers_ahead) + constants::crowded_copies * copying(s, n, n * s.size) +
+         folding(s, n * s.size, all) * alone(s);
 }
 double partitioned_cost(const Shape& s, const Call& call) { return by_shares(s, in_bytes(call), s.size); }
 double direct_cost(const Shape& s, const Call& call) {
   return exposing(s) + folding(s, in_bytes(call), in_bytes(call) * (s.size + 1)) +
-         copying(s, in_bytes(call) / s.size / 2, 0);
+         copying(s, constants::direct_result * in_bytes(call) / s.size, 0);
 }
-double direct_blocks_cost(const Shape& s, const Call& call) { return 1.1 * direct_cost(s, call); }
+double direct_blocks_cost(const Shape& s, const Call& call) { return constants::direct_blocks * direct_cost(s, call); }
 
 constexpr Algorithm rows[] = {
     with_ready({"line", Collective::reduce, fits_line, line_cost, small<Lines>,

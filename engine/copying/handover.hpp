@@ -1,8 +1,8 @@
 // Kinds of stores by which one core fills a copy buffer and another empties it. The one that fills measures its time,
-// learns that of emptying, and takes the kinds with the least sum (trials.hpp), per peer.
+// learns that of emptying, and takes the kinds with the least sum (tuning/samples.hpp), per peer.
 #pragma once
 #include "engine/copying/copy.hpp"
-#include "engine/copying/trials.hpp"
+#include "engine/tuning/samples.hpp"
 
 namespace nearfield::copying {
 
@@ -14,13 +14,15 @@ inline constexpr std::array<Kinds, 4> handover_kinds{{{Store::vector, Store::vec
                                                       {Store::claiming, Store::vector},
                                                       {Store::streaming, Store::vector}}};
 
-struct HandoverCells {
+struct HandoverRows {
   static constexpr std::size_t kinds = handover_kinds.size();
-  static constexpr std::size_t count = 4;  // up to 4 KiB, 8, 16, more
-  static constexpr int first = 12, step = 1;
-  static constexpr unsigned watch_every(std::size_t) { return 32; }
-  static constexpr float clearly(std::size_t, std::size_t, std::size_t) { return 0.93f; }
+  static constexpr unsigned first = 12;  // up to 4 KiB, 8, 16, more
+  static constexpr std::size_t count = 4;
+  static constexpr unsigned watch_every(std::size_t) { return tuning::constants::samples_of_best; }
+  static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
+    return float(tuning::constants::clearly_stores);
+  }
 };
-using Handover = StoreTrials<HandoverCells>;
+using Handover = tuning::Samples<HandoverRows>;
 
 }  // namespace nearfield::copying

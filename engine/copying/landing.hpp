@@ -1,9 +1,9 @@
-// Kinds of stores for one copy to or from another process's memory, found by the time of the copy (trials.hpp). The
-// time in which the owner reads the data afterwards is unknown, so streaming stores are taken only if they are clearly
-// faster.
+// Kinds of stores for one copy to or from another process's memory, found by the time of the copy (tuning/samples.hpp).
+// The time in which the owner reads the data afterwards is unknown, so streaming stores are taken only if they are
+// clearly faster.
 #pragma once
 #include "engine/copying/copy.hpp"
-#include "engine/copying/trials.hpp"
+#include "engine/tuning/samples.hpp"
 
 namespace nearfield::copying {
 
@@ -13,24 +13,33 @@ inline constexpr std::array<Store, 3> put_stores{Store::temporal, Store::claimin
 // Data that we get will be read soon, so none is streaming.
 inline constexpr std::array<Store, 3> get_stores{Store::temporal, Store::claiming, Store::vector};
 
-template <int Direction>  // 0 put, 1 get
-struct LandingCells {
+struct GettingRows {
   static constexpr std::size_t kinds = 3;
-  static constexpr std::size_t count = 11;  // up to 4 KiB, twice that, and so on; more than 2 MiB
-  static constexpr int first = 12, step = 1;
-  // Streamed data are read out of memory. For data that fit the reader's first cache that costs as much as the copy
-  // itself: with the cores near, 16 KiB took 0.47 of the time to put and 1.23 of the time to put and read, 32 KiB and
-  // more 0.7 to 0.8; with the cores far 0.24 and less (Zen 4).
-  static constexpr float clearly(std::size_t kind, std::size_t than, std::size_t group) {
-    if (Direction == 1 || (put_stores[kind] != Store::streaming && put_stores[than] != Store::streaming)) return 0.93f;
-    if (put_stores[kind] != Store::streaming) return group < longer_than_first_cache ? 2.5f : 1.0f;
-    return group < longer_than_first_cache ? 0.4f : 0.85f;
+  static constexpr unsigned first = 12;  // up to 4 KiB, twice that, and so on; more than 2 MiB
+  static constexpr std::size_t count = 11;
+  static constexpr float clearly(std::size_t, std::size_t, std::size_t) {
+    return float(tuning::constants::clearly_stores);
   }
   // Timing a long copy costs nothing, and noticing a change late would.
-  static constexpr unsigned watch_every(std::size_t group) { return group < 5 ? 32 : 2; }
-  static constexpr std::size_t longer_than_first_cache = 3;  // more than 16 KiB
+  static constexpr unsigned watch_every(std::size_t group) {
+    constexpr std::size_t long_ones = 5;  // more than 64 KiB
+    return group < long_ones ? tuning::constants::samples_of_best : tuning::constants::samples_of_long;
+  }
 };
-using Putting = StoreTrials<LandingCells<0>>;
-using Getting = StoreTrials<LandingCells<1>>;
+
+struct PuttingRows : GettingRows {
+  static constexpr bool streams(std::size_t kind) { return put_stores[kind] == Store::streaming; }
+  // Streamed data are read out of memory. For data that fit the reader's first cache that costs as much as the copy
+  // itself.
+  static constexpr float clearly(std::size_t kind, std::size_t than, std::size_t group) {
+    using namespace tuning::constants;
+    const bool first_cache = group < 3;  // up to 16 KiB
+    if (streams(kind)) return float(first_cache ? clearly_streaming_short : clearly_streaming);
+    if (streams(than)) return float(first_cache ? clearly_cached_short : clearly_cached);
+    return float(clearly_stores);
+  }
+};
+using Putting = tuning::Samples<PuttingRows>;
+using Getting = tuning::Samples<GettingRows>;
 
 }  // namespace nearfield::copying

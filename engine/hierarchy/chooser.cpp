@@ -1,13 +1,13 @@
 #include "engine/hierarchy/chooser.hpp"
 
-#include <algorithm>
+#include <numeric>
 
 #include "engine/hierarchy/groups.hpp"
+#include "engine/tuning/lengths.hpp"
 
 namespace nearfield::hierarchy {
 
-using tuning::Candidate;
-using tuning::Trials;
+using tuning::Standing;
 
 std::string complain_about(std::string_view override_text) {
   return choosing::complain_about(override_text, [](Collective collective) {
@@ -17,17 +17,7 @@ std::string complain_about(std::string_view override_text) {
   });
 }
 
-struct HierarchyChooser::Tried {
-  Tried(std::vector<const HierarchyAlgorithm*> candidates, double estimate, bool together)
-      : rows(std::move(candidates)), trials(rows.size(), estimate, together, estimate < brief ? 8 : 3) {}
-  static constexpr double brief = 100e3;  // ns. What a network adds varies more than what memory does
-  std::vector<const HierarchyAlgorithm*> rows;
-  Trials trials;
-  const HierarchyAlgorithm* row(const Candidate& candidate) const { return rows[candidate.id]; }
-};
-
 HierarchyChooser::HierarchyChooser() : cells_(std::make_unique<Cells>()) { text_.reserve(512); }
-HierarchyChooser::~HierarchyChooser() = default;
 
 void HierarchyChooser::begin_anew() {
   for (auto& of_collective : cells_->cell)
@@ -36,10 +26,6 @@ void HierarchyChooser::begin_anew() {
 }
 
 namespace {
-
-// A row of ours that is estimated to take as many times the best one's time is not tried: short lanes need a message
-// of every rank, which costs other users of the network more than a noisy trial tells.
-constexpr double hopeless = 1.5;
 
 bool depends_on_order(const Call& call) {
   return collectives::operation(call.collective).reduces() && !reducing::associative(call.type);
@@ -51,17 +37,12 @@ void run(const HierarchyAlgorithm& row, Hierarchy& hierarchy, const Call& call, 
 }
 
 // All ranks' times of a block's calls as one of each, or one for all of them, by an allreduce of ours.
-std::vector<float> agree(Hierarchy& hierarchy, const Trials& trials) {
-  std::vector<float> mine, all;
-  float whole = 0;
-  for (const Trials::Moment& moment : trials.moments()) {
-    const auto inside = float(std::max<std::int64_t>(1, std::int64_t(moment.left - moment.entered)));
-    whole += inside;
-    mine.push_back(inside);
-  }
+tuning::Agreed agree(Hierarchy& hierarchy, const tuning::Trials& trials) {
+  std::vector<float> mine = tuning::of_one(trials.moments()).times;
   const bool oversubscribed = hierarchy.shape().node.oversubscribed();
-  if (trials.together() || oversubscribed) mine = {whole / float(mine.size())};
-  all.resize(mine.size());
+  if (trials.together() || oversubscribed)
+    mine = {std::accumulate(mine.begin(), mine.end(), 0.0f) / float(mine.size())};
+  tuning::Agreed all{std::vector<float>(mine.size())};
   Call call{.collective = Collective::allreduce};
   call.type = reducing::Type::f32;
   call.op = trials.together() ? reducing::Op::max : oversubscribed ? reducing::Op::sum : reducing::Op::min;
@@ -69,83 +50,68 @@ std::vector<float> agree(Hierarchy& hierarchy, const Trials& trials) {
   call.count = mine.size();
   call.bytes = mine.size() * sizeof mine[0];
   call.send = mine.data();
-  call.recv = all.data();
+  call.recv = all.times.data();
   reduce_by_leaders(hierarchy, call);
-  if (call.op == reducing::Op::sum) all[0] /= float(hierarchy.size());
+  if (call.op == reducing::Op::sum) all.times[0] /= float(hierarchy.size());
   return all;
+}
+
+void report(const Hierarchy& hierarchy, const Call& call, const tuning::Tuner<HierarchyAlgorithm>& tuner) {
+  if (hierarchy.rank() != 0) return;
+  log_line(LogLevel::info, "%s of %zu bytes on %d ranks of %d nodes: %s (tried %s)", collectives::name(call.collective),
+           call.bytes, hierarchy.size(), hierarchy.nodes(), tuner.row(tuner.best())->name,
+           tuning::describe(tuner.tried()).c_str());
 }
 
 }  // namespace
 
-// The first call of a cell.
+// The first call of a cell. A row of ours that is estimated to take much longer than the best one is not tried: short
+// lanes need a message of every rank, which costs other users of the network more than a noisy trial tells.
 void HierarchyChooser::begin(const Hierarchy& hierarchy, const Call& call, Cell& cell) {
-  struct Ranked {
-    const HierarchyAlgorithm* row;
-    int standing;
-    double cost;
-  };
+  using namespace tuning::constants;
+  using Ranked = tuning::Ranked<HierarchyAlgorithm>;
+  const HierarchyShape& shape = hierarchy.shape();
   std::vector<Ranked> rows;
   const bool in_order = hierarchy.reproducible && depends_on_order(call);
   for (const HierarchyAlgorithm& row : rows_of(call.collective)) {
-    if (!row.applies(hierarchy.shape(), call)) continue;
-    int standing = choosing::standing(text_, call.collective, row.name);
+    if (!row.applies(shape, call)) continue;
     const bool orders = std::string_view(row.name) == "in-order";
     if (in_order && !orders) continue;
-    if (!in_order && orders && standing < 2) standing = 0;
-    if (!row.run && depends_on_order(call) && standing < 2) standing = 0;
-    if (row.worth && !row.worth(hierarchy.shape(), call) && standing < 2) standing = 0;
-    rows.push_back({&row, standing, row.cost(hierarchy.shape(), call)});
+    const bool fits =
+        (in_order || !orders) && (row.run || !depends_on_order(call)) && (!row.worth || row.worth(shape, call));
+    const Standing standing = choosing::standing(text_, call.collective, row.name);
+    rows.push_back({&row, fits || standing == Standing::forced ? standing : Standing::excluded, row.cost(shape, call),
+                    row.run ? Ranked::near_best : Ranked::always});
   }
-  std::ranges::stable_sort(rows, [](const Ranked& a, const Ranked& b) {
-    return a.standing != b.standing ? a.standing > b.standing : a.cost < b.cost;
-  });
-  cell.algorithm = rows[0].row;
-  std::vector<const HierarchyAlgorithm*> candidates;
-  for (const Ranked& each : rows) {
-    const bool promises = each.standing == 2 || !each.row->run || each.cost <= hopeless * rows[0].cost;
-    if (each.standing == rows[0].standing && each.standing > 0 && promises &&
-        candidates.size() < Trials::most_candidates)
-      candidates.push_back(each.row);
-  }
-  if (!tries_ || candidates.size() < 2) return;
-  cell.trials = std::make_unique<Tried>(std::move(candidates), rows[0].cost, collectives::rooted(call.collective));
-  cell.next_trial = cell.calls + (rows[0].cost < Tried::brief ? tuning::pace.first : 2);
-}
-
-void HierarchyChooser::report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const {
-  if (hierarchy.rank() != 0) return;
-  std::string text;
-  for (const Candidate& candidate : tried.trials.candidates()) {
-    char one[80];
-    std::snprintf(one, sizeof one, ", %s %.2f us", tried.row(candidate)->name,
-                  double(tried.trials.estimate(candidate)) / 1e3);
-    text += one;
-  }
-  log_line(LogLevel::info, "%s of %zu bytes on %d ranks of %d nodes: %s (tried%s)", collectives::name(call.collective),
-           call.bytes, hierarchy.size(), hierarchy.nodes(), tried.row(tried.trials.best())->name, text.c_str() + 1);
+  auto promising = tuning::rank(rows, net_hopeless, tuning::Trials::most_candidates);
+  cell.row = rows[0].row;
+  if (!tries_ || promising.size() < 2) return;
+  const double cost = rows[0].cost;
+  const bool brief = cost < net_brief;
+  cell.tuner = std::make_unique<Tuner>(std::move(promising), cost, collectives::rooted(call.collective),
+                                       brief ? net_timed : net_timed_long,
+                                       cell.calls + (brief ? tuning::pace.first : net_first_long));
 }
 
 const HierarchyAlgorithm* HierarchyChooser::perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host) {
-  Cell& cell = cells_->cell[std::size_t(call.collective)][choosing::size_class(call.bytes)][depends_on_order(call)];
-  if (!cell.algorithm) [[unlikely]]
+  Cell& cell = cells_->cell[std::size_t(call.collective)][tuning::size_class(call.bytes)][depends_on_order(call)];
+  if (!cell.row) [[unlikely]]
     begin(hierarchy, call, cell);
   ++cell.calls;
-  if (!cell.trials || cell.calls < cell.next_trial || cell.trials->trials.decided()) {
+  if (!cell.tuner || !cell.tuner->tries(cell.calls)) {
     // Of a class of lengths the shorter ones may be too short for it.
     const HierarchyAlgorithm& row =
-        cell.algorithm->applies(hierarchy.shape(), call) ? *cell.algorithm : rows_of(call.collective)[0];
+        cell.row->applies(hierarchy.shape(), call) ? *cell.row : rows_of(call.collective)[0];
     run(row, hierarchy, call, host);
     return row.run ? &row : nullptr;
   }
-  Tried& tried = *cell.trials;
-  const HierarchyAlgorithm& row = *tried.row(tried.trials.current());
+  Tuner& tuner = *cell.tuner;
+  const HierarchyAlgorithm& row = *tuner.row(tuner.current());
   const std::uint64_t entered = waiting::nanoseconds();
   run(row, hierarchy, call, host);
-  if (tried.trials.note({entered, waiting::nanoseconds()})) {
-    tried.trials.end_block(agree(hierarchy, tried.trials));
-    cell.algorithm = tried.row(tried.trials.best());
-    if (tried.trials.decided()) report(hierarchy, call, tried);
-    cell.next_trial = cell.calls + 1 + tried.trials.pause_calls();
+  if (tuner.over(cell.calls, true, {entered, waiting::nanoseconds()}, [&] { return agree(hierarchy, tuner); })) {
+    cell.row = tuner.row(tuner.best());
+    if (tuner.decided()) report(hierarchy, call, tuner);
   }
   return row.run ? &row : nullptr;
 }

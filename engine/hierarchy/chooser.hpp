@@ -20,7 +20,6 @@ std::string complain_about(std::string_view override_text);
 class HierarchyChooser {
  public:
   HierarchyChooser();  // throws std::bad_alloc
-  ~HierarchyChooser();
   void serve(Choosing choosing, std::string_view text) {
     tries_ = choosing == Choosing::trial;
     text_ = text;
@@ -36,18 +35,17 @@ class HierarchyChooser {
   const HierarchyAlgorithm* perform(Hierarchy& hierarchy, const Call& call, FunctionRef<void()> host);
 
  private:
-  struct Tried;
+  using Tuner = tuning::Tuner<HierarchyAlgorithm>;
   struct Cell {
-    std::uint64_t calls = 0, next_trial = 0;
-    const HierarchyAlgorithm* algorithm = nullptr;
-    std::unique_ptr<Tried> trials;
+    std::uint64_t calls = 0;
+    const HierarchyAlgorithm* row = nullptr;
+    std::unique_ptr<Tuner> tuner;
   };
   // Of each class of lengths; reductions whose result depends on the order of operands are a class of their own.
   struct Cells {
     Cell cell[collectives::collective_count][64][2];
   };
   void begin(const Hierarchy& hierarchy, const Call& call, Cell& cell);
-  void report(const Hierarchy& hierarchy, const Call& call, const Tried& tried) const;
   std::unique_ptr<Cells> cells_;
   std::string text_;
   bool tries_ = true;

@@ -163,10 +163,10 @@ Pipeline best_pipeline(const HierarchyShape& s, const Call& call) {
   const auto phases = s.equal ? lanes_phases : leader_phases;
   const Phases whole = phases(s, call);
   Pipeline best{1, whole};
-  for (const int count : {2, 3, 4, 6, 8, 12, most_chunks}) {
+  for (const int count : {2, 3, 4, 6, 8, 12, int(tuning::constants::net_chunks)}) {
     Call part = call;
     part.bytes = call.bytes / std::size_t(count);
-    if (part.bytes < least_chunk) break;
+    if (part.bytes < tuning::constants::net_least_chunk) break;
     Phases chunk = phases(s, part);
     // What the whole takes from memory, a chunk does not find in a cache.
     chunk.before = std::max(chunk.before, whole.before / count);

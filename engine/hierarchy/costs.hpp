@@ -46,8 +46,6 @@ Phases chunk_phases(const HierarchyShape& s, const Call& call);
 // The number of chunks for which a pipeline is estimated to take least. Some microseconds: for once per cell, not per
 // call.
 int chunks(const HierarchyShape& s, const Call& call);
-inline constexpr int most_chunks = 16;
-inline constexpr std::size_t least_chunk = 256;  // bytes
 
 double leader_cost(const HierarchyShape& s, const Call& call);
 double lanes_cost(const HierarchyShape& s, const Call& call);

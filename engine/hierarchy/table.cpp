@@ -10,7 +10,9 @@ bool always(const HierarchyShape&, const Call&) { return true; }
 bool divisible(const HierarchyShape& shape, const Call& call) { return shape.node.size > 1 && call.bytes > 1; }
 
 // Nobody can say what the host's own takes: it stands behind ours, and is worth a trial wherever it may be chosen.
-double host_cost(const HierarchyShape& shape, const Call& call) { return 1.2 * leader_cost(shape, call); }
+double host_cost(const HierarchyShape& shape, const Call& call) {
+  return tuning::constants::net_host * leader_cost(shape, call);
+}
 // As many times the bytes as a node has ranks.
 double in_order_cost(const HierarchyShape& shape, const Call& call) {
   return leader_cost(shape, call) * shape.node.size;

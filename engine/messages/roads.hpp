@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engine/settings/settings.hpp"
+#include "engine/tuning/constants.hpp"
 
 namespace nearfield::messages {
 
@@ -15,16 +16,16 @@ struct Limits {
 // `own`: bytes of a private cache.
 inline Limits limits(const Settings& settings, bool oversubscribed, double own) {
   const bool automatic = settings.protocol == Protocol::automatic;
-  constexpr std::uint64_t short_copy = 1024;  // costs less than a second line to look at
   // Ranks that share CPUs share private caches: there the small ring of the pair is at hand, and nothing else comes
   // near one copy, since staged messages need a turn of both for every few buffers. What fits a private cache beside
   // other data loses more when the program writes it again than a second copy costs.
   const bool by_buffers = (automatic && !oversubscribed) || settings.protocol == Protocol::copy_buffers;
-  return {by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, short_copy) : settings.eager_bytes,
-          settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
-          : !automatic                                ? 0
-          : oversubscribed                            ? settings.eager_bytes
-                                                      : std::uint64_t(own / 4)};
+  return {
+      by_buffers ? std::min<std::uint64_t>(settings.eager_bytes, tuning::constants::short_copy) : settings.eager_bytes,
+      settings.protocol == Protocol::copy_buffers ? ~std::uint64_t{0}
+      : !automatic                                ? 0
+      : oversubscribed                            ? settings.eager_bytes
+                                                  : std::uint64_t(own * tuning::constants::copied_always)};
 }
 
 struct Road {

@@ -1,4 +1,4 @@
-// Which way a large message takes where its sender's memory can be reached: by trials, as for algorithms. Memory that
+// Which way a large message takes where its sender's memory can be reached: by trials (tuning/trials.hpp). Memory that
 // calls of the kernel alone can reach has cells of its own.
 //
 // The receiver chooses the way, so it tries by itself, per sender and class of lengths: it times messages from their
@@ -13,23 +13,17 @@
 // Once copy buffers have won, the receiver advises the sender to fill them without waiting to be asked. Now and then
 // the sender offers the choice again (Offers), so that the receiver sees when the cell has changed.
 #pragma once
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <memory>
 
 #include "engine/messages/blocks.hpp"
+#include "engine/tuning/lengths.hpp"
 #include "engine/tuning/trials.hpp"
-#include "engine/waiting/wait.hpp"
 
 namespace nearfield::messages {
 
-inline constexpr std::size_t classes = 20;
-inline std::size_t class_of(std::uint64_t bytes) {
-  constexpr unsigned first = 12;  // classes below 4 KiB together
-  const unsigned of_length = bytes > 1 ? unsigned(std::bit_width(bytes - 1)) : 0;
-  return std::min<std::size_t>(of_length > first ? of_length - first : 0, classes - 1);
-}
+// Lengths up to 4 KiB together, then one class each.
+template <class Cell>
+using ByMessageLength = tuning::ByLength<Cell, 12, 20>;
 
 class Ways {
  public:
@@ -42,62 +36,47 @@ class Ways {
   // block may begin. `estimate`: what the first way should take; ns.
   Chosen next(std::uint64_t bytes, bool by_calls, double estimate, bool turn = true, bool mapped = true) {
     const State* const ways = mapped ? all : all + 1;
-    auto& cell = cell_of(bytes, mapped);
+    auto& cell = cell_[mapped][bytes];
     if (!cell) cell = std::make_unique<Cell>(mapped && by_calls ? 3 : 2, estimate);
     Cell& c = *cell;
     ++c.calls;
     const bool decided = c.trials.decided(), alone = c.open++ == 0;
     c.crossed = !alone;
     const bool advised = decided && ways[c.trials.best().id] == State::staged;
-    const bool timed =
-        alone && (decided ? advised || c.calls % tuning::pace.watch == 0 : c.calls >= c.event && (turn || c.in_block));
-    if (timed && !decided) c.in_block = true;
-    const State way = ways[(!decided && timed ? c.trials.current() : c.trials.best()).id];
+    const bool looked_at =
+        decided ? advised || c.calls % tuning::pace.watch == 0 : c.trials.tries(c.calls) && (turn || c.in_block);
+    const bool tried = alone && looked_at && !decided;
+    c.in_block |= tried;
+    const State way = ways[(tried ? c.trials.current() : c.trials.best()).id];
     if (way == State::by_calls && !by_calls) return {State::direct};
-    return {way, timed, advised};
+    return {way, alone && looked_at, advised};
   }
 
   // Every message that next() has chosen for is through; `moment.entered`: 0 where it was not timed.
-  void over(std::uint64_t bytes, tuning::Trials::Moment moment, bool mapped = true) {
-    const auto& cell = cell_of(bytes, mapped);
+  void over(std::uint64_t bytes, tuning::Moment moment, bool mapped = true) {
+    const auto& cell = cell_[mapped][bytes];
     if (!cell) return;
     Cell& c = *cell;
     --c.open;
     if (!moment.entered || c.crossed) return;
-    if (c.trials.decided()) {
-      if (!c.trials.due(float(moment.left - moment.entered), moment.left)) return;
-      c.trials.restart();
-      c.event = c.calls + 1;
-    } else if (c.trials.note(moment)) {
-      c.in_block = false;
-      end_block(c.trials);
-      c.event = c.calls + 1 + c.trials.pause_calls();
-      if (c.trials.decided()) c.trials.rest(moment.left);
+    if (!c.trials.decided()) {
+      if (c.trials.over(c.calls, true, moment, [&] { return tuning::of_one(c.trials.moments()); })) c.in_block = false;
+    } else if (c.trials.due(float(moment.left - moment.entered), moment.left)) {
+      c.trials.restart(c.calls);
     }
   }
 
  private:
-  static void end_block(tuning::Trials& trials) {
-    const auto all = trials.moments();
-    std::array<float, tuning::Trials::most_timed> times;
-    float between = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      times[i] = float(all[i].left - all[i].entered);
-      if (i > 0) between += float(all[i].entered - all[i - 1].left);
-    }
-    trials.end_block({times.data(), all.size()}, between / float(std::max<std::size_t>(all.size() - 1, 1)));
-  }
   static constexpr State all[] = {State::direct, State::staged, State::by_calls};
   struct Cell {
     Cell(std::size_t candidates, double estimate) : trials(candidates, estimate, false) {}
     tuning::Trials trials;
-    std::uint64_t calls = 0, event = tuning::pace.first;
+    std::uint64_t calls = 0;
     unsigned open = 0;     // messages under way
     bool crossed = false;  // another one was accepted since the one that may be timed
     bool in_block = false;
   };
-  std::unique_ptr<Cell>& cell_of(std::uint64_t bytes, bool mapped) { return cell_[mapped][class_of(bytes)]; }
-  std::array<std::unique_ptr<Cell>, classes> cell_[2];
+  ByMessageLength<std::unique_ptr<Cell>> cell_[2];  // by calls alone, mapped
 };
 
 // The sender's side, per receiver: messages that do not offer the choice any more.
@@ -105,13 +84,13 @@ class Offers {
  public:
   // Whether the next message of that length is staged without asking.
   bool skip(std::uint64_t bytes, bool mapped) {
-    std::uint8_t& left = left_[mapped][class_of(bytes)];
+    std::uint8_t& left = left_[mapped][bytes];
     return left && left--;
   }
-  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][class_of(bytes)] = std::uint8_t(tuning::pace.watch); }
+  void advised(std::uint64_t bytes, bool mapped) { left_[mapped][bytes] = std::uint8_t(tuning::pace.watch); }
 
  private:
-  std::array<std::uint8_t, classes> left_[2]{};
+  ByMessageLength<std::uint8_t> left_[2];
 };
 
 }  // namespace nearfield::messages

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <limits>
+
+#include "engine/tuning/change.hpp"
 
 namespace nearfield::tuning {
 namespace {
@@ -13,14 +16,6 @@ float median_of(std::vector<float> values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-// How much slower than the best a candidate may be to stay after so many sweeps.
-constexpr float stay[] = {2.0f, 1.4f, 1.2f, 1.1f};
-constexpr std::size_t enough = 3;        // calls timed for a median that one interruption does not spoil
-constexpr std::size_t clear_blocks = 5;  // undisturbed ones of two candidates together
-constexpr float clearly = 0.95f;         // the model's choice is given up for less than that of its time
-constexpr std::size_t window = 8;
-constexpr float strange = 1.5f;  // a window's median by the baseline, or its inverse
 
 // The lower half of what blocks have had between their calls, in order: interruptions, other phases of the program, and
 // memory touched for the first time only add to it.
@@ -34,11 +29,12 @@ std::vector<float> undisturbed(std::vector<float> between) {
 // overlap, or differ among themselves as much as from each other, or by more than a call can leave behind.
 float behind(const Candidate& a, const Candidate& b) {
   const auto its = undisturbed(a.between), other = undisturbed(b.between);
-  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < clear_blocks) return 0;
+  if (its.size() < 2 || other.size() < 2 || its.size() + other.size() < constants::clear_blocks) return 0;
   const float gap = std::max(its.front() - other.back(), other.front() - its.back());
   const float spread = std::max(its.back() - its.front(), other.back() - other.front());
   const float more = median_of(its) - median_of(other);
-  const bool clear = gap > 0 && gap >= spread / 2 && std::abs(more) <= 3 * std::max(a.median(), b.median());
+  const bool clear = gap > 0 && gap >= float(constants::clear_gap) * spread &&
+                     std::abs(more) <= float(constants::clear_most) * std::max(a.median(), b.median());
   return clear ? more : 0;
 }
 
@@ -50,11 +46,22 @@ float Candidate::median() const { return median_of(times); }
 
 float Candidate::at_best() const {
   if (times.empty()) return 0;
-  return times.size() < enough ? *std::ranges::min_element(times) : median();
+  return times.size() < constants::enough_times ? *std::ranges::min_element(times) : median();
 }
 
-Trials::Trials(std::size_t count, double estimate, bool together, unsigned timed)
-    : timed_(estimate < 1e6 ? timed : 1), together_(together) {
+std::string describe(std::span<const Tried> rows) {
+  std::string text;
+  for (const Tried& each : rows) {
+    char one[80];
+    if (each.nanoseconds == 0) std::snprintf(one, sizeof one, "%s out of reach", each.name);
+    else std::snprintf(one, sizeof one, "%s %.2f us", each.name, double(each.nanoseconds) / 1e3);
+    text += (text.empty() ? "" : ", ") + std::string(one);
+  }
+  return text;
+}
+
+Trials::Trials(std::size_t count, double estimate, bool together, unsigned timed, std::uint64_t first)
+    : timed_(estimate < constants::long_call ? timed : 1), together_(together), event_(first) {
   for (unsigned id = 0; id < count; ++id) candidates_.push_back({id});
   decided_ = candidates_.size() < 2;
 }
@@ -77,6 +84,8 @@ void Trials::end_block(std::span<const float> times, float between) {
     spent_ += std::max(0.0f, time - best) * calls;
     timed_ns_ += double(time) * calls;
   }
+  constexpr float stay[] = {constants::stay_first, constants::stay_second, constants::stay_third,
+                            constants::stay_later};
   const float limit = stay[std::min<std::size_t>(sweep_, std::size(stay) - 1)];
   // A first block may have touched new memory between its calls, too.
   auto least_between = [](const Candidate& c) {
@@ -100,7 +109,8 @@ void Trials::rank() {
   best_ = 0;
   for (unsigned i = 1; i < candidates_.size(); ++i) {
     const Candidate &now = candidates_[i], &best = candidates_[best_];
-    if (now.median() + behind(now, best) < (best_ == 0 ? clearly : 1) * best.median()) best_ = i;
+    if (now.median() + behind(now, best) < (best_ == 0 ? float(constants::clearly_trials) : 1) * best.median())
+      best_ = i;
   }
 }
 
@@ -117,11 +127,17 @@ void Trials::next() {
   } while (!candidates_[current_].left && left > 0);
   decided_ = sweep_ >= pace.sweeps || (left <= 1 && sweep_ > 0) ||
              (timed_ns_ > pace.enough && std::ranges::all_of(candidates_, [](const Candidate& each) {
-                return !each.left || each.times.size() >= enough;
+                return !each.left || each.times.size() >= constants::enough_times;
               }));
 }
 
-void Trials::restart() {
+// Not always as many calls: programs repeat themselves, and a candidate must not meet the same of their calls in every
+// sweep.
+std::uint64_t Trials::pause_calls() const {
+  return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
+}
+
+void Trials::restart(std::uint64_t call) {
   for (Candidate& candidate : candidates_) candidate = {candidate.id};
   in_block_ = current_ = best_ = sweep_ = 0;
   timed_ns_ = 0;
@@ -131,24 +147,25 @@ void Trials::restart() {
   strange_windows_ = 0;
   ++restarts_;
   decided_ = candidates_.size() < 2;
+  event_ = call + 1;
 }
 
 void Trials::rest(std::uint64_t now) {
-  not_before_ = now + std::max(rest_, std::uint64_t(pace.price * spent_));
-  rest_ *= 2;
+  constexpr std::uint64_t most = std::uint64_t{1} << 62;
+  not_before_ = now + std::max(pauses_.lengthen(pace.pause, most), std::uint64_t(pace.price * spent_));
 }
 
 bool Trials::changed(float time) {
   window_.push_back(time);
-  if (window_.size() < window) return false;
+  if (window_.size() < constants::watch_window) return false;
   const float now = median_of(window_);
   window_.clear();
   if (baseline_ == 0) {
     baseline_ = now;
     return false;
   }
-  strange_windows_ = now > strange * baseline_ || now * strange < baseline_ ? strange_windows_ + 1 : 0;
-  return strange_windows_ >= 2;
+  strange_windows_ = differs(now, baseline_) ? strange_windows_ + 1 : 0;
+  return strange_windows_ >= constants::watch_windows;
 }
 
 }  // namespace nearfield::tuning

@@ -1,42 +1,42 @@
-// Finding out at run time which of some candidates is the fastest for one cell: of collectives, the algorithms for one
-// team, collective and class of lengths (choose.cpp); of messages, the ways for one sender and class of lengths
-// (messages/ways.hpp), where the receiver is the only member.
+// Finding out at run time which of some rows is the fastest for one cell, where every use costs enough for its time to
+// be taken: algorithms of a team (choosing/chooser.hpp) and over nodes (hierarchy/chooser.hpp), protocols of messages
+// (messages/ways.hpp). Rows that cost little more than a look at the clock are sampled (samples.hpp).
 //
 //   calls of a cell    1 ..   the model's choice (or the best so far)
 //   block              now and then a few calls of one candidate, the first of them not counted
-//   agreement          after a block all members tell when they entered and left each call (a small collective)
+//   agreement          after a block all who take part come to the same times (agreement.hpp)
 //   sweep              a block of every candidate left; whoever is clearly slower drops out
 //   decision           one candidate left, or the sweeps are over; from then on nothing is exchanged
-//   watch              the first member times a call here and there; when the cell has become much slower or faster, it
-//                      names a call in the future from which on all try again (choosing/chooser.hpp,
-//                      ChooserControlBlock::revisit)
+//   watch              somebody times a call here and there; when the cell has become much slower or faster, all try
+//   again
 //
-// A call takes from the last member's entry to the last member's leaving, by the clock that all processes share:
-// members that come late in the program do not count against an algorithm. Operations with a root let members run ahead
-// of each other, so theirs are timed together: the member that was longest in all calls of a block, from the last
-// member's entry into the first of them. The estimate is the median of all times.
+// The estimate is the median of all times. What a row leaves behind is paid between calls: a rank that rewrites an
+// array whose lines a peer has read has to fetch them back. So the time between calls is noted as well; between two
+// candidates it counts where the lower half of one's blocks differs clearly from that of the other, which the program's
+// own work rarely does.
 //
-// What an algorithm leaves behind is paid between calls: a rank that rewrites an array whose lines a peer has read has
-// to fetch them back. So the time between calls is noted as well; between two candidates it counts where the lower
-// half of one's blocks differs clearly from that of the other, which the program's own work rarely does.
-// Everything that decides is equal on all members: numbers of calls, and times that have been exchanged.
+// Everything that decides is equal on all members: numbers of calls, and times that have been agreed on.
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
+
+#include "engine/tuning/agreement.hpp"
+#include "engine/tuning/back_off.hpp"
 
 namespace nearfield::tuning {
 
 // How trials are spread; tests use others.
 struct Pace {
-  std::uint64_t first = 16;             // calls before the first block
-  std::uint64_t apart = 1;              // one in so many calls is part of a trial, and some more between two blocks
-  unsigned sweeps = 4;                  // at most
-  double enough = 20e6;                 // ns of calls that have been timed, once some of each candidate have
-  std::uint64_t watch = 64;             // one in so many calls is timed after the decision
-  std::uint64_t pause = 1'000'000'000;  // ns between a decision and the next trials, at least
-  double price = 100;                   // and times what the last trials took beyond the best
-  std::uint64_t epoch = 1024;  // calls between two looks for a revisit; more than any member is ahead of another
+  std::uint64_t first = constants::trials_first;
+  std::uint64_t apart = constants::trials_apart;
+  unsigned sweeps = constants::sweeps;
+  double enough = constants::trials_enough;
+  std::uint64_t watch = constants::watch_every;
+  std::uint64_t pause = std::uint64_t(constants::trials_pause);
+  double price = constants::trials_price;
+  std::uint64_t epoch = constants::watch_epoch;
 };
 extern Pace pace;
 
@@ -50,12 +50,22 @@ struct Candidate {
   float at_best() const;         // what it cannot be blamed for: the least of few times, the median of many
 };
 
+// A row as trials have found it.
+struct Tried {
+  const char* name;
+  float nanoseconds;  // of a call; 0: it could not run
+};
+// "a 1.20 us, b out of reach"
+std::string describe(std::span<const Tried> rows);
+
 class Trials {
  public:
-  static constexpr unsigned most_candidates = 6, most_timed = 2;
+  static constexpr unsigned most_candidates = constants::candidates_crowded, most_timed = constants::block_timed;
   // Candidates 0 .. count - 1, the model's choice first. `estimate`: ns of a call; short ones are timed more often.
-  // `together`: a block gives one time, not one per call. `timed`: calls of a block that count.
-  Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed);
+  // `together`: a block gives one time, not one per call. `timed`: calls of a block that count. `first`: the call of
+  // the cell with which the first block begins.
+  Trials(std::size_t count, double estimate, bool together, unsigned timed = most_timed,
+         std::uint64_t first = pace.first);
 
   bool decided() const { return decided_; }
   const Candidate& current() const { return candidates_[current_]; }
@@ -65,10 +75,32 @@ class Trials {
   // The fastest so far; the first candidate as long as nothing is known.
   const Candidate& best() const { return candidates_[best_]; }
 
+  // ---- schedule. The owner counts the calls of its cell.
+  // The next call that belongs to a trial.
+  std::uint64_t event() const { return event_; }
+  bool tries(std::uint64_t call) const { return !decided_ && call >= event_; }
+  // The current candidate's `call` is over; `ran`: it could run. At the end of a block agree() says what the block
+  // took. True: the block is over, and best() may be another one.
+  template <class Agree>
+  bool over(std::uint64_t call, bool ran, Moment moment, Agree agree) {
+    event_ = call + 1;
+    if (!ran) {
+      fail_block();
+    } else if (note(moment)) {
+      const Agreed agreed = agree();
+      end_block(agreed.times, agreed.between);
+    } else {
+      return false;
+    }
+    if (decided_) rest(moment.left);
+    else event_ += pause_calls();
+    return true;
+  }
+  // From the call behind `call` on all is tried again.
+  void restart(std::uint64_t call);
+
+  // ---- the parts of over()
   // A call of the current candidate is over; whether the block is full.
-  struct Moment {
-    std::uint64_t entered, left;
-  };
   bool note(Moment moment);
   bool ends_block() const { return in_block_ + 1 == block_calls(); }  // whether the next one fills it
   std::span<const Moment> block() const { return moments_; }
@@ -76,37 +108,52 @@ class Trials {
   // The block is over: times of its calls, of all members alike. Goes on to the next candidate.
   void end_block(std::span<const float> times, float between = 0);
   void fail_block();
-  void restart();
 
-  // The decided cell's watch: whether the latest time, in ns, shows that the cell has changed.
+  // ---- the watch of a decided cell
+  // Whether the latest time, in ns, shows that the cell has changed.
   bool changed(float time);
-  // Whether it has, and may be tried again. The clock is that of whoever watches; the pause doubles each time.
+  // Whether it has, and may be tried again. The clock is that of whoever watches.
   bool due(float time, std::uint64_t now) { return changed(time) && now >= not_before_; }
-  void rest(std::uint64_t now);
+
   bool together() const { return together_; }
-  unsigned block_calls() const { return 1 + timed_; }
-  // Calls between a block and the next, not always as many: programs repeat themselves, and a candidate must not meet
-  // the same of their calls in every sweep.
-  std::uint64_t pause_calls() const {
-    return (pace.apart - 1) * block_calls() + (tried_calls_ * 2654435761u >> 16) % 5;
-  }
   unsigned restarts() const { return restarts_; }
   double spent() const { return spent_; }  // ns that trials took beyond the best
   unsigned tried_calls() const { return tried_calls_; }
 
  private:
+  unsigned block_calls() const { return 1 + timed_; }
+  std::uint64_t pause_calls() const;
+  void rest(std::uint64_t now);
   void next();
   void rank();
   std::vector<Candidate> candidates_;
   std::vector<Moment> moments_;
   unsigned timed_, in_block_ = 0, current_ = 0, best_ = 0, sweep_ = 0;
   bool decided_ = false, together_;
+  std::uint64_t event_;
   double spent_ = 0, timed_ns_ = 0;
   unsigned tried_calls_ = 0;
   std::vector<float> window_;
   float baseline_ = 0;
   unsigned strange_windows_ = 0, restarts_ = 0;
-  std::uint64_t not_before_ = 0, rest_ = pace.pause;  // ns
+  std::uint64_t not_before_ = 0;  // ns
+  BackOff pauses_;
+};
+
+// Trials of rows: what has a name and can be called for by others. The order is that of the ranking (ranking.hpp).
+template <class Row>
+struct Tuner : Trials {
+  Tuner(std::vector<const Row*> promising, double estimate, bool together, unsigned timed = most_timed,
+        std::uint64_t first = pace.first)
+      : Trials(promising.size(), estimate, together, timed, first), rows(std::move(promising)) {}
+  const Row* row(const Candidate& candidate) const { return rows[candidate.id]; }
+  std::vector<Tried> tried() const {
+    std::vector<Tried> found;
+    for (const Candidate& each : candidates())
+      found.push_back({row(each)->name, each.times.empty() ? 0 : Trials::estimate(each)});
+    return found;
+  }
+  std::vector<const Row*> rows;
 };
 
 }  // namespace nearfield::tuning

@@ -33,6 +33,9 @@ def model(
             " those of the network, on each node."
         ),
     ] = False,
+    constants: Annotated[
+        bool, typer.Option(help="Print what estimates are made of and choices are made by instead.")
+    ] = False,
     simulate: Annotated[
         bool, typer.Option(help="alltoall: every order in the machine's simulated caches instead.")
     ] = False,
@@ -53,6 +56,8 @@ def model(
     from nearfield.values import check_words, parse_ranks, parse_sizes
 
     check_outputs((json, svg))
+    if constants:
+        return _constants(json, svg)
     counts, lengths = parse_ranks(ranks), parse_sizes(sizes)
     if simulate:
         if op != "alltoall":
@@ -77,6 +82,19 @@ def model(
         json.write_text(dumps(cells, indent=1))
     if svg:
         models.plot(cells, svg)
+
+
+def _constants(json: Path | None, svg: Path | None) -> None:
+    from json import dumps
+
+    from nearfield import model as models
+
+    if svg:
+        raise ValueError("constants have no plot")
+    rows = models.constants()
+    models.show_constants(rows)
+    if json:
+        json.write_text(dumps(rows, indent=1))
 
 
 def _simulate(

@@ -51,6 +51,20 @@ def test_model_predicts_for_any_machine(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "line" in wrong.stderr
 
 
+def test_the_constants_of_models_are_printed(tmp_path: Path) -> None:
+    written = tmp_path / "constants.json"
+    done = nearfield("model", "--constants", "--json", str(written))
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(written.read_text())
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()[1:]] == [row["name"] for row in rows]
+    table = (ROOT / "engine/tuning/constants.def").read_text()
+    names = re.findall(r"^CONSTANT\((\w+), (\w+),", table, re.MULTILINE)
+    assert names == [(row["name"], row["unit"]) for row in rows][: len(names)]
+    assert len(set(names)) == len(names)
+    assert all(row["about"] and row["measured"] for row in rows)
+    assert any(row["name"] == "reach_cma_call" and row["value"] > 0 for row in rows)
+
+
 def test_model_predicts_for_many_nodes(tmp_path: Path) -> None:
     cells, plot = tmp_path / "cells.json", tmp_path / "plot.svg"
     shape = ("--nodes", "32,64,1024", "--ranks-per-node", "96", "--machine", "epyc-2x96")

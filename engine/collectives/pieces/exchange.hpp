@@ -79,25 +79,28 @@ void exchange_shares(CollectiveContext& context, double working_set, std::size_t
 // (push, tiled, morton).
 inline double exchanging(const Shape& s, ExchangeVariant variant, double bytes, double working_set) {
   const bool several = s.group_size() < s.size;
-  const double busy = std::min(s.size, 50);
+  using namespace constants;
+  const double busy = std::min(double(s.size), order_busy);
   double factor = 1;
   switch (variant.order) {
-    case Order::linear: factor = several ? 1 + 0.06 * busy : 1.02 + 0.002 * busy; break;
-    case Order::xored: factor = 1.01; break;
-    case Order::grouped: factor = several ? 0.97 : 1.02; break;
-    case Order::near_first: factor = 0.99; break;
+    case Order::linear:
+      factor = several ? 1 + order_linear_several * busy : order_linear + order_linear_member * busy;
+      break;
+    case Order::xored: factor = order_xored; break;
+    case Order::grouped: factor = several ? order_grouped_several : order_grouped; break;
+    case Order::near_first: factor = order_near_first; break;
     case Order::tiled:
-    case Order::morton: factor = several ? 3.5 : 1.03; break;
+    case Order::morton: factor = several ? order_places_several : order_places; break;
     default: break;
   }
-  if (variant.direction == Direction::push) factor = several ? 2.5 * factor : factor + 0.02;
+  if (variant.direction == Direction::push) factor = several ? pushed_several * factor : factor + pushed;
   const double out = spilled(s, working_set);
   switch (variant.hybrid) {
-    case Hybrid::temporal: factor += 0.05 + 0.4 * out; break;
-    case Hybrid::streaming: factor += 0.05 + 2 * (1 - out); break;
+    case Hybrid::temporal: factor += hybrid_temporal + hybrid_temporal_out * out; break;
+    case Hybrid::streaming: factor += hybrid_temporal + hybrid_streaming_in * (1 - out); break;
     case Hybrid::prefix:
-    case Hybrid::distant: factor += 0.03; break;
-    case Hybrid::fraction: factor += 0.04 + (1 - out); break;
+    case Hybrid::distant: factor += hybrid_part; break;
+    case Hybrid::fraction: factor += hybrid_fraction + hybrid_fraction_in * (1 - out); break;
     case Hybrid::fit: break;
   }
   return factor * copying(s, bytes, working_set);
@@ -108,9 +111,9 @@ inline bool worth_trying(const Shape& s, Hybrid hybrid, double working_set) {
   const double full = working_set / s.all_caches();
   switch (hybrid) {
     case Hybrid::temporal:
-    case Hybrid::prefix: return full > 1;
-    case Hybrid::streaming: return full > 0.5 && full <= 1;
-    case Hybrid::fraction: return full > 0.125;
+    case Hybrid::prefix: return full > constants::try_uncached;
+    case Hybrid::streaming: return full > constants::try_streaming && full <= constants::try_uncached;
+    case Hybrid::fraction: return full > constants::try_fraction;
     default: return true;
   }
 }

@@ -18,8 +18,9 @@ namespace nearfield::collectives {
 inline double by_shares(const Shape& s, double bytes, double vectors) {
   const double all = bytes * vectors, share = bytes / s.size, others = bytes - share;
   if (s.oversubscribed()) return 2 * rounds_of(s, bytes) + copying(s, 2 * bytes, all) + folding(s, bytes, all);
-  return 2 * std::max(2.0, std::ceil(bytes / double(s.buffer_bytes))) * meeting_to_look(s) + filling(s, bytes, all) +
-         combining(s, others, share, all) + emptying(s, others, all);
+  const double rounds = std::max(double(constants::shared_rounds), std::ceil(bytes / double(s.buffer_bytes)));
+  return 2 * rounds * meeting_to_look(s) + filling(s, bytes, all) + combining(s, others, share, all) +
+         emptying(s, others, all);
 }
 
 // `wants_result`: this member stores the whole result to call.recv.

@@ -54,12 +54,12 @@ inline void put_from(const CollectiveContext& context, int member, std::uint64_t
 
 inline std::size_t divide_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Length of a pipeline's chunks: four, to overlap copying in and out, but not shorter than least_chunk() and not longer
+// Length of a pipeline's chunks: some, to overlap copying in and out, but not shorter than least_chunk() and not longer
 // than a buffer. Ranks that share CPUs overlap nothing, and every chunk would cost them a turn.
 inline std::size_t chunk_bytes(const CollectiveContext& context, std::size_t bytes) {
   const Shape& s = context.shape();
   if (s.oversubscribed()) return std::clamp<std::size_t>(bytes, 8 << 10, s.buffer_bytes);
-  const std::size_t wanted = std::max(divide_up(bytes, 4), std::size_t(least_chunk(s)));
+  const std::size_t wanted = std::max(divide_up(bytes, constants::chunks_wanted), std::size_t(least_chunk(s)));
   return std::min(divide_up(wanted, 4096) * 4096, s.buffer_bytes);
 }
 

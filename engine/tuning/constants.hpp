@@ -1,0 +1,32 @@
+// What estimates are made of and choices are made by, beside the figures of the machine: one table (constants.def).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace nearfield::tuning {
+
+namespace units {
+using ns = double;
+using times = double;  // of what the row says
+using calls = std::uint32_t;
+using bytes = std::size_t;
+}  // namespace units
+
+namespace constants {
+#define CONSTANT(name, unit, value, about, measured) inline constexpr units::unit name = value;
+#include "engine/tuning/constants.def"
+#undef CONSTANT
+}  // namespace constants
+
+struct Constant {
+  const char *name, *unit;
+  double value;
+  const char *about, *measured;
+};
+inline constexpr Constant constants_table[] = {
+#define CONSTANT(name, unit, value, about, measured) {#name, #unit, double(constants::name), about, measured},
+#include "engine/tuning/constants.def"
+#undef CONSTANT
+};
+
+}  // namespace nearfield::tuning
