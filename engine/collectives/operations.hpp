@@ -65,6 +65,8 @@ struct Operation {
   // One member has or gets everything, and the others need not wait for each other.
   constexpr bool rooted() const { return gives.who == Who::root || gets.who == Who::root; }
   constexpr bool reduces() const { return combines != Combines::none; }
+  // A result for each member, of the operands before it.
+  constexpr bool scans() const { return combines == Combines::up_to_own || combines == Combines::before_own; }
   // A call of no bytes is still a call.
   constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }
   // Bytes from the other buffer's start to where an in-place member's buffer begins.

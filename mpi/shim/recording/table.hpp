@@ -42,7 +42,7 @@ class Sum {
 };
 
 struct CallSiteRow {
-  std::atomic<const RecordedFunction*> function;  // nullptr: free. Released by add_row, acquired by who writes
+  std::atomic<Function> function;  // none: free. Released by add_row, acquired by who writes
   const void* site;
   std::uint64_t context;
   const char* algorithm;            // nullptr: none; `by_host`

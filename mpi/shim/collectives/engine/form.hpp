@@ -79,7 +79,7 @@ using CallOfHost = std::function<int(MPI_Request*)>;
 class AnyOverlappingCall {
  public:
   template <class HostCall>
-  explicit AnyOverlappingCall(const HostCall& call)
+  AnyOverlappingCall(const HostCall& call)
       : call_(call), at_(&call), copy_([](const void* at) { return CallOfHost(*static_cast<const HostCall*>(at)); }) {}
   int operator()(MPI_Request* request) const { return call_(request); }
   CallOfHost kept() const { return copy_(at_); }
@@ -98,9 +98,9 @@ CallOfHost kept_call(const HostCall& call) {
 template <class HostCall>
 Blocking(HostCall) -> Blocking<HostCall>;
 template <class HostCall>
-Nonblocking(HostCall, MPI_Request*) -> Nonblocking<HostCall>;
+Nonblocking(HostCall, MPI_Request*) -> Nonblocking<AnyOverlappingCall>;
 template <class HostCall>
-Persistent(HostCall, MPI_Request*) -> Persistent<HostCall>;
+Persistent(HostCall, MPI_Request*) -> Persistent<AnyHostCall>;
 
 // What an operation that is under way needs beside its call: buffers that stand for those of the program.
 struct StagingBuffers {

@@ -12,6 +12,7 @@
 #include "mpi/shim/collectives/engine/form.hpp"
 #include "mpi/shim/collectives/intercomm/across.hpp"
 #include "mpi/shim/collectives/single/alone.hpp"
+#include "mpi/shim/process/at_host.hpp"
 #include "mpi/shim/process/functions.hpp"
 
 namespace nearfield::mpi {
@@ -265,7 +266,7 @@ int Ibarrier(MPI_Comm comm, MPI_Request* request) {
                  comm);
 }
 int Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  auto host_call = [&] { return call_if_present(host.Barrier_init, "MPI_Barrier_init", comm, comm, info, request); };
+  auto host_call = [&] { return at_host<Function::Barrier_init>(comm, info, request); };
   return barrier("MPI_Barrier_init", Persistent{host_call, request}, comm);
 }
 

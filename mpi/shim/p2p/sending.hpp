@@ -1,17 +1,12 @@
 // Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
 // plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
 // of a thread's sends is that of its calls: each is given to the messenger before the next begins.
+#pragma once
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/p2p/activity.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
-
-int largest_tag = 32767;
-
-namespace {
-
-// Data of a type that is not described.
-int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm);
 
 [[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
                                             int tag) {
@@ -36,16 +31,24 @@ int send_by_host(HostCall host_call, HostStart host_start) {
   return code == MPI_SUCCESS ? Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 
-template <class N, class HostCall, class HostStart>
-int send(SendMode mode, const char* function, const void* buffer, N count, MPI_Datatype type, int dest, int tag,
-         MPI_Comm comm, HostCall host_call, HostStart host_start) try {
+// Data of a type that is not described.
+inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag);
+
+// `start`: the host's function that makes a request of such a send.
+template <Function number, SendMode mode, Function start, class N>
+int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); };
+  const auto host_start = [&](MPI_Request* made) -> int {
+    return at_host<start>(buffer, count, type, dest, tag, comm, made);
+  };
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag)) return send_by_host(host_call, host_start);
   TypedData typed(buffer, count, type);
   if (!typed.good) return blocking_host(host_call);
   if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
   if (typed.packs()) [[unlikely]]
-    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), dest, tag, comm);
+    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), *c, dest, tag);
   return guarded(comm, function, [&]() -> int {
     if (devices::possible()) [[unlikely]] {
       const auto stage = devices::stage(typed.data, true);
@@ -54,22 +57,23 @@ int send(SendMode mode, const char* function, const void* buffer, N count, MPI_D
     return send_data(mode, typed.data, *c, dest, tag);
   });
 } catch (const OutOfMemory&) {
-  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
 }
 
-int send_packed(SendMode mode, const char* function, Packed packed, int dest, int tag, MPI_Comm comm) {
-  return guarded(comm, function, [&]() -> int {
+inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag) {
+  return guarded(c.comm, function, [&]() -> int {
     const layout::Data data = packed.data();
     if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
-    auto never = [](auto...) { return MPI_ERR_INTERN; };
-    return send(mode, function, data.address, MPI_Count(data.bytes), host.byte, dest, tag, comm, never, never);
+    return send_data(mode, data, c, dest, tag);
   });
 }
 
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
-template <class N, class HostCall>
-int make_send(SendMode mode, bool persistent, const char* function, const void* buffer, N count, MPI_Datatype type,
-              int dest, int tag, MPI_Comm comm, MPI_Request* request, HostCall host_call) try {
+template <Function number, SendMode mode, bool persistent, class N>
+int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+              MPI_Request* request) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); };
   Communicator* const c = channel(comm);
   if (!c || !good_destination(*c, dest, tag) || !request) return making_host(persistent, request, host_call);
   TypedData typed(buffer, count, type);
@@ -107,46 +111,7 @@ int make_send(SendMode mode, bool persistent, const char* function, const void* 
     return report(comm, make_request(comm, std::move(message), persistent, request));
   });
 } catch (const OutOfMemory&) {
-  return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
 }
-
-}  // namespace
-
-#define NEARFIELD_SEND(Name, Start, mode)                                                             \
-  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {                     \
-    return send(                                                                                      \
-        mode, "MPI_" #Name, b, n, t, dest, tag, c, [&] { return host.Name(b, n, t, dest, tag, c); },  \
-        [&](MPI_Request* r) { return host.Start(b, n, t, dest, tag, c, r); });                        \
-  }                                                                                                   \
-  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c) {           \
-    return send(                                                                                      \
-        mode, "MPI_" #Name "_c", b, n, t, dest, tag, c,                                               \
-        [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c); }, \
-        [&](MPI_Request* r) {                                                                         \
-          return large(host.Start##_c, host.Start, "MPI_" #Name "_c", c, b, n, t, dest, tag, c, r);   \
-        });                                                                                           \
-  }
-NEARFIELD_SEND(Send, Isend, SendMode::standard)
-NEARFIELD_SEND(Bsend, Ibsend, SendMode::buffered)
-NEARFIELD_SEND(Ssend, Issend, SendMode::synchronous)
-NEARFIELD_SEND(Rsend, Irsend, SendMode::ready)
-
-#define NEARFIELD_MAKE_SEND(Name, mode, persistent)                                                                    \
-  int Name(const void* b, int n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {                      \
-    return make_send(mode, persistent, "MPI_" #Name, b, n, t, dest, tag, c, r,                                         \
-                     [&] { return host.Name(b, n, t, dest, tag, c, r); });                                             \
-  }                                                                                                                    \
-  int Name##_c(const void* b, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Request* r) {            \
-    return make_send(mode, persistent, "MPI_" #Name "_c", b, n, t, dest, tag, c, r,                                    \
-                     [&] { return large(host.Name##_c, host.Name, "MPI_" #Name "_c", c, b, n, t, dest, tag, c, r); }); \
-  }
-NEARFIELD_MAKE_SEND(Isend, SendMode::standard, false)
-NEARFIELD_MAKE_SEND(Ibsend, SendMode::buffered, false)
-NEARFIELD_MAKE_SEND(Issend, SendMode::synchronous, false)
-NEARFIELD_MAKE_SEND(Irsend, SendMode::ready, false)
-NEARFIELD_MAKE_SEND(Send_init, SendMode::standard, true)
-NEARFIELD_MAKE_SEND(Bsend_init, SendMode::buffered, true)
-NEARFIELD_MAKE_SEND(Ssend_init, SendMode::synchronous, true)
-NEARFIELD_MAKE_SEND(Rsend_init, SendMode::ready, true)
 
 }  // namespace nearfield::mpi
