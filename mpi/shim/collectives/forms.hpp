@@ -4,6 +4,8 @@
 //
 //   int serve(const char* function, const When& when, arguments...)   the last argument is the communicator
 //
+// All are static: then a body that has one caller is inlined there, as the blocking int forms need.
+//
 // Large-count and overlapping forms, which are called least, share their code: they differ in the host's function
 // alone.
 #pragma once
@@ -14,7 +16,7 @@
 namespace nearfield::mpi {
 
 template <Function number, class Class, class... Arguments>
-[[gnu::always_inline]] inline int blocking(Arguments... arguments) {
+[[gnu::always_inline]] static inline int blocking(Arguments... arguments) {
   const auto host_call = [&]() -> int { return at_host<number>(arguments...); };
   if constexpr (traits_of(number).large)
     return Class::serve(name_of(number), Blocking{FunctionRef<int()>{host_call}}, arguments...);
@@ -22,13 +24,13 @@ template <Function number, class Class, class... Arguments>
 }
 
 template <Function number, class Class, class... Arguments>
-int nonblocking(MPI_Request* request, Arguments... arguments) {
+static int nonblocking(MPI_Request* request, Arguments... arguments) {
   const auto host_call = [=](MPI_Request* made) -> int { return at_host<number>(arguments..., made); };
   return Class::serve(name_of(number), Nonblocking{host_call, request}, arguments...);
 }
 
 template <Function number, class Class, class... Arguments>
-int persistent(MPI_Info info, MPI_Request* request, Arguments... arguments) {
+static int persistent(MPI_Info info, MPI_Request* request, Arguments... arguments) {
   const auto host_call = [&]() -> int { return at_host<number>(arguments..., info, request); };
   return Class::serve(name_of(number), Persistent{host_call, request}, arguments...);
 }

@@ -43,7 +43,8 @@ template <class N>
 }
 
 template <Function number, bool persistent, class N>
-int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request* request);
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request);
 
 // While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
 template <class HostCall, class HostStart>
@@ -58,7 +59,8 @@ int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall
 
 // `start`: the host's function that makes a request of such a receive.
 template <Function number, Function start, class N>
-int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) try {
+static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                   MPI_Status* status) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); };
   const auto host_start = [&](MPI_Request* made) -> int {
@@ -96,8 +98,8 @@ int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_C
 }
 
 template <Function number, bool persistent, class N>
-int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
-                 MPI_Request* request) try {
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); };
   Communicator* const c = channel(comm);

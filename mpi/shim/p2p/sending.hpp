@@ -36,7 +36,7 @@ inline int send_packed(SendMode mode, const char* function, Packed packed, Commu
 
 // `start`: the host's function that makes a request of such a send.
 template <Function number, SendMode mode, Function start, class N>
-int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) try {
+static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); };
   const auto host_start = [&](MPI_Request* made) -> int {
@@ -70,8 +70,8 @@ inline int send_packed(SendMode mode, const char* function, Packed packed, Commu
 
 // isend and the _init forms: `persistent` leaves the start to MPI_Start.
 template <Function number, SendMode mode, bool persistent, class N>
-int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
-              MPI_Request* request) try {
+static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request) try {
   constexpr const char* function = name_of(number);
   const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); };
   Communicator* const c = channel(comm);

@@ -173,8 +173,8 @@ template <class Last>
 constexpr bool is_request = std::is_same_v<Last, MPI_Request*>;
 
 template <Function number, class N, class Last>
-int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv, N recv_count,
-             MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
+static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv,
+                    N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
   MPI_Status* status = MPI_STATUS_IGNORE;
   MPI_Request* request = nullptr;
   if constexpr (is_request<Last>) request = last;
@@ -187,8 +187,8 @@ int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, i
 }
 
 template <Function number, class N, class Last>
-int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int send_tag, int source, int recv_tag,
-                     MPI_Comm comm, Last last) {
+static int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int send_tag, int source, int recv_tag,
+                            MPI_Comm comm, Last last) {
   MPI_Status* status = MPI_STATUS_IGNORE;
   MPI_Request* request = nullptr;
   if constexpr (is_request<Last>) request = last;

@@ -241,8 +241,8 @@ int combine_elements(const char* function, const void* origin, MPI_Count count, 
 
 // With a request: of Raccumulate and Rget_accumulate.
 template <Function number, class N, class... Request>
-int accumulate(const void* origin, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
-               MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
+static int accumulate(const void* origin, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
+                      MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
   return at_once(
       win,
       [&]() -> int {
@@ -256,9 +256,9 @@ int accumulate(const void* origin, N count, MPI_Datatype type, int rank, MPI_Ain
 }
 
 template <Function number, class N, class... Request>
-int get_accumulate(const void* origin, N count, MPI_Datatype type, void* result, N result_count,
-                   MPI_Datatype result_type, int rank, MPI_Aint displacement, N target_count, MPI_Datatype target_type,
-                   MPI_Op op, MPI_Win win, Request... request) {
+static int get_accumulate(const void* origin, N count, MPI_Datatype type, void* result, N result_count,
+                          MPI_Datatype result_type, int rank, MPI_Aint displacement, N target_count,
+                          MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
   const Fetching fetching{result, result_count, result_type};
   return at_once(
       win,
@@ -273,8 +273,8 @@ int get_accumulate(const void* origin, N count, MPI_Datatype type, void* result,
 }
 
 template <Function number>
-int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
-                 MPI_Win win) {
+static int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
+                        MPI_Win win) {
   const Fetching fetching{result, 1, type};
   return combine_elements(name_of(number), origin, 1, type, &fetching, rank, displacement, 1, type, op, win,
                           [&]() -> int { return at_host<number>(origin, result, type, rank, displacement, op, win); });
@@ -287,8 +287,8 @@ inline bool compares(const TypeInfo& info) {
 }
 
 template <Function number>
-int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank, MPI_Aint at,
-                     MPI_Win win) {
+static int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank,
+                            MPI_Aint at, MPI_Win win) {
   constexpr const char* function = name_of(number);
   OneSided* const state = one_sided(win);
   const TypeInfo* const info = state ? find_type(type) : nullptr;

@@ -63,8 +63,8 @@ template <class N, class HostCall>
 
 // With a request: of Rput and Rget.
 template <Function number, AccessDirection direction, class Buffer, class N, class... Request>
-int move(Buffer* buffer, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
-         MPI_Datatype target_type, MPI_Win win, Request... request) {
+static int move(Buffer* buffer, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
+                MPI_Datatype target_type, MPI_Win win, Request... request) {
   return at_once(
       win,
       [&]() -> int {
