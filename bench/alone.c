@@ -26,7 +26,6 @@ static MPI_Datatype indexed;
   X(reduce_scatter_block, MPI_Reduce_scatter_block(a, b, n / 4, MPI_INT, MPI_SUM, c)) \
   X(reduce_scatter, (counts[0] = n / 4, MPI_Reduce_scatter(a, b, counts, MPI_INT, MPI_SUM, c))) \
   X(scan, MPI_Scan(a, b, n / 4, MPI_INT, MPI_SUM, c)) \
-  X(exscan, MPI_Exscan(a, b, n / 4, MPI_INT, MPI_SUM, c)) \
   X(gatherv, (counts[0] = n, MPI_Gatherv(a, n, MPI_BYTE, b, counts, zero, MPI_BYTE, 0, c))) \
   X(scatterv, (counts[0] = n, MPI_Scatterv(a, counts, zero, MPI_BYTE, b, n, MPI_BYTE, 0, c))) \
   X(allgatherv, (counts[0] = n, MPI_Allgatherv(a, n, MPI_BYTE, b, counts, zero, MPI_BYTE, c))) \

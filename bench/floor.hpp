@@ -157,6 +157,14 @@ class Floor {
     meet_with(peer);
   }
 
+  // Of a scan: whether a member's own operand is part of its result. None: the operation is no scan.
+  static std::optional<bool> own_counts(const std::string& op) {
+    using nearfield::collectives::Combines;
+    const auto collective = nearfield::collectives::collective_named(op);
+    if (!collective || !nearfield::collectives::operation(*collective).scans()) return std::nullopt;
+    return nearfield::collectives::operation(*collective).combines == Combines::up_to_own;
+  }
+
   Call direct_of_all(const std::string& op, std::size_t n, bool push) {
     const auto collective = nearfield::collectives::collective_named(op);
     if (ints_ && collective && nearfield::collectives::operation(*collective).reduces()) return {};
@@ -166,7 +174,7 @@ class Floor {
     if (op == "allreduce") work = [=, this] { reduce({0, p}, begin, end, 0); };
     if (op == "reduce") work = [=, this] { reduce({0, 1}, begin, end, 0); };
     if (op == "reduce_scatter_block") work = [=, this] { reduce({me, me + 1}, 0, d, me * n); };
-    if (op == "scan" || op == "exscan") work = [=, this] { sum_prefixes(op == "exscan", begin, end); };
+    if (const auto own = own_counts(op)) work = [=, this] { sum_prefixes(!*own, begin, end); };
     if (op == "bcast")
       work = [=, this] {
         const std::size_t mine = n - n / p / 64 * 64;  // the root copies the rest to everybody
@@ -355,8 +363,8 @@ class Floor {
       return [=, this](double* s, double* r) {
         sum(to_each, n, chunks, blocks(as_bytes(s), n), as_bytes(s) + me * n, as_bytes(r));
       };
-    if (op == "scan" || op == "exscan")
-      return [=, this, before = before(), own = op == "scan"](double* s, double* r) {
+    if (const auto scans = own_counts(op))
+      return [=, this, before = before(), own = *scans](double* s, double* r) {
         if (own && !rank) std::memcpy(r, s, n);
         sum({rank < size - 1, false, before, all_}, n, chunks, one(as_bytes(s)), own ? as_bytes(s) : nullptr,
             as_bytes(r));

@@ -2,6 +2,7 @@
 #pragma once
 #include <mpi.h>
 
+#include <cctype>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -34,55 +35,93 @@ inline Traffic traffic_of(const std::string& name, std::size_t bytes) {
 // One after the other in a call of the operation: what a row's time is divided by.
 inline double parts_of_a_call(const std::string& name) { return point_to_point(name) ? messages_in_a_call(name) : 1; }
 
-// `count` elements of `type` per rank's vector or block.
-inline Operation operation(const std::string& name, int count, MPI_Datatype type) {
-  using Doubles = double*;
-  if (point_to_point(name)) return message_operation(name, count, type);
-  if (name == "barrier") return surrounded([](Doubles, Doubles) { MPI_Barrier(comm); });
-  if (name == "bcast") return surrounded([=](Doubles s, Doubles) { MPI_Bcast(s, count, type, 0, comm); });
-  if (name == "reduce")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Reduce(s, r, count, type, MPI_SUM, 0, comm); });
-  if (name == "allreduce")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Allreduce(s, r, count, type, MPI_SUM, comm); });
-  if (name == "allgather")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Allgather(s, count, type, r, count, type, comm); });
-  if (name == "alltoall")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Alltoall(s, count, type, r, count, type, comm); });
-  if (name == "gather")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Gather(s, count, type, r, count, type, 0, comm); });
-  if (name == "scatter")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Scatter(s, count, type, r, count, type, 0, comm); });
-  if (name == "reduce_scatter_block")
-    return surrounded([=](Doubles s, Doubles r) { MPI_Reduce_scatter_block(s, r, count, type, MPI_SUM, comm); });
-  if (name == "scan") return surrounded([=](Doubles s, Doubles r) { MPI_Scan(s, r, count, type, MPI_SUM, comm); });
-  if (name == "exscan") return surrounded([=](Doubles s, Doubles r) { MPI_Exscan(s, r, count, type, MPI_SUM, comm); });
-  // Those of lengths that may differ, with equal ones.
-  std::vector<int> counts(std::size_t(size), count), places(std::size_t(size), 0);
-  int bytes = 1;
-  if (name == "alltoallw") MPI_Type_size(type, &bytes);
-  for (int r = 0; r < size; ++r) places[std::size_t(r)] = r * count * bytes;
-  const std::vector<MPI_Datatype> types(std::size_t(size), type);
-  if (name == "allgatherv")
-    return surrounded(
-        [=](Doubles s, Doubles r) { MPI_Allgatherv(s, count, type, r, counts.data(), places.data(), type, comm); });
-  if (name == "gatherv")
-    return surrounded(
-        [=](Doubles s, Doubles r) { MPI_Gatherv(s, count, type, r, counts.data(), places.data(), type, 0, comm); });
-  if (name == "scatterv")
-    return surrounded(
-        [=](Doubles s, Doubles r) { MPI_Scatterv(s, counts.data(), places.data(), type, r, count, type, 0, comm); });
-  if (name == "reduce_scatter") {  // of one vector, to all as equally as they can have it
-    for (int r = 0; r < size; ++r) counts[std::size_t(r)] = count / size + (r < count % size);
-    return surrounded([=](Doubles s, Doubles r) { MPI_Reduce_scatter(s, r, counts.data(), type, MPI_SUM, comm); });
+// `count` elements of `type` per rank's vector or block; where lengths may differ, equal ones.
+struct Elements {
+  int count;
+  MPI_Datatype type;
+  std::vector<int> counts, places, byte_places;
+  std::vector<MPI_Datatype> types;
+  Elements(int n, MPI_Datatype t) : count(n), type(t), counts(std::size_t(size), n), types(std::size_t(size), t) {
+    int bytes = 1;
+    MPI_Type_size(type, &bytes);
+    for (int r = 0; r < size; ++r) places.push_back(r * n), byte_places.push_back(r * n * bytes);
   }
-  if (name == "alltoallv")
-    return surrounded([=](Doubles s, Doubles r) {
-      MPI_Alltoallv(s, counts.data(), places.data(), type, r, counts.data(), places.data(), type, comm);
-    });
-  if (name == "alltoallw")
-    return surrounded([=](Doubles s, Doubles r) {
-      MPI_Alltoallw(s, counts.data(), places.data(), types.data(), r, counts.data(), places.data(), types.data(), comm);
-    });
+};
+
+// A call of a function, by the class of its parameters; rank 0 is the root.
+using Doubles = double*;
+inline Operation call_of(int (*f)(MPI_Comm), const Elements&) {
+  return surrounded([=](Doubles, Doubles) { f(comm); });
+}
+inline Operation call_of(int (*f)(void*, int, MPI_Datatype, int, MPI_Comm), const Elements& e) {
+  return surrounded([=](Doubles s, Doubles) { f(s, e.count, e.type, 0, comm); });
+}
+inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm),
+                         const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.count, e.type, comm); });
+}
+inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm),
+                         const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.count, e.type, 0, comm); });
+}
+inline Operation call_of(int (*f)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm), const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) { f(s, r, e.count, e.type, MPI_SUM, comm); });
+}
+inline Operation call_of(int (*f)(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm), const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) { f(s, r, e.count, e.type, MPI_SUM, 0, comm); });
+}
+// Of one vector, to all as equally as they can have it.
+inline Operation call_of(int (*f)(const void*, void*, const int*, MPI_Datatype, MPI_Op, MPI_Comm), Elements e) {
+  for (int r = 0; r < size; ++r) e.counts[std::size_t(r)] = e.count / size + (r < e.count % size);
+  return surrounded([=](Doubles s, Doubles r) { f(s, r, e.counts.data(), e.type, MPI_SUM, comm); });
+}
+inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,
+                                  MPI_Comm),
+                         const Elements& e) {
+  return surrounded(
+      [=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.counts.data(), e.places.data(), e.type, comm); });
+}
+inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int,
+                                  MPI_Comm),
+                         const Elements& e) {
+  return surrounded(
+      [=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.counts.data(), e.places.data(), e.type, 0, comm); });
+}
+inline Operation call_of(int (*f)(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int,
+                                  MPI_Comm),
+                         const Elements& e) {
+  return surrounded(
+      [=](Doubles s, Doubles r) { f(s, e.counts.data(), e.places.data(), e.type, r, e.count, e.type, 0, comm); });
+}
+inline Operation call_of(int (*f)(const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*,
+                                  MPI_Datatype, MPI_Comm),
+                         const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) {
+    f(s, e.counts.data(), e.places.data(), e.type, r, e.counts.data(), e.places.data(), e.type, comm);
+  });
+}
+inline Operation call_of(int (*f)(const void*, const int*, const int*, const MPI_Datatype*, void*, const int*,
+                                  const int*, const MPI_Datatype*, MPI_Comm),
+                         const Elements& e) {
+  return surrounded([=](Doubles s, Doubles r) {
+    f(s, e.counts.data(), e.byte_places.data(), e.types.data(), r, e.counts.data(), e.byte_places.data(),
+      e.types.data(), comm);
+  });
+}
+template <class Function>
+Operation call_of(Function*, const Elements&) {  // of neighbours by types and addresses, which is not measured
+  return {};
+}
+
+inline Operation operation(const std::string& name, int count, MPI_Datatype type) {
+  if (point_to_point(name)) return message_operation(name, count, type);
+  const auto is = [&](std::string function) {
+    for (char& letter : function) letter = char(std::tolower(letter));
+    return name == function;
+  };
+#define COLLECTIVE(function, ...) \
+  if (is(#function)) return call_of(&MPI_##function, Elements(count, type));
+#include "mpi/functions.def"
   std::fprintf(stderr, "unknown operation %s\n", name.c_str());
   MPI_Abort(MPI_COMM_WORLD, 2);
   return {};

@@ -7,23 +7,24 @@ namespace nearfield::mpi {
 
 enum class Function : std::uint16_t {
   none,
-#define SLOT(symbol, name) name,
-#include "mpi/each_slot.def"
+#define EACH(symbol, name) name,
+#include "mpi/functions.def"
   count
 };
 
 // Functions that Nearfield has a version of have the numbers from 1 to this one.
 inline constexpr std::uint16_t own_functions = 0
-#define NAME(name) +1
-#include "mpi/each_function.def"
+#define OURS(...) +1
+#include "mpi/functions.def"
     ;
 
 // "MPI_Send", by number.
 inline constexpr const char* function_names[] = {
     "MPI",
-#define SLOT(symbol, name) #symbol,
-#include "mpi/each_slot.def"
+#define EACH(symbol, name) #symbol,
+#include "mpi/functions.def"
 };
+constexpr const char* name_of(Function number) { return function_names[unsigned(number)]; }
 
 // Of all names in their order: libraries of different builds find out that their numbers differ.
 inline constexpr std::uint64_t numbering = [] {

@@ -1,13 +1,21 @@
 """What `nearfield bench` measures, by name."""
 
-# The collectives that are measured where nobody names any; a test holds them against the library's table.
-OPERATIONS = (
-    "barrier,bcast,reduce,allreduce,allgather,alltoall,gather,scatter,reduce_scatter_block,reduce_scatter,"
-    "scan,exscan"
-)
-# Those with algorithms, and those that are made of messages.
-WITH_ALGORITHMS = tuple(OPERATIONS.split(","))
-OF_MESSAGES = ("allgatherv", "gatherv", "scatterv", "alltoallv", "alltoallw")
+import re
+
+from nearfield.libraries import ROOT
+
+_TABLE = (ROOT / "engine/collectives/operations.def").read_text()
+
+
+def _rows(macro: str) -> tuple[str, ...]:
+    return tuple(re.findall(rf"^{macro}\((\w+),", _TABLE, re.MULTILINE))
+
+
+# Collectives with algorithms, and those that are made of messages; neighbourhoods are not measured.
+WITH_ALGORITHMS = _rows("OPERATION")
+OF_MESSAGES = tuple(name for name in _rows("OF_MESSAGES") if not name.startswith("neighbor"))
+# What is measured where nobody names any.
+OPERATIONS = ",".join(WITH_ALGORITHMS)
 COLLECTIVES = WITH_ALGORITHMS + OF_MESSAGES
 
 # Messages (bench/messages.hpp): patterns of benchmarks, those of programs, and calls that find nothing.

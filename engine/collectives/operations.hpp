@@ -64,7 +64,9 @@ struct Operation {
   // One member gives or gets all data, and the others need not wait for each other.
   constexpr bool rooted() const { return gives.who == Who::root || gets.who == Who::root; }
   constexpr bool reduces() const { return combines != Combines::none; }
-  // Calls move no bytes, but are not skipped for that.
+  // A result for each member, of the operands before it.
+  constexpr bool scans() const { return combines == Combines::up_to_own || combines == Combines::before_own; }
+  // A call of no bytes is still a call.
   constexpr bool moves_nothing() const { return gives.who == Who::nobody && gets.who == Who::nobody; }
   // Bytes from the start of the other buffer to an in-place member's own block.
   constexpr std::size_t in_place_at(int rank, std::size_t block) const {

@@ -29,11 +29,11 @@
 #include "mpi/preload/objects.hpp"
 #include "mpi/preload/yielding.hpp"
 
-#define SLOT(symbol, name)                                                       \
+#define EACH(symbol, name)                                                       \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_slot_##name;  \
   extern "C" __attribute__((visibility("hidden"))) void* nearfield_pslot_##name; \
   extern "C" __attribute__((visibility("hidden"))) void nearfield_entry_##name();
-#include "mpi/each_slot.def"
+#include "mpi/functions.def"
 
 namespace nearfield::preload {
 namespace {
@@ -46,8 +46,8 @@ struct FunctionSlot {
 };
 // That of number n (mpi/numbers.hpp) is at n - 1.
 constexpr FunctionSlot slots[] = {
-#define SLOT(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
-#include "mpi/each_slot.def"
+#define EACH(symbol, name) {"P" #symbol, &nearfield_slot_##name, &nearfield_pslot_##name, &nearfield_entry_##name},
+#include "mpi/functions.def"
 };
 static_assert(std::size(slots) + 1 == std::size_t(mpi::Function::count));
 

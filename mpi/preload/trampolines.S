@@ -31,8 +31,8 @@
   WORD(nearfield_slot_##name, bind_##name)                     \
   WORD(nearfield_pslot_##name, pbind_##name)
 
-#define SLOT(symbol, name) ENTRIES(symbol, name)
-#include "mpi/each_slot.def"
+#define EACH(symbol, name) ENTRIES(symbol, name)
+#include "mpi/functions.def"
 
   .text
 BINDER(nearfield_bind)

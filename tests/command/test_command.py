@@ -186,11 +186,12 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
 
     assert check(ROOT).returncode == 0, check(ROOT).stderr
     tables = (
+        "mpi/functions.toml",
         "mpi/functions.def",
-        "mpi/blocking.def",
         "mpi/statistics.def",
         "docs/calls.md",
         "scripts/calls.py",
+        "scripts/functions.py",
     )
     for table in tables:
         (tmp_path / table).parent.mkdir(parents=True, exist_ok=True)
@@ -198,8 +199,13 @@ def test_the_page_of_calls_is_what_the_tables_say(tmp_path: Path) -> None:
     assert check(tmp_path).returncode == 0
     # What is new must be described, and the page be written again.
     for table, old, new, complaint in (
-        ("mpi/functions.def", "F(Probe, ", "F(Probing, (int))\nF(Probe, ", "MPI_Probing"),
-        ("mpi/blocking.def", "F(File_open)", "F(File_open)\nF(Novel)", "MPI_Novel"),
+        ("mpi/functions.toml", '"Probe ', '"Probing Probe ', "run scripts/calls.py"),
+        (
+            "mpi/functions.def",
+            "BLOCKING(File_open, ",
+            "BLOCKING(Novel, int,)\nBLOCKING(File_open, ",
+            "MPI_Novel",
+        ),
         ("mpi/statistics.def", '"switched off"', '"a novelty"', "run scripts/calls.py"),
         ("docs/calls.md", "`Bcast`", "`Bcasts`", "run scripts/calls.py"),
     ):

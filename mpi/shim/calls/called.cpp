@@ -7,12 +7,12 @@
 
 #include "engine/hang_report/reporter.hpp"
 #include "engine/hang_report/sites.hpp"
-#include "mpi/roles.hpp"
 #include "mpi/shim/calls/calling.hpp"
 #include "mpi/shim/calls/script.hpp"
 #include "mpi/shim/communicators/communicator.hpp"
 #include "mpi/shim/handles/requests.hpp"
 #include "mpi/shim/p2p/point.hpp"
+#include "mpi/traits.hpp"
 
 namespace nearfield::mpi::calls {
 
@@ -25,12 +25,12 @@ bool world_is_here = false;  // its ranks are the hang reporter's members; set b
 
 // ---------------------------------------------------------------- what arguments mean
 
-const Roles& roles_of(const CallFrame& call) { return roles[std::size_t(call.function)]; }
+const FunctionTraits& roles_of(const CallFrame& call) { return traits_of(call.function); }
 
-// Returns whether the call both sends and receives.
-bool receives_too(const Roles& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
+// A receive beside a send.
+bool receives_too(const FunctionTraits& r) { return r.sends.partner >= 0 && r.receives.partner >= 0; }
 
-hang_report::AwaitedKind kind_of(const Roles& r, bool receiving) {
+hang_report::AwaitedKind kind_of(const FunctionTraits& r, bool receiving) {
   if (r.communicator < 0) return hang_report::AwaitedKind::none;
   if (r.partner() < 0) return hang_report::AwaitedKind::collective;
   if (r.sends.partner >= 0 && !receiving) return hang_report::AwaitedKind::send;
@@ -83,7 +83,7 @@ void set_partner(hang_report::Item& item, MPI_Comm comm, std::uint64_t peer, std
 
 // `sized`: the arguments are known to be valid.
 hang_report::Item describe(const CallFrame& call, bool sized, bool named, bool receiving = false) {
-  const Roles& r = roles_of(call);
+  const FunctionTraits& r = roles_of(call);
   hang_report::Item item;
   item.function = std::uint16_t(call.function);
   item.kind = kind_of(r, receiving);
@@ -131,7 +131,7 @@ void add(hang_report::CallState& told, const hang_report::Item& item) {
 }
 
 void describe_requests(hang_report::CallState& told, const CallFrame& call, bool named) {
-  const Roles& r = roles_of(call);
+  const FunctionTraits& r = roles_of(call);
   const auto* const requests = handle<const MPI_Request*>(call, r.requests);
   const int count = r.request_count < 0 ? 1 : int(call.argument[r.request_count]);
   for (int i = 0; requests && i < count; ++i) {
@@ -200,7 +200,7 @@ hang_report::CallPost* tell(hang_report::CallState& told, bool fully) {
   const CallFrame* const call = calls_of_thread->innermost();
   if (!call || !calls_of_thread->word) return nullptr;
   told.call = calls_of_thread->word->load(std::memory_order_relaxed);
-  const Roles& r = roles_of(*call);
+  const FunctionTraits& r = roles_of(*call);
   if (r.requests >= 0) {
     describe_requests(told, *call, fully);
   } else {

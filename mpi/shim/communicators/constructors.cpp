@@ -54,15 +54,14 @@ void free_created() {
 
 namespace {
 
-// Called by all ranks of the parent. Counts successful calls only: a rank may find its arguments wrong before the
-// others know of the call, and try again.
-template <class Make>
-int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
+// Called by all ranks of the parent. Only births count: a rank may find its arguments wrong before the others know of
+// the call, and try again.
+template <Function number, class... Arguments>
+int make_child(MPI_Comm parent, MPI_Comm* child, Arguments... arguments) {
   free_created();
   Communicator* const state = the_messenger ? communicator_of(parent) : nullptr;
   const std::uint64_t context = state && state->context ? mix_context(state->context, state->births + 1) : 0;
-  const HostCall blocks(host_calls(name));
-  const int code = make();
+  const int code = blocking_at_host<number>(arguments...);
   if (code != MPI_SUCCESS || !child || !context) return code;
   ++state->births;
   adopt(*child, context);
@@ -72,57 +71,48 @@ int make_child(const char* name, MPI_Comm parent, MPI_Comm* child, Make make) {
 
 }  // namespace
 
-int Comm_dup(MPI_Comm comm, MPI_Comm* child) {
-  return make_child("MPI_Comm_dup", comm, child, [&] { return host.Comm_dup(comm, child); });
-}
+int Comm_dup(MPI_Comm comm, MPI_Comm* child) { return make_child<Function::Comm_dup>(comm, child, comm, child); }
 int Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
-  return make_child("MPI_Comm_dup_with_info", comm, child, [&] { return host.Comm_dup_with_info(comm, info, child); });
+  return make_child<Function::Comm_dup_with_info>(comm, child, comm, info, child);
 }
 // The child's handle is returned at once; it may be used when the request is complete.
 int Comm_idup(MPI_Comm comm, MPI_Comm* child, MPI_Request* request) {
-  return make_child("MPI_Comm_idup", comm, child, [&] { return host.Comm_idup(comm, child, request); });
+  return make_child<Function::Comm_idup>(comm, child, comm, child, request);
 }
 int Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request) {
-  return make_child("MPI_Comm_idup_with_info", comm, child,
-                    [&] { return host.Comm_idup_with_info(comm, info, child, request); });
+  return make_child<Function::Comm_idup_with_info>(comm, child, comm, info, child, request);
 }
 int Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
-  return make_child("MPI_Comm_create", comm, child, [&] { return host.Comm_create(comm, group, child); });
+  return make_child<Function::Comm_create>(comm, child, comm, group, child);
 }
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
-  return make_child("MPI_Comm_split", comm, child, [&] { return host.Comm_split(comm, color, key, child); });
+  return make_child<Function::Comm_split>(comm, child, comm, color, key, child);
 }
 int Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
-  return make_child("MPI_Comm_split_type", comm, child,
-                    [&] { return host.Comm_split_type(comm, type, key, info, child); });
+  return make_child<Function::Comm_split_type>(comm, child, comm, type, key, info, child);
 }
 int Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* child) {
-  return make_child("MPI_Intercomm_merge", comm, child, [&] { return host.Intercomm_merge(comm, high, child); });
+  return make_child<Function::Intercomm_merge>(comm, child, comm, high, child);
 }
 int Cart_create(MPI_Comm comm, int dims, const int* sizes, const int* periods, int reorder, MPI_Comm* child) {
-  return make_child("MPI_Cart_create", comm, child,
-                    [&] { return host.Cart_create(comm, dims, sizes, periods, reorder, child); });
+  return make_child<Function::Cart_create>(comm, child, comm, dims, sizes, periods, reorder, child);
 }
 int Cart_sub(MPI_Comm comm, const int* remain, MPI_Comm* child) {
-  return make_child("MPI_Cart_sub", comm, child, [&] { return host.Cart_sub(comm, remain, child); });
+  return make_child<Function::Cart_sub>(comm, child, comm, remain, child);
 }
 int Graph_create(MPI_Comm comm, int nodes, const int* index, const int* edges, int reorder, MPI_Comm* child) {
-  return make_child("MPI_Graph_create", comm, child,
-                    [&] { return host.Graph_create(comm, nodes, index, edges, reorder, child); });
+  return make_child<Function::Graph_create>(comm, child, comm, nodes, index, edges, reorder, child);
 }
 int Dist_graph_create(MPI_Comm comm, int n, const int* sources, const int* degrees, const int* destinations,
                       const int* weights, MPI_Info info, int reorder, MPI_Comm* child) {
-  return make_child("MPI_Dist_graph_create", comm, child, [&] {
-    return host.Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
-  });
+  return make_child<Function::Dist_graph_create>(comm, child, comm, n, sources, degrees, destinations, weights, info,
+                                                 reorder, child);
 }
 int Dist_graph_create_adjacent(MPI_Comm comm, int in, const int* sources, const int* source_weights, int out,
                                const int* destinations, const int* weights, MPI_Info info, int reorder,
                                MPI_Comm* child) {
-  return make_child("MPI_Dist_graph_create_adjacent", comm, child, [&] {
-    return host.Dist_graph_create_adjacent(comm, in, sources, source_weights, out, destinations, weights, info, reorder,
-                                           child);
-  });
+  return make_child<Function::Dist_graph_create_adjacent>(comm, child, comm, in, sources, source_weights, out,
+                                                          destinations, weights, info, reorder, child);
 }
 
 // Called by the group's ranks alone, which count the calls with this group and tag.
@@ -141,7 +131,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) 
       context = mix_context(name, state->partial_births[name] + 1);
     }
   }
-  const HostCall blocks(host_calls("MPI_Comm_create_group"));
+  const HostCall blocks(Function::Comm_create_group);
   const int code = host.Comm_create_group(comm, group, tag, child);
   if (code != MPI_SUCCESS || !child || !context) return code;
   {
@@ -159,7 +149,7 @@ int Comm_free(MPI_Comm* comm) {
     return MPI_SUCCESS;
   if (comm && any_source_requests.load(std::memory_order_relaxed)) [[unlikely]]
     forget_any_source(*comm);
-  const HostCall blocks(host_calls("MPI_Comm_free"));
+  const HostCall blocks(Function::Comm_free);
   return host.Comm_free(comm);
 }
 

@@ -62,11 +62,10 @@ std::uint64_t agree(MPI_Comm inter, MPI_Comm local) {
   return code == MPI_SUCCESS ? context : 0;
 }
 
-template <class Make>
-int make_between(const char* name, MPI_Comm local, MPI_Comm* child, Make make) {
+template <Function number, class... Arguments>
+int make_between(MPI_Comm local, MPI_Comm* child, Arguments... arguments) {
   const bool ours = running();
-  const HostCall blocks(host_calls(name));
-  const int code = make();
+  const int code = blocking_at_host<number>(arguments...);
   if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
   if (const std::uint64_t context = agree(*child, local)) {
     adopt(*child, context);
@@ -94,19 +93,11 @@ std::uint64_t next_of(std::uint64_t name) {
   return mix_context(name, ++made[name]);
 }
 
-int lacking(const char* name) {
-  if (!running()) return MPI_ERR_UNSUPPORTED_OPERATION;  // there may be no communicator to raise it on
-  return raise(host.world, name, "this MPI library does not have it", MPI_ERR_UNSUPPORTED_OPERATION);
-}
-
 }  // namespace
 
 int Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_Errhandler errors, MPI_Comm* child) {
-  constexpr const char* name = "MPI_Comm_create_from_group";
-  if (!host.Comm_create_from_group) return lacking(name);
   const bool ours = running();
-  const HostCall blocks(host_calls(name));
-  const int code = host.Comm_create_from_group(group, tag, info, errors, child);
+  const int code = blocking_at_host<Function::Comm_create_from_group>(group, tag, info, errors, child);
   if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
   if (const Ranks ranks = ranks_in_world(group); !ranks.empty()) {
     adopt(*child, next_of(add(name_of(tag), ranks)));
@@ -117,11 +108,9 @@ int Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info, MPI_
 
 int Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote, int remote_leader, const char* tag,
                                  MPI_Info info, MPI_Errhandler errors, MPI_Comm* child) {
-  constexpr const char* name = "MPI_Intercomm_create_from_groups";
-  if (!host.Intercomm_create_from_groups) return lacking(name);
   const bool ours = running();
-  const HostCall blocks(host_calls(name));
-  const int code = host.Intercomm_create_from_groups(group, leader, remote, remote_leader, tag, info, errors, child);
+  const int code = blocking_at_host<Function::Intercomm_create_from_groups>(group, leader, remote, remote_leader, tag,
+                                                                            info, errors, child);
   if (code != MPI_SUCCESS || !child || *child == host.comm_null || !ours) return code;
   if (const Groups groups(*child); groups.known()) {
     const bool first = groups.ours_is_first();
@@ -133,19 +122,16 @@ int Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote, 
 }
 
 int Intercomm_create(MPI_Comm local, int leader, MPI_Comm peer, int remote_leader, int tag, MPI_Comm* child) {
-  return make_between("MPI_Intercomm_create", local, child,
-                      [&] { return host.Intercomm_create(local, leader, peer, remote_leader, tag, child); });
+  return make_between<Function::Intercomm_create>(local, child, local, leader, peer, remote_leader, tag, child);
 }
 int Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm local, MPI_Comm* child) {
-  return make_between("MPI_Comm_accept", local, child,
-                      [&] { return host.Comm_accept(port, info, root, local, child); });
+  return make_between<Function::Comm_accept>(local, child, port, info, root, local, child);
 }
 int Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm local, MPI_Comm* child) {
-  return make_between("MPI_Comm_connect", local, child,
-                      [&] { return host.Comm_connect(port, info, root, local, child); });
+  return make_between<Function::Comm_connect>(local, child, port, info, root, local, child);
 }
 int Comm_join(int socket, MPI_Comm* child) {
-  return make_between("MPI_Comm_join", host.self, child, [&] { return host.Comm_join(socket, child); });
+  return make_between<Function::Comm_join>(host.self, child, socket, child);
 }
 
 }  // namespace nearfield::mpi

@@ -54,7 +54,7 @@ Origin origin_of_group(MPI_Group group) {
 int Session_finalize(MPI_Session* session) {
   if (!host.Session_finalize) return MPI_ERR_UNSUPPORTED_OPERATION;
   const Origin origin = session ? origin_of_session(*session) : 0;
-  const HostCall blocks(host_calls("MPI_Session_finalize"));
+  const HostCall blocks(Function::Session_finalize);
   const int code = host.Session_finalize(session);
   if (code == MPI_SUCCESS) end_origin(origin);
   return code;

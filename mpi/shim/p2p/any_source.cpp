@@ -6,6 +6,7 @@
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/processor/processor.h"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 
@@ -251,7 +252,7 @@ void AnySourceRequest::take(MPI_Message message, const MPI_Status& status) {
     longer_.reset(new (std::nothrow) std::byte[bytes]);
     if (longer_) buffer = longer_.get(), count = MPI_Count(bytes), type = host.byte;
   }
-  code_ = large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv", comm_, buffer, count, type, &message, &there_);
+  code_ = at_host<Function::Imrecv_c>(buffer, count, type, &message, &there_);
   if (code_ == MPI_SUCCESS) code_ = host.Test(&there_, &done, &status_);
   done_ = done || code_ != MPI_SUCCESS;
   if (done_) there_ = host.request_null;
@@ -347,8 +348,7 @@ void AnySourceRequest::post_there() {
   if (look() != Look::nothing || !waits_here()) return;
   the_messenger->take_out([&]() -> messages::Request* {
     if (!waits_here()) return nullptr;
-    if (large(host.Irecv_c, host.Irecv, "MPI_Irecv", comm_, buffer_, count_, type_, MPI_ANY_SOURCE, tag_, comm_,
-              &there_) == MPI_SUCCESS)
+    if (at_host<Function::Irecv_c>(buffer_, count_, type_, MPI_ANY_SOURCE, tag_, comm_, &there_) == MPI_SUCCESS)
       near_->request.elsewhere = this;
     else there_ = host.request_null;
     return nullptr;
@@ -494,15 +494,13 @@ int receive_from_anybody(const layout::Data& data, const Communicator& c, void* 
     if (const std::uint64_t bytes = bytes_of(found); bytes > data.bytes) [[unlikely]] {
       const std::unique_ptr<std::byte[]> longer(new std::byte[bytes]);
       code = blocking_host([&] {
-        return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv", c.comm, longer.get(), MPI_Count(bytes), host.byte, &message,
-                     MPI_STATUS_IGNORE);
+        return at_host<Function::Mrecv_c>(longer.get(), MPI_Count(bytes), host.byte, &message, MPI_STATUS_IGNORE);
       });
       layout::scatter(data, 0, longer.get(), data.bytes);
       set_status(status, found.MPI_SOURCE, found.MPI_TAG, abi::counts_what_is_cut ? bytes : data.bytes, false);
       return code == MPI_SUCCESS ? report(c.comm, MPI_ERR_TRUNCATE) : code;
     }
-    return blocking_host(
-        [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv", c.comm, buffer, count, type, &message, status); });
+    return blocking_host([&] { return at_host<Function::Mrecv_c>(buffer, count, type, &message, status); });
   }
   came_from_near();
   set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);

@@ -5,6 +5,7 @@
 #include "engine/messages/buffered.hpp"
 
 #include "mpi/shim/p2p/point.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -55,57 +56,45 @@ void set_origin(MPI_Comm comm, Origin origin) {
 }
 void end_origin(Origin origin) { buffered.forget(origin); }
 
-int Buffer_attach(void* buffer, int size) {
-  const int code = host.Buffer_attach(buffer, size);
-  if (code == MPI_SUCCESS) attached(process_wide, buffer, size);
-  return code;
-}
-int Buffer_attach_c(void* buffer, MPI_Count size) {
-  const int code = large(host.Buffer_attach_c, host.Buffer_attach, "MPI_Buffer_attach_c", host.world, buffer, size);
-  if (code == MPI_SUCCESS) attached(process_wide, buffer, size);
-  return code;
-}
-int Buffer_detach(void* address, int* size) {
-  flush(process_wide);
-  const int code = host.Buffer_detach(address, size);
-  if (code == MPI_SUCCESS) buffered.detach(process_wide);
-  return code;
-}
-int Buffer_detach_c(void* address, MPI_Count* size) {
-  flush(process_wide);
-  int small = 0;
-  int code;
-  if (host.Buffer_detach_c) {
-    code = host.Buffer_detach_c(address, size);
-  } else {
-    code = host.Buffer_detach(address, &small);
-    if (size) *size = small;
-  }
-  if (code == MPI_SUCCESS) buffered.detach(process_wide);
-  return code;
-}
-
 namespace {
 
-// Hosts of an older standard have no buffers of communicators; only our record exists then.
-template <class Attach, class Handle, class Size>
-int attach_to(Attach attach, Handle handle, void* buffer, Size size) {
-  const int code = attach ? attach(handle, buffer, size) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) attached(key_of(handle), buffer, size);
+// The forms of a call: of the process, of a communicator, of a session, which is the first argument of the last two.
+// Hosts of an older standard know no buffers of these: then the record here is all there is.
+std::uint64_t key_of() { return process_wide; }
+
+template <Function number, class Size, class... Handle>
+int attach(void* buffer, Size size, Handle... handle) {
+  int code = MPI_SUCCESS;
+  if (sizeof...(handle) == 0 || host.*HostMember<number>::at) code = at_host<number>(handle..., buffer, size);
+  if (code == MPI_SUCCESS) attached(key_of(handle...), buffer, size);
   return code;
 }
 
-template <class Detach, class Handle, class Size>
-int detach_from(Detach detach, Handle handle, void* address, Size* size) {
-  flush(key_of(handle));
-  if (!detach) {
-    const auto there = buffered.attached(key_of(handle));
+template <Function number, class Size, class... Handle>
+int detach(void* address, Size* size, Handle... handle) {
+  constexpr auto form = HostMember<number>::at;
+  const std::uint64_t key = key_of(handle...);
+  flush(key);
+  int code = MPI_SUCCESS;
+  if (host.*form) {
+    code = (host.*form)(handle..., address, size);
+  } else if constexpr (sizeof...(handle) == 0) {
+    int small = 0;
+    code = host.Buffer_detach(address, &small);
+    if (size) *size = small;
+  } else {
+    const auto there = buffered.attached(key);
     *static_cast<void**>(address) = there ? there->address : nullptr;
     *size = there ? Size(there->bytes) : 0;
   }
-  const int code = detach ? detach(handle, address, size) : MPI_SUCCESS;
-  if (code == MPI_SUCCESS) buffered.detach(key_of(handle));
+  if (code == MPI_SUCCESS) buffered.detach(key);
   return code;
+}
+
+template <Function number, class... Handle>
+int flush_now(Handle... handle) {
+  flush(key_of(handle...));
+  return host.*HostMember<number>::at ? at_host<number>(handle...) : MPI_SUCCESS;
 }
 
 class Flush final : public Activity {
@@ -132,66 +121,65 @@ class Flush final : public Activity {
   MPI_Request of_host_;
 };
 
-// Makes a request that is complete when all messages outstanding now have left, and the host's own flush is complete.
-template <class Form, class... Comm>
-int flush_later(Form host_form, std::uint64_t key, MPI_Request* request, Comm... comm) {
-  if (!the_messenger || (host_form && !buffered.outstanding(key)))
-    return call_if_present(host_form, "MPI_Buffer_iflush", host.world, comm..., request);
-  return guarded(host.world, "MPI_Buffer_iflush", [&]() -> int {
+// A request that is complete when all that is outstanding now has left, and the host's own flush is complete.
+template <Function number, class... Handle>
+int flush_later(MPI_Request* request, Handle... handle) {
+  const bool host_has_it = host.*HostMember<number>::at;
+  const std::uint64_t key = key_of(handle...);
+  if (!the_messenger || (host_has_it && !buffered.outstanding(key))) return at_host<number>(handle..., request);
+  return guarded(host.world, name_of(number), [&]() -> int {
     MPI_Request of_host = host.request_null;
-    if (host_form)
-      if (const int code = host_form(comm..., &of_host); code != MPI_SUCCESS) return code;
+    if (host_has_it)
+      if (const int code = at_host<number>(handle..., &of_host); code != MPI_SUCCESS) return code;
     return make_request(host.world, std::make_unique<Flush>(key, of_host), false, request);
   });
 }
 
+// Its state takes the record with it when it goes.
+MPI_Comm with_state(MPI_Comm comm) {
+  communicator_of(comm);
+  return comm;
+}
+
 }  // namespace
 
-int Buffer_flush() {
-  flush(process_wide);
-  return host.Buffer_flush ? host.Buffer_flush() : MPI_SUCCESS;
-}
-int Buffer_iflush(MPI_Request* request) { return flush_later(host.Buffer_iflush, process_wide, request); }
+int Buffer_attach(void* buffer, int size) { return attach<Function::Buffer_attach>(buffer, size); }
+int Buffer_attach_c(void* buffer, MPI_Count size) { return attach<Function::Buffer_attach_c>(buffer, size); }
+int Buffer_detach(void* address, int* size) { return detach<Function::Buffer_detach>(address, size); }
+int Buffer_detach_c(void* address, MPI_Count* size) { return detach<Function::Buffer_detach_c>(address, size); }
+int Buffer_flush() { return flush_now<Function::Buffer_flush>(); }
+int Buffer_iflush(MPI_Request* request) { return flush_later<Function::Buffer_iflush>(request); }
 int Comm_attach_buffer(MPI_Comm comm, void* buffer, int size) {
-  communicator_of(comm);  // makes its state, which removes the record when the communicator is freed
-  return attach_to(host.Comm_attach_buffer, comm, buffer, size);
+  return attach<Function::Comm_attach_buffer>(buffer, size, with_state(comm));
 }
 int Comm_attach_buffer_c(MPI_Comm comm, void* buffer, MPI_Count size) {
-  communicator_of(comm);
-  return attach_to(host.Comm_attach_buffer_c, comm, buffer, size);
+  return attach<Function::Comm_attach_buffer_c>(buffer, size, with_state(comm));
 }
 int Comm_detach_buffer(MPI_Comm comm, void* address, int* size) {
-  return detach_from(host.Comm_detach_buffer, comm, address, size);
+  return detach<Function::Comm_detach_buffer>(address, size, comm);
 }
 int Comm_detach_buffer_c(MPI_Comm comm, void* address, MPI_Count* size) {
-  return detach_from(host.Comm_detach_buffer_c, comm, address, size);
+  return detach<Function::Comm_detach_buffer_c>(address, size, comm);
 }
-int Comm_flush_buffer(MPI_Comm comm) {
-  flush(key_of(comm));
-  return host.Comm_flush_buffer ? host.Comm_flush_buffer(comm) : MPI_SUCCESS;
-}
+int Comm_flush_buffer(MPI_Comm comm) { return flush_now<Function::Comm_flush_buffer>(comm); }
 int Comm_iflush_buffer(MPI_Comm comm, MPI_Request* request) {
-  return flush_later(host.Comm_iflush_buffer, key_of(comm), request, comm);
+  return flush_later<Function::Comm_iflush_buffer>(request, comm);
 }
 int Session_attach_buffer(MPI_Session session, void* buffer, int size) {
-  return attach_to(host.Session_attach_buffer, session, buffer, size);
+  return attach<Function::Session_attach_buffer>(buffer, size, session);
 }
 int Session_attach_buffer_c(MPI_Session session, void* buffer, MPI_Count size) {
-  return attach_to(host.Session_attach_buffer_c, session, buffer, size);
+  return attach<Function::Session_attach_buffer_c>(buffer, size, session);
 }
 int Session_detach_buffer(MPI_Session session, void* address, int* size) {
-  return detach_from(host.Session_detach_buffer, session, address, size);
+  return detach<Function::Session_detach_buffer>(address, size, session);
 }
 int Session_detach_buffer_c(MPI_Session session, void* address, MPI_Count* size) {
-  return detach_from(host.Session_detach_buffer_c, session, address, size);
+  return detach<Function::Session_detach_buffer_c>(address, size, session);
 }
-int Session_flush_buffer(MPI_Session session) {
-  flush(key_of(session));
-  return host.Session_flush_buffer ? host.Session_flush_buffer(session) : MPI_SUCCESS;
-}
+int Session_flush_buffer(MPI_Session session) { return flush_now<Function::Session_flush_buffer>(session); }
 int Session_iflush_buffer(MPI_Session session, MPI_Request* request) {
-  if (!host.Session_iflush_buffer && !running()) return MPI_ERR_UNSUPPORTED_OPERATION;
-  return flush_later(host.Session_iflush_buffer, key_of(session), request, session);
+  return flush_later<Function::Session_iflush_buffer>(request, session);
 }
 
 }  // namespace nearfield::mpi

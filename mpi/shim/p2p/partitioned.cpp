@@ -11,6 +11,7 @@
 #include "engine/messages/partitions.hpp"
 #include "mpi/shim/collectives/vector/exchange.hpp"
 #include "mpi/shim/p2p/completing.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -236,31 +237,28 @@ int mark(MPI_Request handle, const char* function, int low, int high) {
 
 int Psend_init(const void* b, int partitions, MPI_Count n, MPI_Datatype t, int dest, int tag, MPI_Comm c, MPI_Info info,
                MPI_Request* r) {
-  return make_partitioned(true, "MPI_Psend_init", const_cast<void*>(b), partitions, n, t, dest, tag, c, r, [&] {
-    return call_if_present(host.Psend_init, "MPI_Psend_init", c, b, partitions, n, t, dest, tag, c, info, r);
-  });
+  return make_partitioned(true, "MPI_Psend_init", const_cast<void*>(b), partitions, n, t, dest, tag, c, r,
+                          [&] { return at_host<Function::Psend_init>(b, partitions, n, t, dest, tag, c, info, r); });
 }
 
 int Precv_init(void* b, int partitions, MPI_Count n, MPI_Datatype t, int source, int tag, MPI_Comm c, MPI_Info info,
                MPI_Request* r) {
-  return make_partitioned(false, "MPI_Precv_init", b, partitions, n, t, source, tag, c, r, [&] {
-    return call_if_present(host.Precv_init, "MPI_Precv_init", c, b, partitions, n, t, source, tag, c, info, r);
-  });
+  return make_partitioned(false, "MPI_Precv_init", b, partitions, n, t, source, tag, c, r,
+                          [&] { return at_host<Function::Precv_init>(b, partitions, n, t, source, tag, c, info, r); });
 }
 
 int Pready(int partition, MPI_Request request) {
   if (is_own(request)) return mark(request, "MPI_Pready", partition, partition);
-  return call_if_present(host.Pready, "MPI_Pready", host.world, partition, request);
+  return at_host<Function::Pready>(partition, request);
 }
 
 int Pready_range(int low, int high, MPI_Request request) {
   if (is_own(request)) return mark(request, "MPI_Pready_range", low, high);
-  return call_if_present(host.Pready_range, "MPI_Pready_range", host.world, low, high, request);
+  return at_host<Function::Pready_range>(low, high, request);
 }
 
 int Pready_list(int length, const int* partitions, MPI_Request request) {
-  if (!is_own(request))
-    return call_if_present(host.Pready_list, "MPI_Pready_list", host.world, length, partitions, request);
+  if (!is_own(request)) return at_host<Function::Pready_list>(length, partitions, request);
   for (int i = 0; i < length; ++i)
     if (const int code = mark(request, "MPI_Pready_list", partitions[i], partitions[i]); code != MPI_SUCCESS)
       return code;
@@ -270,7 +268,7 @@ int Pready_list(int length, const int* partitions, MPI_Request request) {
 // A request that is not under way has received all.
 int Parrived(MPI_Request request, int partition, int* flag) {
   poll_ours();
-  if (!is_own(request)) return call_if_present(host.Parrived, "MPI_Parrived", host.world, request, partition, flag);
+  if (!is_own(request)) return at_host<Function::Parrived>(request, partition, flag);
   UserRequest& user = *own(request);
   if (!user.activity) return raise_code(user.comm(), MPI_ERR_REQUEST);
   bool there = false;

@@ -4,7 +4,8 @@
 #include <unordered_map>
 
 #include "engine/base/out_of_memory.hpp"
-#include "mpi/shim/p2p/receiving.hpp"
+#include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 namespace {
@@ -87,10 +88,13 @@ void probe_blocking(const Communicator& c, int source, int tag, bool take, messa
   the_messenger->wait_until(probe, [&](int m) { return member < 0 || m == member; }, nullptr, "probing");
 }
 
-template <class N, class HostCall>
-int receive_matched(const char* function, void* buffer, N count, MPI_Datatype type, MPI_Message* message,
-                    MPI_Status* status, MPI_Request* request, HostCall host_call) {
-  if (!message || !the_messenger || !is_own_message(*message)) return host_call();
+// The last argument is the status of the receive, or its request.
+template <Function number, class N, class Last>
+int receive_matched(void* buffer, N count, MPI_Datatype type, MPI_Message* message, Last last) {
+  constexpr const char* function = name_of(number);
+  constexpr bool later = std::is_same_v<Last, MPI_Request*>;
+  if (!message || !the_messenger || !is_own_message(*message))
+    return at_host<number>(buffer, count, type, message, last);
   TypedData typed(buffer, count, type);
   if (!typed.good) return raise_code(own_message(*message)->comm, count < 0 ? MPI_ERR_COUNT : MPI_ERR_TYPE);
   const Matched matched = take_matched(*message);
@@ -102,7 +106,7 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
       typed.data = packed->data();
     }
     auto stage = devices::stage(typed.data, false);
-    if (request) {
+    if constexpr (later) {
       auto message = std::make_unique<Message>(matched.comm);
       Message& m = *message;
       if (packed) packed->keep_type();
@@ -112,18 +116,19 @@ int receive_matched(const char* function, void* buffer, N count, MPI_Datatype ty
       m.request.is_send = false;
       m.request.data = typed.data;
       m.request.member = matched.early->member;
-      *request = under_way(matched.comm, std::move(message));
+      *last = under_way(matched.comm, std::move(message));
       the_messenger->start_matched(m.request, *matched.early);
       return MPI_SUCCESS;
+    } else {
+      messages::Request r;
+      r.data = typed.data;
+      r.member = matched.early->member;
+      the_messenger->start_matched(r, *matched.early);
+      wait_for(r);
+      if (stage) store(*stage, r);
+      set_status(last, r.envelope.source, r.envelope.tag, counted(r), false);
+      return report(matched.comm, packed ? land(*packed, r) : outcome(r));
     }
-    messages::Request r;
-    r.data = typed.data;
-    r.member = matched.early->member;
-    the_messenger->start_matched(r, *matched.early);
-    wait_for(r);
-    if (stage) store(*stage, r);
-    set_status(status, r.envelope.source, r.envelope.tag, counted(r), false);
-    return report(matched.comm, packed ? land(*packed, r) : outcome(r));
   });
 }
 
@@ -241,19 +246,17 @@ int Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
   });
 }
 
-int Mrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
-  return receive_matched("MPI_Mrecv", b, n, t, m, s, nullptr, [&] { return host.Mrecv(b, n, t, m, s); });
+int Mrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  return receive_matched<Function::Mrecv>(buffer, count, type, message, status);
 }
-int Mrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Status* s) {
-  return receive_matched("MPI_Mrecv_c", b, n, t, m, s, nullptr,
-                         [&] { return large(host.Mrecv_c, host.Mrecv, "MPI_Mrecv_c", host.world, b, n, t, m, s); });
+int Mrecv_c(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Status* status) {
+  return receive_matched<Function::Mrecv_c>(buffer, count, type, message, status);
 }
-int Imrecv(void* b, int n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
-  return receive_matched("MPI_Imrecv", b, n, t, m, MPI_STATUS_IGNORE, r, [&] { return host.Imrecv(b, n, t, m, r); });
+int Imrecv(void* buffer, int count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
+  return receive_matched<Function::Imrecv>(buffer, count, type, message, request);
 }
-int Imrecv_c(void* b, MPI_Count n, MPI_Datatype t, MPI_Message* m, MPI_Request* r) {
-  return receive_matched("MPI_Imrecv_c", b, n, t, m, MPI_STATUS_IGNORE, r,
-                         [&] { return large(host.Imrecv_c, host.Imrecv, "MPI_Imrecv_c", host.world, b, n, t, m, r); });
+int Imrecv_c(void* buffer, MPI_Count count, MPI_Datatype type, MPI_Message* message, MPI_Request* request) {
+  return receive_matched<Function::Imrecv_c>(buffer, count, type, message, request);
 }
 
 // ---------------------------------------------------------------- message handles as integers

@@ -1,15 +1,145 @@
-// Used by packed receives (receiving.cpp, probing.cpp, sendrecv.cpp).
+// Receives. What is received from anybody may be ours or the host's where a communicator spans nodes (any_source.hpp),
+// and is one side's elsewhere.
 #pragma once
-#include <algorithm>
-
-#include "mpi/shim/p2p/any_source.hpp"
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
 
-// Unpacks the data of a complete receive. Returns an error class.
-inline int land(Packed& packed, const messages::Request& request) {
-  const int code = packed.unpack_bytes(std::min(request.received, packed.bytes()));
-  return code == MPI_SUCCESS ? outcome(request) : code;
+// Hosts that judge it make an error of a message that ends within an element of a type with gaps. Here it is one where
+// that is the first element: of those behind, no host tells where they end.
+inline int judge(const messages::Request& request, MPI_Datatype type) {
+  const int code = outcome(request);
+  const layout::View& view = request.data.view;
+  if (!abi::judges_elements || view.dense() || !request.received || request.received % view.size == 0 ||
+      code != MPI_SUCCESS) [[likely]]
+    return code;
+  MPI_Status status{};
+  MPI_Count elements = 1;
+  host.Status_set_elements_x(&status, host.byte, MPI_Count(request.received));
+  host.Get_elements_x(&status, type, &elements);
+  return elements == 0 || elements == MPI_UNDEFINED ? MPI_ERR_TYPE : MPI_SUCCESS;
+}
+
+// Data that is not received where it belongs: of a type that is not described, or on a device.
+template <class N>
+[[gnu::noinline]] int receive_apart(TypedData& typed, const Communicator& c, void* buffer, N count, MPI_Datatype type,
+                                    int source, int tag, MPI_Status* status) {
+  std::unique_ptr<Packed> packed;
+  if (typed.packs()) {
+    packed = std::make_unique<Packed>(buffer, count, type, c.comm);
+    typed.data = packed->data();
+  }
+  const auto stage = devices::stage(typed.data, false);
+  messages::Request request;
+  prepare_receive(request, c, source, tag, typed.data);
+  request.attended = true;
+  the_messenger->start(request);
+  wait_for(request);
+  if (stage) store(*stage, request);
+  set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+  return report(c.comm, packed ? land(*packed, request) : outcome(request));
+}
+
+template <Function number, bool persistent, class N>
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request);
+
+// While receives from anybody wait for either side, by a request: then the host can be asked for those as well.
+template <class HostCall, class HostStart>
+int receive_by_host(const Communicator* c, int tag, MPI_Status* status, HostCall host_call, HostStart host_start) {
+  if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
+    return blocking_host(host_call);
+  before_host_receives(c, tag);
+  MPI_Request request;
+  const int code = passing_host([&] { return host_start(&request); });
+  return code == MPI_SUCCESS ? Wait(&request, status) : code;
+}
+
+// `start`: the host's function that makes a request of such a receive.
+template <Function number, Function start, class N>
+static int receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                   MPI_Status* status) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, status); };
+  const auto host_start = [&](MPI_Request* made) -> int {
+    return at_host<start>(buffer, count, type, source, tag, comm, made);
+  };
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag)) return receive_by_host(c, tag, status, host_call, host_start);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return blocking_host(host_call);
+  if (source == MPI_PROC_NULL) {
+    set_proc_null_status(status);
+    return MPI_SUCCESS;
+  }
+  return guarded(comm, function, [&]() -> int {
+    if (may_cross(*c, source)) [[unlikely]] {
+      before_host_receives(c, tag);
+      if (!typed.packs() && !devices::possible())
+        return receive_from_anybody(typed.data, *c, buffer, count, type, tag, status);
+      MPI_Request request;
+      const int code = make_receive<start, false>(buffer, count, type, source, tag, comm, &request);
+      return code == MPI_SUCCESS ? Wait(&request, status) : code;
+    }
+    if (typed.packs() || devices::possible()) [[unlikely]]
+      return receive_apart(typed, *c, buffer, count, type, source, tag, status);
+    messages::Request request;
+    prepare_receive(request, *c, source, tag, typed.data);
+    request.attended = true;
+    the_messenger->start(request);
+    wait_for(request);
+    set_status(status, request.envelope.source, request.envelope.tag, counted(request), false);
+    return report(comm, judge(request, type));
+  });
+} catch (const OutOfMemory&) {
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+template <Function number, bool persistent, class N>
+static int make_receive(void* buffer, N count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+                        MPI_Request* request) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, source, tag, comm, request); };
+  Communicator* const c = channel(comm);
+  if (!c || !good_source(*c, source, tag) || !request) {
+    before_host_receives(c, tag);
+    return making_host(persistent, request, host_call);
+  }
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return making_host(persistent, request, host_call);
+  return guarded(comm, function, [&]() -> int {
+    const bool crosses = may_cross(*c, source);
+    if (!persistent && source != MPI_PROC_NULL && !typed.layout && !crosses && !devices::possible()) [[likely]] {
+      UserRequest* const user = new_request(comm);
+      user->active = true;
+      prepare_receive(user->request, *c, source, tag, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
+    auto message = std::make_unique<Message>(comm);
+    if (typed.packs() && source != MPI_PROC_NULL) {
+      message->packed = std::make_unique<Packed>(buffer, count, type, comm);
+      message->packed->keep_type();
+      typed.data = message->packed->data();
+    }
+    message->proc_null = source == MPI_PROC_NULL;
+    message->receive_stage = devices::stage(typed.data, false);
+    message->layout = std::move(typed.layout);
+    if (message->proc_null) message->request.is_send = false;
+    else prepare_receive(message->request, *c, source, tag, typed.data);
+    message->keep();
+    std::unique_ptr<Activity> receive = std::move(message);
+    if (crosses) {
+      std::unique_ptr<Message> near(static_cast<Message*>(receive.release()));
+      receive = std::make_unique<AnySourceRequest>(std::move(near), buffer, MPI_Count(count), type, tag, *c);
+    }
+    return report(comm, make_request(comm, std::move(receive), persistent, request));
+  });
+} catch (const OutOfMemory&) {
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
 }
 
 }  // namespace nearfield::mpi

@@ -3,19 +3,20 @@
 // threads may have one each, and they nest.
 #pragma once
 #include "engine/waiting/wait.hpp"
-#include "mpi/numbers.hpp"
+#include "mpi/shim/process/at_host.hpp"
 #include "mpi/shim/process/stand_in.hpp"
 #include "mpi/shim/statistics/counts.hpp"
+#include "mpi/traits.hpp"
 
 namespace nearfield::mpi {
 
 // Scope of one call.
 class HostCall {
  public:
-  explicit HostCall(HostCalls& calls)
-      : calls_(calls),
+  explicit HostCall(Function function)
+      : calls_(host_calls[unsigned(function)]),
         start_(counting() ? waiting::nanoseconds() : 0),
-        stand_in_(calls.moves_data, calls.meets_others) {
+        stand_in_(traits_of(function).moves_data, !traits_of(function).meets_nobody) {
     *went_to_host = true;
   }
   ~HostCall() {
@@ -32,7 +33,13 @@ class HostCall {
   const StandInScope stand_in_;
 };
 
-// Returns our entry for a function that calls the host's own with a stand-in; nullptr: it is none of those.
+template <Function number, class... Arguments>
+int blocking_at_host(Arguments... arguments) {
+  const HostCall blocks(number);
+  return at_host<number>(arguments...);
+}
+
+// What serves the function where the host's own is called with a stand-in; nullptr: it is none of those.
 void* blocking_function(Function number);
 
 }  // namespace nearfield::mpi

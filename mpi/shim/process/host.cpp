@@ -41,23 +41,21 @@ bool bind_host(void* library) {
   const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
   host_rejects_aliases = abi::checks_aliases && (!check || !std::strchr("0nNfF", *check));  // 0, no, false
   const char* lacking = nullptr;
-#define LACKING(name, types) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
-#define FUNCTION(name, types) \
-  LACKING(name, types)        \
+#define OPTIONAL(name, ...) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
+#define OURS(name, ...) \
+  OPTIONAL(name)        \
   if (!host.name) lacking = #name;
-#define OF_HANDLES(result, name, types)
-#include "mpi/each_function.def"
+#define HANDLE(...)
+#define BLOCKING(name, ...) OPTIONAL(name)
+#include "mpi/functions.def"
 #define F(name)                                                              \
   host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name)); \
   if (!host.name) lacking = #name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F
 #define F(name, arguments) host.name = reinterpret_cast<decltype(host.name)>(symbol(library, #name));
-#define L(name, arguments) F(name##_c, arguments)
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
-#include "mpi/shim/process/signatures.def"
 #undef F
-#undef L
   constexpr const auto& names = abi::handle_functions;
   host.request_to_int = reinterpret_cast<decltype(host.request_to_int)>(dlsym(library, names[0]));
   host.request_from_int = reinterpret_cast<decltype(host.request_from_int)>(dlsym(library, names[1]));

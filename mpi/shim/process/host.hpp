@@ -39,20 +39,17 @@ inline constexpr bool host_compares_lengths = abi::compares_lengths;
 // clang-format on
 
 struct Host {
-#define FUNCTION(name, types) int(*name) types;
-#define OF_HANDLES(result, name, types)
-#include "mpi/each_function.def"
+#define OURS(name, result, parameters, ...) int(*name) parameters;
+#define HANDLE(...)
+#define BLOCKING(...) OURS(__VA_ARGS__)
+#include "mpi/functions.def"
 #define F(name) decltype(&PMPI_##name) name;
   NEARFIELD_HOST_FUNCTIONS(F)
 #undef F
 #define F(name, arguments) int(*name) arguments;
-#define L(name, arguments) int(*name##_c) arguments;
   NEARFIELD_OPTIONAL_FUNCTIONS(F)
-#include "mpi/shim/process/signatures.def"
 #undef F
-#undef L
-  // Conversions between handles and Fortran's integers, if they differ: c2f and f2c of Open MPI, toint and fromint of
-  // the ABI.
+  // Between handles and Fortran's integers, where they differ: c2f and f2c of Open MPI, toint and fromint of the ABI.
   int (*request_to_int)(MPI_Request);
   MPI_Request (*request_from_int)(int);
   MPI_Win (*window_from_int)(int);

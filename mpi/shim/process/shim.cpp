@@ -62,13 +62,12 @@ void started(int thread_level) {
   recording::begin();
 }
 
-// Returns whether several threads may use a session at once.
-bool has_threads([[maybe_unused]] void* session, MPI_Info asked) {
+// Whether a session may be used by several threads at once.
+bool has_threads([[maybe_unused]] const MPI_Session* session, MPI_Info asked) {
   constexpr const char *key = "thread_level", *several = "MPI_THREAD_MULTIPLE";
 #if MPI_VERSION >= 4
   MPI_Info given;
-  if (host.Session_get_info && host.Info_free &&
-      host.Session_get_info(*static_cast<MPI_Session*>(session), &given) == MPI_SUCCESS) {
+  if (host.Session_get_info && host.Info_free && host.Session_get_info(*session, &given) == MPI_SUCCESS) {
     const std::string level = hint(given, key);
     host.Info_free(&given);
     if (!level.empty()) return level == several;
@@ -163,12 +162,12 @@ int Init_thread(int* argc, char*** argv, int required, int* provided) {
   return code;
 }
 
-int Session_init(MPI_Info info, MPI_Errhandler errhandler, void* session) {
+int Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   if (!host.Session_init) return MPI_ERR_UNSUPPORTED_OPERATION;
   enter_session();
   int code;
   {
-    const HostCall blocks(host_calls("MPI_Session_init"));
+    const HostCall blocks(Function::Session_init);
     const reach::SharedHeap::Pause pause;
     code = host.Session_init(info, errhandler, session);
   }
@@ -230,8 +229,8 @@ int Comm_set_info(MPI_Comm comm, MPI_Info info) {
 using Address = void (*)();
 const Address own_entries[] = {
     nullptr,
-#define NAME(function) reinterpret_cast<Address>(&Entry<&function, Function::function>::call),
-#include "mpi/each_function.def"
+#define OURS(name, ...) reinterpret_cast<Address>(&Entry<&name, Function::name>::call),
+#include "mpi/functions.def"
 };
 static_assert(std::size(own_entries) == own_functions + 1);
 

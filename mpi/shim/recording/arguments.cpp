@@ -34,7 +34,8 @@ T argument(const std::uint64_t* words, int at) {
   return calls::from_word<T>(words[at]);
 }
 
-std::uint64_t bytes_of_list(const Roles& r, const SideRoles& side, const std::uint64_t* words, bool own_alone) {
+std::uint64_t bytes_of_list(const FunctionTraits& r, const SideRoles& side, const std::uint64_t* words,
+                            bool own_alone) {
   if (r.neighbors || r.communicator < 0 || !words[side.count]) return 0;
   const Extent ranks = extent_of(communicator_in(r, words), r.operation >= 0);
   std::uint64_t sum = 0;
@@ -47,7 +48,7 @@ std::uint64_t bytes_of_list(const Roles& r, const SideRoles& side, const std::ui
   return sum;
 }
 
-std::uint64_t bytes_at(const Roles& r, const SideRoles& side, const std::uint64_t* words, bool own_alone) {
+std::uint64_t bytes_at(const FunctionTraits& r, const SideRoles& side, const std::uint64_t* words, bool own_alone) {
   if (side.type < 0) return 0;
   if (side.lists) return bytes_of_list(r, side, words, own_alone);
   const std::int64_t count = side.count < 0 ? 1 : std::int64_t(words[side.count]);
@@ -56,13 +57,15 @@ std::uint64_t bytes_at(const Roles& r, const SideRoles& side, const std::uint64_
 
 }  // namespace
 
-MPI_Comm communicator_in(const Roles& r, const std::uint64_t* words) {
+MPI_Comm communicator_in(const FunctionTraits& r, const std::uint64_t* words) {
   return r.communicator < 0 ? host.comm_null : argument<MPI_Comm>(words, r.communicator);
 }
 
-int partner_in(const Roles& r, const std::uint64_t* words) { return r.partner() < 0 ? -1 : int(words[r.partner()]); }
+int partner_in(const FunctionTraits& r, const std::uint64_t* words) {
+  return r.partner() < 0 ? -1 : int(words[r.partner()]);
+}
 
-std::uint64_t bytes_in(const Roles& r, const std::uint64_t* words) {
+std::uint64_t bytes_in(const FunctionTraits& r, const std::uint64_t* words) {
   const SideRoles &own = r.own_side(), &other = r.other_side();
   if (own.type >= 0 && own.type != other.type && argument<const void*>(words, own.buffer) == MPI_IN_PLACE)
     return r.sends.root_only && other.lists ? 0 : bytes_at(r, other, words, true);

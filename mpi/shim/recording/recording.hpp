@@ -23,31 +23,15 @@
 
 namespace nearfield::mpi::recording {
 
-enum class FunctionKind : std::uint8_t {
-  collective,
-  neighbors,
-  message,
-  completion,
-  window,
-  communicator,
-  file,
-  other,
-  count
-};
 const char* name(FunctionKind kind);
 
 struct CallSiteRow;
 
-struct RecordedFunction {
-  const char* name;  // as the program calls it
-  FunctionKind kind;
-  const Roles& roles;
-};
-
-// Returns whether the environment requests it, which never changes.
+// Whether the environment asks for it. The same at all times.
 bool wanted();
-// Returns the Around for the function with that number, or `function` itself if its calls are not recorded.
-void* around(mpi::Function number, void* function);
+// What takes the place of `function`, which serves the function with that number; itself where such calls are not
+// recorded.
+void* around(Function number, void* function);
 
 extern std::atomic<bool> active;  // between begin() and end()
 void begin();
@@ -57,11 +41,11 @@ void end();
 class Observation {
  public:
   // `words`: its arguments (calls::ArgumentWords).
-  Observation(const RecordedFunction& function, const void* site, const std::uint64_t* words);
+  Observation(Function function, const void* site, const std::uint64_t* words);
   void end();
 
  private:
-  const RecordedFunction& function_;
+  const Function function_;
   const void* const site_;
   const std::uint64_t bytes_;
   const int partner_;
@@ -72,19 +56,17 @@ class Observation {
   const char* before_;  // last_algorithm before the call
 };
 
-// For the function with that number.
-template <mpi::Function number, class Signature>
+// Of the function with that number.
+template <Function number, class Signature>
 struct Around;
-template <mpi::Function number, class... Arguments>
+template <Function number, class... Arguments>
 struct Around<number, int(Arguments...)> {
   static inline int (*inner)(Arguments...) = nullptr;
-  static inline RecordedFunction function{function_names[unsigned(number)], FunctionKind::other,
-                                          roles[unsigned(number)]};
 
   [[gnu::noinline]] static int call(Arguments... arguments) {
     if (!active.load(std::memory_order_relaxed) || inside->recorded) return inner(arguments...);
     const calls::ArgumentWords words(arguments...);
-    Observation seen(function, __builtin_return_address(0), words.all);
+    Observation seen(number, __builtin_return_address(0), words.all);
     const int code = inner(arguments...);
     seen.end();
     return code;

@@ -91,39 +91,39 @@ KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agree
   return one;
 }
 
-// Finds the first row of a call site, whatever its algorithm; the slot holds nullptr if there is none yet.
-CallSiteRow** find_place(Thread& table, const RecordedFunction& function, const void* site, std::uint64_t context,
+// The row of a place, by whatever algorithm its first call went; nullptr: it has none yet.
+CallSiteRow** find_place(Thread& table, Function function, const void* site, std::uint64_t context,
                          std::uint32_t size) {
   std::uint64_t hash =
-      (std::uint64_t(site) ^ std::uint64_t(size) << 52 ^ context) * 0x9e3779b97f4a7c15u ^ std::uint64_t(&function);
+      (std::uint64_t(site) ^ std::uint64_t(size) << 52 ^ context) * 0x9e3779b97f4a7c15u ^ std::uint64_t(function) << 8;
   hash ^= hash >> 32;
   for (std::size_t i = hash;; ++i) {
     CallSiteRow*& row = table.places[i % places_of_a_thread];
-    if (!row || (row->function.load(std::memory_order_relaxed) == &function && row->site == site &&
+    if (!row || (row->function.load(std::memory_order_relaxed) == function && row->site == site &&
                  row->context == context && row->size_class == size)) [[likely]]
       return &row;
   }
 }
 
 // pre: fewer than rows_of_a_thread.
-CallSiteRow& add_row(Thread& table, const RecordedFunction& function, const void* site, MPI_Comm communicator,
-                     std::uint64_t context, bool agreed, std::uint32_t size, const char* algorithm) {
+CallSiteRow& add_row(Thread& table, Function function, const void* site, MPI_Comm communicator, std::uint64_t context,
+                     bool agreed, std::uint32_t size, const char* algorithm) {
   CallSiteRow& row = table.rows[table.used++];
   row.site = site;
   row.context = context;
   row.algorithm = algorithm;
   row.size_class = size;
   row.communicator = context ? know(communicator, context, agreed) : nullptr;
-  row.function.store(&function, std::memory_order_release);  // SYNC: call-site-row
+  row.function.store(function, std::memory_order_release);  // pairs with the loads in writing.cpp
   return row;
 }
 
-// Reading the clock costs as much as a short call, so of short calls the first few of a call site are timed and then
-// one in sixteen. Our waits are always timed, as they read the clock anyway. The host's are not, and a long one would
-// count sixteenfold.
-bool is_timed(const RecordedFunction& function, const CallSiteRow* row, std::uint64_t bytes) {
+// A look at the clock costs as much as a short call does otherwise, so of short calls the first few of a place are
+// timed and then one in sixteen. Waits of ours are always known: they look at the clock anyway. The host's are not, and
+// one that is long would count sixteenfold.
+bool is_timed(Function function, const CallSiteRow* row, std::uint64_t bytes) {
   constexpr std::uint64_t first = 32, one_in = 16, short_bytes = 4096;
-  if (!row || all_timed || bytes > short_bytes || function.kind > FunctionKind::completion) return true;
+  if (!row || all_timed || bytes > short_bytes || traits_of(function).kind > FunctionKind::completion) return true;
   const std::uint64_t calls = row->place_calls.value();
   return calls < first || calls % one_in == 0;
 }
@@ -133,12 +133,12 @@ constexpr std::uint64_t of_host = std::uint64_t{1} << 63;
 
 }  // namespace
 
-Observation::Observation(const RecordedFunction& function, const void* site, const std::uint64_t* words)
+Observation::Observation(Function function, const void* site, const std::uint64_t* words)
     : function_(function),
       site_(site),
-      bytes_(bytes_in(function.roles, words)),
-      partner_(partner_in(function.roles, words)),
-      communicator_(communicator_in(function.roles, words)),
+      bytes_(bytes_in(traits_of(function), words)),
+      partner_(partner_in(traits_of(function), words)),
+      communicator_(communicator_in(traits_of(function), words)),
       context_(0),
       before_(*last_algorithm) {
   const MPI_Comm communicator = communicator_;
@@ -159,10 +159,10 @@ Observation::Observation(const RecordedFunction& function, const void* site, con
 
 void Observation::end() {
   const std::uint64_t now = start_ ? processor::ticks() : 0;
+  const FunctionKind kind = traits_of(function_).kind;
   const char* algorithm = nullptr;
   if (*went_to_host) algorithm = by_host;
-  else if (function_.kind == FunctionKind::collective || function_.kind == FunctionKind::neighbors)
-    algorithm = *last_algorithm;
+  else if (kind == FunctionKind::collective || kind == FunctionKind::neighbors) algorithm = *last_algorithm;
   if (!*last_algorithm) *last_algorithm = before_;
   waiting::waited = nullptr;
   inside->recorded = false;
@@ -191,7 +191,7 @@ void Observation::end() {
   row->longest.raise(now - start_);
   if (tracing) [[unlikely]] {
     Event& event = table->ring[table->events.value() % events_of_a_thread];
-    const bool counts = function_.kind == FunctionKind::collective && row->communicator;
+    const bool counts = kind == FunctionKind::collective && row->communicator;
     event = {.start = start_,
              .end = now,
              .bytes = bytes_,

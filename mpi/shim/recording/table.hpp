@@ -41,7 +41,7 @@ class Sum {
 };
 
 struct CallSiteRow {
-  std::atomic<const RecordedFunction*> function;  // nullptr: free; set last, by add_row
+  std::atomic<Function> function;  // none: free. Released by add_row, acquired by who writes
   const void* site;
   std::uint64_t context;
   const char* algorithm;            // nullptr: none; `by_host`

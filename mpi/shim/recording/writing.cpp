@@ -118,10 +118,10 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     const std::uint64_t events = thread.events.value();
     events_lost += events > events_of_a_thread ? events - events_of_a_thread : 0;
     for (CallSiteRow& row : thread.rows) {
-      const RecordedFunction* const function = row.function.load(std::memory_order_acquire);  // SYNC: call-site-row
-      if (!function) continue;
-      rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(function->name) +
-              ",\"kind\":" + quoted(name(function->kind)) + ",\"site\":" + number(sites.of(row.site)) +
+      const Function function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+      if (function == Function::none) continue;
+      rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(name_of(function)) +
+              ",\"kind\":" + quoted(name(traits_of(function).kind)) + ",\"site\":" + number(sites.of(row.site)) +
               ",\"communicator\":" + (row.communicator ? number(communicators.of(row.communicator)) : "null") +
               ",\"bytes_from\":" + number(row.size_class ? std::uint64_t{1} << (row.size_class - 1) : 0) +
               ",\"by\":" + quoted(how_served(row)) + ",\"thread\":" + number(thread.number) +
@@ -190,14 +190,14 @@ std::string trace_text(const Clock& clock) {
   for (const One& one : all) {
     const Event& event = *one.event;
     const CallSiteRow& row = one.thread->rows[event.row];
-    const RecordedFunction& function = *row.function.load(std::memory_order_acquire);  // SYNC: call-site-row
+    const Function function = row.function.load(std::memory_order_acquire);  // pairs with add_row
     const auto [site, fresh] = sites.try_emplace(row.site);
     if (fresh) {
       Dl_info info{};
       if (dladdr(row.site, &info) && info.dli_sname) site->second = info.dli_sname;
     }
-    text += std::string(",\n{\"ph\":\"X\",\"name\":") + quoted(function.name) +
-            ",\"cat\":" + quoted(name(function.kind)) + pid + ",\"tid\":" + number(one.thread->number) +
+    text += std::string(",\n{\"ph\":\"X\",\"name\":") + quoted(name_of(function)) +
+            ",\"cat\":" + quoted(name(traits_of(function).kind)) + pid + ",\"tid\":" + number(one.thread->number) +
             ",\"ts\":" + microseconds(clock.at(event.start)) +
             ",\"dur\":" + microseconds(clock.span(event.end - event.start)) +
             ",\"args\":{\"bytes\":" + number(event.bytes) + ",\"waiting\":" + microseconds(event.waited) +
@@ -205,7 +205,7 @@ std::string trace_text(const Clock& clock) {
     if (row.communicator)
       text += ",\"communicator\":" + quoted(context_text(*row.communicator)) +
               ",\"name\":" + quoted(row.communicator->name);
-    if (function.kind == FunctionKind::collective) text += ",\"number\":" + number(event.number);
+    if (traits_of(function).kind == FunctionKind::collective) text += ",\"number\":" + number(event.number);
     if (event.partner >= 0) text += ",\"partner\":" + std::to_string(event.partner);
     if (!site->second.empty()) text += ",\"in\":" + quoted(site->second);
     text += "}}";

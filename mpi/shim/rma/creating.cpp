@@ -25,21 +25,19 @@ namespace {
 
 using windows::Window;
 
-constexpr const char* no_large_form =
-    "this MPI library has no large-count form and the displacement unit exceeds an int";
-
-template <class Make>
-int made_by_host(const char* name, Make make) {
-  const HostCall blocks(host_calls(name));
-  return make();
+// Of a large-count form that the host lacks: all ranks know that.
+template <Function number>
+bool unit_fits(MPI_Aint unit) {
+  return !traits_of(number).large || host.*HostMember<number>::at || unit <= INT_MAX;
 }
+
 void leave_to_host(WhoseWindow why) {
   open_windows.fetch_add(1, std::memory_order_relaxed);
   count_window(why);
 }
 template <class Make>
-int left_to_host(const char* name, WhoseWindow why, Make make) {
-  const int code = made_by_host(name, make);
+int left_to_host(WhoseWindow why, Make make) {
+  const int code = make();
   if (code == MPI_SUCCESS) leave_to_host(why);
   return code;
 }
@@ -91,11 +89,14 @@ int making(Communicator& c, const char* function, Body body) {
   });
 }
 
-template <class HostCall>
-int create(const char* name, void* base, MPI_Aint size, MPI_Aint unit, MPI_Comm comm, MPI_Win* win, HostCall make) {
+template <Function number, class Unit>
+int create(void* base, MPI_Aint size, Unit unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  constexpr const char* name = name_of(number);
+  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
+  const auto make = [&] { return blocking_at_host<number>(base, size, unit, info, comm, win); };
   Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
-  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  if (!c) return left_to_host(WhoseWindow::communicator, make);
+  if (const int code = make(); code != MPI_SUCCESS) return code;
   return making(*c, name, [&] {
     const windows::Memory mine{static_cast<std::byte*>(base), std::uint64_t(size), std::uint64_t(unit)};
     if (auto state = take_over(*c, *win, Window::Lies::anywhere, mine, {})) adopt(std::move(state));
@@ -130,15 +131,15 @@ Ready agree(context::CollectiveContext& context, Ready ours) {
 }
 
 // Collective: makes a window of the host over our memory and takes it over. Returns nullptr on all ranks if that fails.
-std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win,
-                                             MadeOf made, const windows::Memory& mine,
-                                             std::span<const windows::Memory> known) {
+std::unique_ptr<OneSided> make_of_own_memory(Communicator& c, MPI_Info info, MPI_Win* win, MadeOf made,
+                                             const windows::Memory& mine, std::span<const windows::Memory> known) {
   // A host that cannot access other processes' memory makes windows of memory of its own alone.
-  const int code = made_by_host(name, [&] {
+  int code;
+  {
     const ErrorsReturned errors(c.comm);
-    return host.Win_create(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
-  });
-  const auto unmake = [&] { made_by_host(name, [&] { return host.Win_free(win); }); };
+    code = blocking_at_host<Function::Win_create>(mine.base, MPI_Aint(mine.bytes), int(mine.unit), info, c.comm, win);
+  }
+  const auto unmake = [&] { blocking_at_host<Function::Win_free>(win); };
   if (agree(c.team->context(), code == MPI_SUCCESS ? Ready::yes : Ready::no) != Ready::yes) {
     if (code == MPI_SUCCESS) unmake();
     return nullptr;
@@ -150,11 +151,14 @@ std::unique_ptr<OneSided> make_of_own_memory(const char* name, Communicator& c, 
   return state;
 }
 
-template <class HostCall>
-int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win,
-             HostCall make) {
+template <Function number, class Unit>
+int allocate(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  constexpr const char* name = name_of(number);
+  const MPI_Aint unit = given;
+  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
+  const auto make = [&] { return blocking_at_host<number>(size, given, info, comm, base, win); };
   Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  if (!c) return left_to_host(WhoseWindow::communicator, make);
   return making(*c, name, [&]() -> int {
     const auto wish = placement_hint(info);
     const memory::Wish* const own = wish && *wish ? &**wish : nullptr;
@@ -168,7 +172,7 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
     };
     const Ready all = agree(c->team->context(), ready);
     if (all != Ready::yes) give_back();
-    if (all == Ready::no) return left_to_host(name, WhoseWindow::reach, make);
+    if (all == Ready::no) return left_to_host(WhoseWindow::reach, make);
     if (all == Ready::forced) {
       if (!wish) return raise(comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
       return raise(comm, name,
@@ -176,11 +180,11 @@ int allocate(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_
                    MPI_ERR_NO_MEM);
     }
     std::byte* const memory = *allocation ? process()->segment().base() + *allocation : nullptr;
-    auto state = make_of_own_memory(name, *c, info, win, MadeOf::allocated,
-                                    {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
+    auto state =
+        make_of_own_memory(*c, info, win, MadeOf::allocated, {memory, std::uint64_t(size), std::uint64_t(unit)}, {});
     if (!state) {
       give_back();
-      return left_to_host(name, WhoseWindow::reach, make);
+      return left_to_host(WhoseWindow::reach, make);
     }
     state->allocation = *allocation;
     *static_cast<void**>(base) = memory;
@@ -202,7 +206,7 @@ Ready place(const windows::Memory& memory, const memory::Wish* wish) {
 // Collective: makes a window of the host's memory, places each rank's part as wished, and takes it over if possible.
 template <class HostCall>
 int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win* win, HostCall make) {
-  if (const int code = made_by_host(name, make); code != MPI_SUCCESS) return code;
+  if (const int code = make(); code != MPI_SUCCESS) return code;
   std::vector<windows::Memory> known(std::size_t(c.size));
   Ready ready = Ready::yes;
   for (int m = 0; m < c.size; ++m) {
@@ -218,7 +222,7 @@ int share_hosts_memory(const char* name, Communicator& c, MPI_Info info, MPI_Win
   else if (ready == Ready::yes) ready = place(mine, *wish ? &**wish : nullptr);
   const Ready all = agree(c.team->context(), ready);
   if (all == Ready::forced) {
-    made_by_host(name, [&] { return host.Win_free(win); });
+    blocking_at_host<Function::Win_free>(win);
     if (!wish) return raise(c.comm, name, wish.error().text.c_str(), MPI_ERR_INFO_VALUE);
     return raise(c.comm, name, "a rank's memory cannot be placed where the program insists", MPI_ERR_NO_MEM);
   }
@@ -255,13 +259,14 @@ std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPa
   return all;
 }
 
-// Uses the host's memory or, if that is too small, the first rank's segment, with contiguous parts, as MPI requires
-// without a hint.
-template <class HostCall>
-int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base,
-                    MPI_Win* win, HostCall make) {
+// Collective: makes a window of the host over our memory and takes it over. Returns nullptr on all ranks if that fails.
+std::unique_ptr<OneSided> make_of_own_memory(Communicator& c, MPI_Info info, MPI_Win* win, MadeOf made,
+                                             const windows::Memory& mine, std::span<const windows::Memory> known) {
+  // A host that cannot access other processes' memory makes windows of memory of its own alone.
+  int code;
+  {
   Communicator* const c = eligible(comm);
-  if (!c) return left_to_host(name, WhoseWindow::communicator, make);
+  if (!c) return left_to_host(WhoseWindow::communicator, make);
   return making(*c, name, [&]() -> int {
     context::CollectiveContext& context = c->team->context();
     const auto wish = placement_hint(info);
@@ -295,7 +300,7 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
     }
     const windows::Memory& ours = known[std::size_t(c->rank)];
     std::unique_ptr<OneSided> state;
-    if (offset || total == 0) state = make_of_own_memory(name, *c, info, win, MadeOf::shared, ours, known);
+    if (offset || total == 0) state = make_of_own_memory(*c, info, win, MadeOf::shared, ours, known);
     if (!state) {
       give_back();
       return share_hosts_memory(name, *c, info, win, make);
@@ -310,48 +315,33 @@ int allocate_shared(const char* name, MPI_Aint size, MPI_Aint unit, MPI_Info inf
 }  // namespace
 
 int Win_create(void* base, MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  return create("MPI_Win_create", base, size, unit, comm, win,
-                [&] { return host.Win_create(base, size, unit, info, comm, win); });
+  return create<Function::Win_create>(base, size, unit, info, comm, win);
 }
 int Win_create_c(void* base, MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  if (!host.Win_create_c && unit > INT_MAX) return raise(comm, "MPI_Win_create_c", no_large_form);
-  return create("MPI_Win_create_c", base, size, unit, comm, win, [&] {
-    return host.Win_create_c ? host.Win_create_c(base, size, unit, info, comm, win)
-                             : host.Win_create(base, size, int(unit), info, comm, win);
-  });
+  return create<Function::Win_create_c>(base, size, unit, info, comm, win);
 }
 int Win_allocate(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  return allocate("MPI_Win_allocate", size, unit, info, comm, base, win,
-                  [&] { return host.Win_allocate(size, unit, info, comm, base, win); });
+  return allocate<Function::Win_allocate>(size, unit, info, comm, base, win);
 }
 int Win_allocate_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  if (!host.Win_allocate_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_c", no_large_form);
-  return allocate("MPI_Win_allocate_c", size, unit, info, comm, base, win, [&] {
-    return host.Win_allocate_c ? host.Win_allocate_c(size, unit, info, comm, base, win)
-                               : host.Win_allocate(size, int(unit), info, comm, base, win);
-  });
+  return allocate<Function::Win_allocate_c>(size, unit, info, comm, base, win);
 }
 int Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  return allocate_shared("MPI_Win_allocate_shared", size, unit, info, comm, base, win,
-                         [&] { return host.Win_allocate_shared(size, unit, info, comm, base, win); });
+  return allocate_shared<Function::Win_allocate_shared>(size, unit, info, comm, base, win);
 }
 int Win_allocate_shared_c(MPI_Aint size, MPI_Aint unit, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
-  if (!host.Win_allocate_shared_c && unit > INT_MAX) return raise(comm, "MPI_Win_allocate_shared_c", no_large_form);
-  return allocate_shared("MPI_Win_allocate_shared_c", size, unit, info, comm, base, win, [&] {
-    return host.Win_allocate_shared_c ? host.Win_allocate_shared_c(size, unit, info, comm, base, win)
-                                      : host.Win_allocate_shared(size, int(unit), info, comm, base, win);
-  });
+  return allocate_shared<Function::Win_allocate_shared_c>(size, unit, info, comm, base, win);
 }
 int Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  return left_to_host("MPI_Win_create_dynamic", WhoseWindow::dynamic,
-                      [&] { return host.Win_create_dynamic(info, comm, win); });
+  return left_to_host(WhoseWindow::dynamic,
+                      [&] { return blocking_at_host<Function::Win_create_dynamic>(info, comm, win); });
 }
 
 int Win_free(MPI_Win* win) {
   constexpr const char* name = "MPI_Win_free";
   OneSided* const ours = win ? one_sided(*win) : nullptr;
   if (!ours) {
-    const int code = made_by_host(name, [&] { return host.Win_free(win); });
+    const int code = blocking_at_host<Function::Win_free>(win);
     if (code == MPI_SUCCESS) open_windows.fetch_sub(1, std::memory_order_relaxed);
     return code;
   }
@@ -364,7 +354,7 @@ int Win_free(MPI_Win* win) {
   if (met != MPI_SUCCESS) return met;
   const Freeing freeing(ours);
   std::unique_ptr<OneSided> state = disown(*win);
-  const int code = made_by_host(name, [&] { return host.Win_free(win); });
+  const int code = blocking_at_host<Function::Win_free>(win);
   if (code != MPI_SUCCESS) {
     adopt(std::move(state));
     return code;

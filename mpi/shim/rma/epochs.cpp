@@ -18,13 +18,6 @@ void note_look() {
 
 namespace {
 
-template <auto function, class... Arguments>
-int at_host(const char* name, Arguments... arguments) {
-  static HostCalls& calls = host_calls(name);
-  const HostCall blocks(calls);
-  return (host.*function)(arguments...);
-}
-
 int out_of_order(MPI_Win win, const char* function, const char* text) {
   return raise_on(win, function, text, MPI_ERR_RMA_SYNC);
 }
@@ -62,10 +55,10 @@ bool members_of(const OneSided& state, MPI_Group group, std::vector<int>& member
 
 int Win_fence(int assertion, MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<&Host::Win_fence>("MPI_Win_fence", assertion, win);
+  if (!state) return blocking_at_host<Function::Win_fence>(assertion, win);
   constexpr int known = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED;
   if (assertion & ~known)
-    if (const int code = at_host<&Host::Win_fence>("MPI_Win_fence", assertion, win); code != MPI_SUCCESS) return code;
+    if (const int code = blocking_at_host<Function::Win_fence>(assertion, win); code != MPI_SUCCESS) return code;
   const bool nothing_before = assertion & MPI_MODE_NOPRECEDE, nothing_after = assertion & MPI_MODE_NOSUCCEED;
   return change(*state, "MPI_Win_fence", in_epoch,
                 [&](auto& window) { return window.fence(!nothing_after, !(nothing_before && nothing_after)); });
@@ -83,20 +76,20 @@ int Win_start(MPI_Group group, int assertion, MPI_Win win) {
   OneSided* const state = one_sided(win);
   std::vector<int> members;
   if (!state || !members_of(*state, group, members))
-    return at_host<&Host::Win_start>("MPI_Win_start", group, assertion, win);
+    return blocking_at_host<Function::Win_start>(group, assertion, win);
   return change(*state, "MPI_Win_start", in_epoch,
                 [&](auto& window) { return window.start(members, !(assertion & MPI_MODE_NOCHECK)); });
 }
 
 int Win_complete(MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<&Host::Win_complete>("MPI_Win_complete", win);
+  if (!state) return blocking_at_host<Function::Win_complete>(win);
   return change(*state, "MPI_Win_complete", "nothing has been started", [](auto& window) { return window.complete(); });
 }
 
 int Win_wait(MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<&Host::Win_wait>("MPI_Win_wait", win);
+  if (!state) return blocking_at_host<Function::Win_wait>(win);
   return change(*state, "MPI_Win_wait", "nothing has been posted", [](auto& window) { return window.wait(); });
 }
 
@@ -119,7 +112,7 @@ int Win_lock(int type, int rank, int assertion, MPI_Win win) {
   OneSided* const state = one_sided(win);
   if (state && rank == MPI_PROC_NULL) return MPI_SUCCESS;
   const bool good = type == MPI_LOCK_EXCLUSIVE || type == MPI_LOCK_SHARED;
-  if (!state || !good) return at_host<&Host::Win_lock>("MPI_Win_lock", type, rank, assertion, win);
+  if (!state || !good) return blocking_at_host<Function::Win_lock>(type, rank, assertion, win);
   if (!names_member(*state, rank)) return no_member(win, "MPI_Win_lock");
   return change(*state, "MPI_Win_lock", in_epoch, [&](auto& window) {
     return window.lock(rank, type == MPI_LOCK_EXCLUSIVE, !(assertion & MPI_MODE_NOCHECK));
@@ -129,7 +122,7 @@ int Win_lock(int type, int rank, int assertion, MPI_Win win) {
 int Win_unlock(int rank, MPI_Win win) {
   OneSided* const state = one_sided(win);
   if (state && rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  if (!state) return at_host<&Host::Win_unlock>("MPI_Win_unlock", rank, win);
+  if (!state) return blocking_at_host<Function::Win_unlock>(rank, win);
   if (!names_member(*state, rank)) return no_member(win, "MPI_Win_unlock");
   note_look();
   return change(*state, "MPI_Win_unlock", not_locked, [&](auto& window) { return window.unlock(rank); });
@@ -137,37 +130,37 @@ int Win_unlock(int rank, MPI_Win win) {
 
 int Win_lock_all(int assertion, MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<&Host::Win_lock_all>("MPI_Win_lock_all", assertion, win);
+  if (!state) return blocking_at_host<Function::Win_lock_all>(assertion, win);
   return change(*state, "MPI_Win_lock_all", in_epoch,
                 [&](auto& window) { return window.lock_all(!(assertion & MPI_MODE_NOCHECK)); });
 }
 
 int Win_unlock_all(MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<&Host::Win_unlock_all>("MPI_Win_unlock_all", win);
+  if (!state) return blocking_at_host<Function::Win_unlock_all>(win);
   return change(*state, "MPI_Win_unlock_all", "the window is not locked",
                 [](auto& window) { return window.unlock_all(); });
 }
 
 namespace {
 
-// All four forms: operations are complete when their calls return; a flush makes them visible to all ranks.
-template <auto function>
-int flush(const char* name, int rank, MPI_Win win) {
+// All four forms: operations are over when their calls return, and this makes them so for everybody.
+template <Function number>
+int flush(int rank, MPI_Win win) {
   OneSided* const state = one_sided(win);
   if (state && rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  if (!state) return at_host<function>(name, rank, win);
-  if (!names_member(*state, rank)) return no_member(win, name);
-  if (!state->window->passive(rank)) return out_of_order(win, name, not_locked);
+  if (!state) return blocking_at_host<number>(rank, win);
+  if (!names_member(*state, rank)) return no_member(win, name_of(number));
+  if (!state->window->passive(rank)) return out_of_order(win, name_of(number), not_locked);
   windows::Window::flush();
   note_look();
   return MPI_SUCCESS;
 }
-template <auto function>
-int flush_all(const char* name, MPI_Win win) {
+template <Function number>
+int flush_all(MPI_Win win) {
   OneSided* const state = one_sided(win);
-  if (!state) return at_host<function>(name, win);
-  if (!state->window->passive()) return out_of_order(win, name, not_locked);
+  if (!state) return blocking_at_host<number>(win);
+  if (!state->window->passive()) return out_of_order(win, name_of(number), not_locked);
   windows::Window::flush();
   note_look();
   return MPI_SUCCESS;
@@ -175,10 +168,10 @@ int flush_all(const char* name, MPI_Win win) {
 
 }  // namespace
 
-int Win_flush(int rank, MPI_Win win) { return flush<&Host::Win_flush>("MPI_Win_flush", rank, win); }
-int Win_flush_local(int rank, MPI_Win win) { return flush<&Host::Win_flush_local>("MPI_Win_flush_local", rank, win); }
-int Win_flush_all(MPI_Win win) { return flush_all<&Host::Win_flush_all>("MPI_Win_flush_all", win); }
-int Win_flush_local_all(MPI_Win win) { return flush_all<&Host::Win_flush_local_all>("MPI_Win_flush_local_all", win); }
+int Win_flush(int rank, MPI_Win win) { return flush<Function::Win_flush>(rank, win); }
+int Win_flush_local(int rank, MPI_Win win) { return flush<Function::Win_flush_local>(rank, win); }
+int Win_flush_all(MPI_Win win) { return flush_all<Function::Win_flush_all>(win); }
+int Win_flush_local_all(MPI_Win win) { return flush_all<Function::Win_flush_local_all>(win); }
 
 int Win_sync(MPI_Win win) {
   if (!one_sided(win)) return host.Win_sync(win);

@@ -56,9 +56,13 @@ inline int raise_range(MPI_Win win, const char* function, MPI_Aint displacement)
   return raise_on(win, function, "the data lie outside of the target's window", MPI_ERR_RMA_RANGE);
 }
 
-// Runs an operation with a request, which is complete at once unless the host serves the window.
+// An operation, perhaps with a request, which is complete at once where the host does not serve the window.
 template <class Call>
-int at_once(MPI_Win win, MPI_Request* request, Call call) {
+[[gnu::always_inline]] inline int at_once(MPI_Win, const Call& call) {
+  return call();
+}
+template <class Call>
+int at_once(MPI_Win win, const Call& call, MPI_Request* request) {
   const int code = call();
   if (!one_sided(win) || !request) return code;
   *request = code == MPI_SUCCESS ? common_send() : host.request_null;

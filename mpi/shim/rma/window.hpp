@@ -86,16 +86,4 @@ int on_window(MPI_Win win, const char* function, Body body) {
   }
 }
 
-// Calls the host's large-count form of an operation, or without it the int form if the counts fit.
-template <class Large, class Plain, class... Arguments>
-int large_on(MPI_Win win, const char* function, Large large_form, Plain plain_form, Arguments... arguments) {
-  if (large_form) return large_form(arguments...);
-  bool fits = true;
-  ((void)narrow(arguments, fits), ...);
-  if (!fits)
-    return raise_on(win, function, "this MPI library has no large-count form and the count exceeds an int",
-                    MPI_ERR_COUNT);
-  return plain_form(narrow(arguments, fits)...);
-}
-
 }  // namespace nearfield::mpi

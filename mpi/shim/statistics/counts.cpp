@@ -1,8 +1,6 @@
 #include "mpi/shim/statistics/counts.hpp"
 
-#include <cstring>
-#include <mutex>
-#include <string_view>
+#include <iterator>
 
 #include "mpi/shim/communicators/communicator.hpp"
 
@@ -16,53 +14,18 @@ namespace {
 
 Tally tallies[collectives::operation_count];
 messages::Counts last_message_counts;
-HostCalls* first_calls;  // all entered ones, the newest first
-std::mutex entering;
-
-// Returns whether the function accesses a file by the individual file pointer or at an offset. Some libraries do so
-// element by element.
-bool is_own_file_access(std::string_view name) {
-  const std::size_t file = name.find("File_");
-  if (file == name.npos) return false;
-  name.remove_prefix(file + 5);
-  if (name.ends_with("_c")) name.remove_suffix(2);
-  return name == "read" || name == "write" || name == "read_at" || name == "write_at" || name == "seek";
-}
-
-void enter_locked(HostCalls& calls, const char* name) {
-  if (calls.name) return;
-  calls.name = name;
-  calls.moves_data = std::strstr(name, "read") || std::strstr(name, "write") || std::strstr(name, "_recv") ||
-                     std::strstr(name, "_send");
-  calls.meets_others = !is_own_file_access(name);
-  calls.next = first_calls;
-  first_calls = &calls;
-}
-
 }  // namespace
 
-void enter(HostCalls& calls, const char* name) {
-  const std::lock_guard lock(entering);
-  enter_locked(calls, name);
-}
+HostCalls host_calls[std::size_t(Function::count)];
 
-HostCalls& host_calls(const char* name) {
-  const std::lock_guard lock(entering);
-  for (HostCalls* calls = first_calls; calls; calls = calls->next)
-    if (!std::strcmp(calls->name, name)) return *calls;
-  auto* const calls = new HostCalls;  // never destroyed
-  enter_locked(*calls, name);
-  return *calls;
-}
-
-void each_host_function(FunctionRef<void(const HostCalls&)> function) {
-  const std::lock_guard lock(entering);
-  for (const HostCalls* calls = first_calls; calls; calls = calls->next) function(*calls);
+void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit) {
+  for (std::size_t number = 0; number < std::size(host_calls); ++number)
+    if (host_calls[number].calls.load(std::memory_order_relaxed)) visit(Function(number), host_calls[number]);
 }
 
 HostTotals host_totals() {
   HostTotals all;
-  each_host_function([&](const HostCalls& calls) {
+  each_host_function([&](Function, const HostCalls& calls) {
     all.calls += calls.calls.load(std::memory_order_relaxed);
     all.nanoseconds += calls.nanoseconds.load(std::memory_order_relaxed);
   });

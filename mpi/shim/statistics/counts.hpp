@@ -10,6 +10,7 @@
 #include "engine/base/function_ref.hpp"
 #include "engine/collectives/call.hpp"
 #include "engine/messages/messenger.hpp"
+#include "mpi/numbers.hpp"
 #include "mpi/shim/process/threads/per_thread.hpp"
 
 namespace nearfield::mpi {
@@ -39,21 +40,16 @@ extern const PerThread<const char*, threads::at::last_algorithm> last_algorithm;
 // Set when a part of this thread's call goes to the host; mpi/shim/recording clears it before a call.
 extern const PerThread<bool, threads::at::went_to_host> went_to_host;
 
-// Calls of a function that the host always serves.
+// Calls of a function that the host serves always, by its number.
 struct HostCalls {
-  const char* name = nullptr;
-  bool moves_data = true;
-  bool meets_others = true;  // false: it never waits for other ranks
-  std::atomic<std::uint64_t> calls{0}, nanoseconds{0};
-  HostCalls* next = nullptr;
+  std::atomic<std::uint64_t> calls, nanoseconds;
 };
-void enter(HostCalls& calls, const char* name);  // registers a function, once
-HostCalls& host_calls(const char* name);         // finds or registers one; `name` is kept by address
+extern HostCalls host_calls[std::size_t(Function::count)];
+void each_host_function(FunctionRef<void(Function, const HostCalls&)> visit);  // that has been called
 struct HostTotals {
   std::uint64_t calls = 0, nanoseconds = 0;
 };
-HostTotals host_totals();  // of all registered functions
-void each_host_function(FunctionRef<void(const HostCalls&)> function);
+HostTotals host_totals();
 // Messages that went to the host.
 extern std::atomic<std::uint64_t> host_messages;
 inline void count_host_message() {

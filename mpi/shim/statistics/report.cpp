@@ -64,8 +64,9 @@ Section operations() {
 
 Section functions() {
   Section section{"functions", "always the host's", of_function()};
-  each_host_function(
-      [&](const HostCalls& calls) { section.lines.push_back({calls.name, read_all(of_function(), calls)}); });
+  each_host_function([&](Function function, const HostCalls& calls) {
+    section.lines.push_back({name_of(function), read_all(of_function(), calls)});
+  });
   return section;
 }
 

@@ -16,6 +16,10 @@ MPI_Count times(MPI_Count count, std::size_t blocks) {
   return __builtin_mul_overflow(count, blocks, &all) ? -1 : all;
 }
 
+bool leaves_out_own(Collective collective) {
+  return collectives::operation(collective).combines == collectives::Combines::before_own;
+}
+
 std::byte* need(std::optional<memory::Temporary>& temporary, std::size_t bytes) {
   temporary.emplace(bytes);
   if (!temporary->data()) throw OutOfMemory();
@@ -97,7 +101,7 @@ void Combining::prepare(Way way) {
     from_ = need(operands_, padded ? padded_bytes : given_.bytes());
   }
   if (shares() || collective_ != Collective::reduce || gets_) {
-    lead_ = shares() && collective_ == Collective::exscan ? place_bytes_ : 0;  // of what comes before the first
+    lead_ = shares() && leaves_out_own(collective_) ? place_bytes_ : 0;  // of what comes before the first
     need(places_, lead_ + padded_bytes);
   }
   if (!shares()) return;
@@ -172,7 +176,7 @@ Way way_for(const Communicator& c, Collective collective, std::size_t bytes, std
   }
   const bool rooted = collective == Collective::reduce, oversubscribed = c.team->shape().oversubscribed();
   if (collective == Collective::reduce_scatter_block || count < p || (rooted && oversubscribed) ||
-      (collective == Collective::exscan && p == 2))  // nothing is combined
+      (leaves_out_own(collective) && p == 2))  // nothing is combined
     return Way::whole;
   constexpr std::size_t of_all = 32 << 10, when_oversubscribed = 128 << 10;
   return bytes >= (oversubscribed ? when_oversubscribed : (rooted ? 4 : 1) * of_all / p) ? Way::shares : Way::whole;

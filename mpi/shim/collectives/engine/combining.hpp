@@ -64,7 +64,7 @@ class Combining {
   using Collective = collectives::Collective;
   std::byte* place(int member) const { return places_->data() + lead_ + std::size_t(member) * place_bytes_; }
   int members() const;  // whose operands are ours to combine
-  bool scans() const { return collective_ == Collective::scan || collective_ == Collective::exscan; }
+  bool scans() const { return collectives::operation(collective_).scans(); }
   bool parted() const { return collective_ == Collective::reduce_scatter; }
   collectives::Slice part(int member) const;  // elements
   int pad_parts(std::byte* to);

@@ -1,4 +1,4 @@
-// The collectives that reduce, one function for each class of parameters (mpi/functions.def). Type and operator must
+// The collectives that reduce, one function for each class of parameters (mpi/functions.toml). Type and operator must
 // be the same on all ranks, so that those without a kernel of ours can be the host's to combine.
 #pragma once
 #include <limits>

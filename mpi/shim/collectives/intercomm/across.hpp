@@ -1,8 +1,8 @@
 // Collectives of an intercommunicator: each group gets what the other gives. All are made of edges (exchange.hpp), and
 // none lies within a group. The root passes MPI_ROOT, the others of its group MPI_PROC_NULL, who move nothing.
 //
-// One function for each class of parameters (mpi/functions.def), as in movement.hpp, for all forms; those of reductions
-// are in across_reducing.hpp.
+// One function for each class of parameters (mpi/functions.toml), as in movement.hpp, for all forms; those of
+// reductions are in across_reducing.hpp.
 #pragma once
 #include "mpi/shim/collectives/vector/varying.hpp"
 

@@ -99,7 +99,7 @@ int reduce(const char* function, When when, const InterReduction& reduction, MPI
 template <Collective collective, class When>
 int reduction(const char* function, When when, const void* send, void* recv, MPI_Count count, MPI_Datatype type,
               MPI_Op op, MPI_Comm comm) {
-  if constexpr (collective == Collective::scan || collective == Collective::exscan) {
+  if constexpr (collectives::operation(collective).scans()) {
     return when.at_host(collective, Reason::argument);  // there is none between groups
   } else {
     InterReduction given{const_cast<void*>(send), recv, MPI_Count(count), type, op};

@@ -3,7 +3,7 @@
 // in one pass. What is not plainly right goes to the host, which raises the error that the program expects (law 5 of
 // docs/architecture.md); no other rank has to do the same.
 //
-// One function for each class of parameters (mpi/functions.def), as in movement.hpp and reductions.hpp. `When`:
+// One function for each class of parameters (mpi/functions.toml), as in movement.hpp and reductions.hpp. `When`:
 // form.hpp.
 #pragma once
 #include <optional>

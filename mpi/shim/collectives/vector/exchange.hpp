@@ -1,6 +1,6 @@
 // Collectives made of edges (engine/messages/edges.hpp): what one rank has for another goes as a message from layout to
 // layout. Here is what they share: the sides of a call, types, packing, devices, errors, requests. What an operation
-// says of itself (exchanging.cpp, varying.hpp, neighbors.hpp) is which edges it has:
+// says of itself (exchanging.hpp, varying.hpp, neighbors.hpp) is which edges it has:
 //
 //   template <class Visitor> bool edges(Visitor& visitor) const
 //     calls visitor.send(partner, tag, side, k) and visitor.receive(partner, tag, side, k) for part k of a side, in the

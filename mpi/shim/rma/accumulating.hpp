@@ -1,15 +1,16 @@
-// MPI_Accumulate and related functions. An operation is on elements of one predefined type, whatever the layouts:
-// operands that are not dense are gathered, and combined with the pieces of the target's layout.
+// Accumulate and its relatives. An operation is on elements of one predefined type, whatever types describe where they
+// lie: what the program gives is gathered if it is not dense, and combined piece by piece of the target's layout.
+#pragma once
 #include <bit>
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
 #include "mpi/shim/handles/devices.hpp"
+#include "mpi/shim/process/at_host.hpp"
 #include "mpi/shim/process/errors_returned.hpp"
 #include "mpi/shim/rma/target.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
 // `count` elements of `type` at `buffer`, as elements of one predefined type with all their gaps.
 struct TypedElements {
@@ -44,14 +45,14 @@ struct TypedElements {
   }
 };
 
-bool is_no_op(MPI_Op op) {
+inline bool is_no_op(MPI_Op op) {
   static const MPI_Op no_op = MPI_NO_OP;
   return op == no_op;
 }
 
-void combine_by_host(const windows::Window::Operation& operation, const std::byte* from, std::byte* at,
-                     std::uint64_t count) {
-  constexpr std::uint64_t most = 1 << 20;  // elements: what an int holds on every host
+inline void combine_by_host(const windows::Window::Operation& operation, const std::byte* from, std::byte* at,
+                            std::uint64_t count) {
+  constexpr std::uint64_t most = 1 << 20;  // elements: what an int counts on every host
   const auto type = (MPI_Datatype)operation.context[0];
   const auto op = (MPI_Op)operation.context[1];
   for (std::uint64_t i = 0; i < count; i += most)
@@ -60,15 +61,15 @@ void combine_by_host(const windows::Window::Operation& operation, const std::byt
       throw team::Broken("the host's MPI_Reduce_local failed");
 }
 
-// Returns whether the host defines the operator on the type: hosts define more than MPI requires.
-bool host_combines(MPI_Op op, const TypeInfo& type) {
+// Whether the host defines the operator on the type: hosts differ beyond what MPI asks for.
+inline bool host_combines(MPI_Op op, const TypeInfo& type) {
   const Asking asking;
   std::vector<std::max_align_t> zeros(2 * (type.bytes / sizeof(std::max_align_t) + 1));
   return host.Reduce_local(zeros.data(), zeros.data() + zeros.size() / 2, 1, type.handle, op) == MPI_SUCCESS;
 }
 
-// Makes the operation on elements of that type. False: the operator is not predefined, or not defined on it.
-bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
+// What is to be done with elements of that type. False: the operator is not predefined, or not defined on it.
+inline bool describe_slowly(windows::Window::Operation& operation, MPI_Op op, const TypeInfo& type) {
   static const MPI_Op replace = MPI_REPLACE;
   static const MPI_Datatype character = MPI_CHAR;
   constexpr reducing::Type as_number = std::is_signed_v<char> ? reducing::Type::i8 : reducing::Type::u8;
@@ -95,9 +96,9 @@ struct LastDescribed {
   const TypeInfo* type;
   windows::Window::Operation operation;
 };
-const PerThread<LastDescribed> last_described;
+inline const PerThread<LastDescribed> last_described;
 
-const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& type) {
+inline const windows::Window::Operation* describe(MPI_Op op, const TypeInfo& type) {
   LastDescribed& last = *last_described;
   if (last.op == op && last.type == &type) [[likely]]
     return &last.operation;
@@ -133,18 +134,18 @@ class Gathered {
   std::optional<memory::Temporary> copy_;
 };
 
-// Device data are copied as a whole.
-void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
-                        const layout::Data* wanted, const windows::Window::Operation& operation) {
+// What a device has is copied as a whole.
+inline void combine_by_devices(windows::Window& window, int rank, const layout::Data& target, const layout::Data& given,
+                               const layout::Data* wanted, const windows::Window::Operation& operation) {
   const Gathered from(given, true), fetched(wanted ? *wanted : layout::Data{}, false);
   window.accumulate(rank, target, 0, target.bytes, from.at(), wanted ? fetched.at() : nullptr, operation);
   if (wanted) fetched.scatter();
 }
 
-// `given`: nullptr if there are no operands, `wanted`: nullptr if nothing is fetched. Data that are not dense are
-// copied through buffers.
-void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
-             const layout::Data* wanted, const windows::Window::Operation& operation) {
+// `given`: nullptr where nothing is given, `wanted`: where nothing is fetched. What is not dense goes by way of
+// buffers.
+inline void combine(windows::Window& window, int rank, const layout::Data& target, const layout::Data* given,
+                    const layout::Data* wanted, const windows::Window::Operation& operation) {
   if (devices::possible()) [[unlikely]]
     return combine_by_devices(window, rank, target, given ? *given : layout::Data{}, wanted, operation);
   const bool gathers = given && !given->dense(), scatters = wanted && !wanted->dense();
@@ -217,9 +218,9 @@ template <class HostCall>
 }
 
 template <class HostCall>
-int accumulate(const char* function, const void* origin, MPI_Count count, MPI_Datatype type, const Fetching* fetching,
-               int rank, MPI_Aint displacement, MPI_Count target_count, MPI_Datatype target_type, MPI_Op op,
-               MPI_Win win, HostCall host_call) {
+int combine_elements(const char* function, const void* origin, MPI_Count count, MPI_Datatype type,
+                     const Fetching* fetching, int rank, MPI_Aint displacement, MPI_Count target_count,
+                     MPI_Datatype target_type, MPI_Op op, MPI_Win win, HostCall host_call) {
   OneSided* const state = one_sided(win);
   if (!state) return host_call();
   windows::Window& window = *state->window;
@@ -238,97 +239,62 @@ int accumulate(const char* function, const void* origin, MPI_Count count, MPI_Da
   });
 }
 
-template <class HostCall>
-int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
-                 MPI_Win win, HostCall host_call) {
-  const Fetching fetching{result, 1, type};
-  return accumulate("MPI_Fetch_and_op", origin, 1, type, &fetching, rank, displacement, 1, type, op, win, host_call);
+// With a request: of Raccumulate and Rget_accumulate.
+template <Function number, class N, class... Request>
+static int accumulate(const void* origin, N count, MPI_Datatype type, int rank, MPI_Aint displacement, N target_count,
+                      MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
+  return at_once(
+      win,
+      [&]() -> int {
+        return combine_elements(name_of(number), origin, count, type, nullptr, rank, displacement, target_count,
+                                target_type, op, win, [&]() -> int {
+                                  return at_host<number>(origin, count, type, rank, displacement, target_count,
+                                                         target_type, op, win, request...);
+                                });
+      },
+      request...);
 }
 
-// Returns whether MPI_Compare_and_swap is defined on the type: integers, truth values and bytes.
-bool compares(const TypeInfo& info) {
+template <Function number, class N, class... Request>
+static int get_accumulate(const void* origin, N count, MPI_Datatype type, void* result, N result_count,
+                          MPI_Datatype result_type, int rank, MPI_Aint displacement, N target_count,
+                          MPI_Datatype target_type, MPI_Op op, MPI_Win win, Request... request) {
+  const Fetching fetching{result, result_count, result_type};
+  return at_once(
+      win,
+      [&]() -> int {
+        return combine_elements(name_of(number), origin, count, type, &fetching, rank, displacement, target_count,
+                                target_type, op, win, [&]() -> int {
+                                  return at_host<number>(origin, count, type, result, result_count, result_type, rank,
+                                                         displacement, target_count, target_type, op, win, request...);
+                                });
+      },
+      request...);
+}
+
+template <Function number>
+static int fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint displacement, MPI_Op op,
+                        MPI_Win win) {
+  const Fetching fetching{result, 1, type};
+  return combine_elements(name_of(number), origin, 1, type, &fetching, rank, displacement, 1, type, op, win,
+                          [&]() -> int { return at_host<number>(origin, result, type, rank, displacement, op, win); });
+}
+
+// Integers, truth values and bytes: what MPI compares.
+inline bool compares(const TypeInfo& info) {
   return (reducing::associative(info.type) || info.type == reducing::Type::character) && info.dense &&
          std::has_single_bit(info.bytes) && info.bytes <= 8;
 }
 
-}  // namespace
-
-#define NEARFIELD_ARGUMENTS o, n, t, rank, at, tn, tt, op, win
-#define NEARFIELD_FETCHING o, n, t, r, rn, rt, rank, at, tn, tt, op, win
-
-int Accumulate(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Op op,
-               MPI_Win win) {
-  return accumulate("MPI_Accumulate", o, n, t, nullptr, rank, at, tn, tt, op, win,
-                    [&] { return host.Accumulate(NEARFIELD_ARGUMENTS); });
-}
-int Accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
-                 MPI_Op op, MPI_Win win) {
-  constexpr const char* name = "MPI_Accumulate_c";
-  return accumulate(name, o, n, t, nullptr, rank, at, tn, tt, op, win,
-                    [&] { return large_on(win, name, host.Accumulate_c, host.Accumulate, NEARFIELD_ARGUMENTS); });
-}
-int Raccumulate(const void* o, int n, MPI_Datatype t, int rank, MPI_Aint at, int tn, MPI_Datatype tt, MPI_Op op,
-                MPI_Win win, MPI_Request* request) {
-  return at_once(win, request, [&] {
-    return accumulate("MPI_Raccumulate", o, n, t, nullptr, rank, at, tn, tt, op, win,
-                      [&] { return host.Raccumulate(NEARFIELD_ARGUMENTS, request); });
-  });
-}
-int Raccumulate_c(const void* o, MPI_Count n, MPI_Datatype t, int rank, MPI_Aint at, MPI_Count tn, MPI_Datatype tt,
-                  MPI_Op op, MPI_Win win, MPI_Request* request) {
-  constexpr const char* name = "MPI_Raccumulate_c";
-  return at_once(win, request, [&] {
-    return accumulate(name, o, n, t, nullptr, rank, at, tn, tt, op, win, [&] {
-      return large_on(win, name, host.Raccumulate_c, host.Raccumulate, NEARFIELD_ARGUMENTS, request);
-    });
-  });
-}
-int Get_accumulate(const void* o, int n, MPI_Datatype t, void* r, int rn, MPI_Datatype rt, int rank, MPI_Aint at,
-                   int tn, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
-  const Fetching fetching{r, rn, rt};
-  return accumulate("MPI_Get_accumulate", o, n, t, &fetching, rank, at, tn, tt, op, win,
-                    [&] { return host.Get_accumulate(NEARFIELD_FETCHING); });
-}
-int Get_accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, void* r, MPI_Count rn, MPI_Datatype rt, int rank,
-                     MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Op op, MPI_Win win) {
-  constexpr const char* name = "MPI_Get_accumulate_c";
-  const Fetching fetching{r, rn, rt};
-  return accumulate(name, o, n, t, &fetching, rank, at, tn, tt, op, win, [&] {
-    return large_on(win, name, host.Get_accumulate_c, host.Get_accumulate, NEARFIELD_FETCHING);
-  });
-}
-int Rget_accumulate(const void* o, int n, MPI_Datatype t, void* r, int rn, MPI_Datatype rt, int rank, MPI_Aint at,
-                    int tn, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request* request) {
-  const Fetching fetching{r, rn, rt};
-  return at_once(win, request, [&] {
-    return accumulate("MPI_Rget_accumulate", o, n, t, &fetching, rank, at, tn, tt, op, win,
-                      [&] { return host.Rget_accumulate(NEARFIELD_FETCHING, request); });
-  });
-}
-int Rget_accumulate_c(const void* o, MPI_Count n, MPI_Datatype t, void* r, MPI_Count rn, MPI_Datatype rt, int rank,
-                      MPI_Aint at, MPI_Count tn, MPI_Datatype tt, MPI_Op op, MPI_Win win, MPI_Request* request) {
-  constexpr const char* name = "MPI_Rget_accumulate_c";
-  const Fetching fetching{r, rn, rt};
-  return at_once(win, request, [&] {
-    return accumulate(name, o, n, t, &fetching, rank, at, tn, tt, op, win, [&] {
-      return large_on(win, name, host.Rget_accumulate_c, host.Rget_accumulate, NEARFIELD_FETCHING, request);
-    });
-  });
-}
-
-int Fetch_and_op(const void* origin, void* result, MPI_Datatype type, int rank, MPI_Aint at, MPI_Op op, MPI_Win win) {
-  return fetch_and_op(origin, result, type, rank, at, op, win,
-                      [&] { return host.Fetch_and_op(origin, result, type, rank, at, op, win); });
-}
-
-int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank, MPI_Aint at,
-                     MPI_Win win) {
-  constexpr const char* function = "MPI_Compare_and_swap";
+template <Function number>
+static int compare_and_swap(const void* origin, const void* compare, void* result, MPI_Datatype type, int rank,
+                            MPI_Aint at, MPI_Win win) {
+  constexpr const char* function = name_of(number);
   OneSided* const state = one_sided(win);
   const TypeInfo* const info = state ? find_type(type) : nullptr;
   if (state && rank == MPI_PROC_NULL) return MPI_SUCCESS;
   if (!info || !compares(*info) || !origin || !compare || !result || unsigned(rank) >= unsigned(state->window->size()))
-    return host.Compare_and_swap(origin, compare, result, type, rank, at, win);
+    return at_host<number>(origin, compare, result, type, rank, at, win);
   windows::Window& window = *state->window;
   const windows::Memory& memory = window.memory(rank);
   const layout::Data target{address_of(memory, at), info->bytes, {}};
@@ -353,7 +319,5 @@ int Compare_and_swap(const void* origin, const void* compare, void* result, MPI_
     return MPI_SUCCESS;
   });
 }
-#undef NEARFIELD_ARGUMENTS
-#undef NEARFIELD_FETCHING
 
 }  // namespace nearfield::mpi

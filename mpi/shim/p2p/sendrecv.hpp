@@ -1,16 +1,20 @@
-// Combined sends and receives.
+// Calls that send and receive: by two messages under way at once, or by halves where one is the host's.
+#pragma once
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
 #include "engine/memory/temporaries.hpp"
-#include "mpi/shim/p2p/receiving.hpp"
+#include "mpi/shim/p2p/landing.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
-namespace {
+namespace combined {
 
-// pre: the communicator spans nodes. Wrong ranks are neither near nor far.
-bool near(const Communicator& c, int rank) { return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0; }
-bool far(const Communicator& c, int one, int other) {
+// pre: the communicator spans nodes. Ranks that do not exist are on neither side.
+inline bool near(const Communicator& c, int rank) {
+  return rank >= 0 && rank < c.size && c.members[std::size_t(rank)] >= 0;
+}
+inline bool far(const Communicator& c, int one, int other) {
   for (const int rank : {one, other})
     if (rank >= 0 && rank < c.size && c.members[std::size_t(rank)] < 0) return true;
   return false;
@@ -55,9 +59,9 @@ int sendrecv_by_halves(const char* function, const void* send, N send_count, MPI
 
 // A combined call; either partner may be MPI_PROC_NULL. `copy`: the send buffer is replaced, so it is copied first.
 template <class N, class HostCall>
-int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
-             void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm,
-             MPI_Status* status, MPI_Request* request, bool copy, HostCall host_call) try {
+int run(const char* function, const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag,
+        void* recv, N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, MPI_Status* status,
+        MPI_Request* request, bool copy, HostCall host_call) try {
   Communicator* const c = channel(comm);
   if (c && spans_nodes(*c)) [[unlikely]] {
     // If both halves go by one side, that side combines them.
@@ -162,64 +166,37 @@ int sendrecv(const char* function, const void* send, N send_count, MPI_Datatype 
   return raise(comm, function, "out of memory", MPI_ERR_NO_MEM);
 }
 
-}  // namespace
+}  // namespace combined
 
-int Sendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
-             int rtag, MPI_Comm c, MPI_Status* status) {
-  return sendrecv("MPI_Sendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false,
-                  [&] { return host.Sendrecv(s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status); });
-}
-int Sendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr, MPI_Datatype tr,
-               int source, int rtag, MPI_Comm c, MPI_Status* status) {
-  return sendrecv("MPI_Sendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, status, nullptr, false, [&] {
-    return large(host.Sendrecv_c, host.Sendrecv, "MPI_Sendrecv_c", c, s, ns, ts, dest, stag, r, nr, tr, source, rtag, c,
-                 status);
-  });
-}
-int Sendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
-                     MPI_Status* status) {
-  return sendrecv("MPI_Sendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true,
-                  [&] { return host.Sendrecv_replace(b, n, t, dest, stag, source, rtag, c, status); });
-}
-int Sendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
-                       MPI_Status* status) {
-  return sendrecv("MPI_Sendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, status, nullptr, true, [&] {
-    return large(host.Sendrecv_replace_c, host.Sendrecv_replace, "MPI_Sendrecv_replace_c", c, b, n, t, dest, stag,
-                 source, rtag, c, status);
-  });
+// The last argument is the status of the receive, or the request of both.
+template <class Last>
+constexpr bool is_request = std::is_same_v<Last, MPI_Request*>;
+
+template <Function number, class N, class Last>
+static int sendrecv(const void* send, N send_count, MPI_Datatype send_type, int dest, int send_tag, void* recv,
+                    N recv_count, MPI_Datatype recv_type, int source, int recv_tag, MPI_Comm comm, Last last) {
+  MPI_Status* status = MPI_STATUS_IGNORE;
+  MPI_Request* request = nullptr;
+  if constexpr (is_request<Last>) request = last;
+  else status = last;
+  return combined::run(name_of(number), send, send_count, send_type, dest, send_tag, recv, recv_count, recv_type,
+                       source, recv_tag, comm, status, request, false, [&]() -> int {
+                         return at_host<number>(send, send_count, send_type, dest, send_tag, recv, recv_count,
+                                                recv_type, source, recv_tag, comm, last);
+                       });
 }
 
-int Isendrecv(const void* s, int ns, MPI_Datatype ts, int dest, int stag, void* r, int nr, MPI_Datatype tr, int source,
-              int rtag, MPI_Comm c, MPI_Request* request) {
-  return sendrecv("MPI_Isendrecv", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request, false,
-                  [&] {
-                    return call_if_present(host.Isendrecv, "MPI_Isendrecv", c, s, ns, ts, dest, stag, r, nr, tr, source,
-                                           rtag, c, request);
-                  });
-}
-int Isendrecv_c(const void* s, MPI_Count ns, MPI_Datatype ts, int dest, int stag, void* r, MPI_Count nr,
-                MPI_Datatype tr, int source, int rtag, MPI_Comm c, MPI_Request* request) {
-  return sendrecv("MPI_Isendrecv_c", s, ns, ts, dest, stag, r, nr, tr, source, rtag, c, MPI_STATUS_IGNORE, request,
-                  false, [&] {
-                    return large(host.Isendrecv_c, host.Isendrecv, "MPI_Isendrecv_c", c, s, ns, ts, dest, stag, r, nr,
-                                 tr, source, rtag, c, request);
-                  });
-}
-int Isendrecv_replace(void* b, int n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
-                      MPI_Request* request) {
-  return sendrecv("MPI_Isendrecv_replace", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
-                  true, [&] {
-                    return call_if_present(host.Isendrecv_replace, "MPI_Isendrecv_replace", c, b, n, t, dest, stag,
-                                           source, rtag, c, request);
-                  });
-}
-int Isendrecv_replace_c(void* b, MPI_Count n, MPI_Datatype t, int dest, int stag, int source, int rtag, MPI_Comm c,
-                        MPI_Request* request) {
-  return sendrecv("MPI_Isendrecv_replace_c", b, n, t, dest, stag, b, n, t, source, rtag, c, MPI_STATUS_IGNORE, request,
-                  true, [&] {
-                    return large(host.Isendrecv_replace_c, host.Isendrecv_replace, "MPI_Isendrecv_replace_c", c, b, n,
-                                 t, dest, stag, source, rtag, c, request);
-                  });
+template <Function number, class N, class Last>
+static int sendrecv_replace(void* buffer, N count, MPI_Datatype type, int dest, int send_tag, int source, int recv_tag,
+                            MPI_Comm comm, Last last) {
+  MPI_Status* status = MPI_STATUS_IGNORE;
+  MPI_Request* request = nullptr;
+  if constexpr (is_request<Last>) request = last;
+  else status = last;
+  return combined::run(name_of(number), buffer, count, type, dest, send_tag, buffer, count, type, source, recv_tag,
+                       comm, status, request, true, [&]() -> int {
+                         return at_host<number>(buffer, count, type, dest, send_tag, source, recv_tag, comm, last);
+                       });
 }
 
 }  // namespace nearfield::mpi

@@ -1,21 +1,21 @@
-// MPI_Alltoallv and MPI_Alltoallw, in all their forms: an edge to and from everybody, or everybody of the other group.
+// MPI_Alltoallv and MPI_Alltoallw: an edge to and from everybody, or everybody of the other group.
 //
 // On a communicator over several nodes the host's non-blocking call goes on meanwhile, in which whoever is near has
 // counts of nothing. All of its ranks make that call, those without neighbours as well. In place the host's own
 // blocking call serves all: MPI_Ialltoallw of Open MPI (5.0.11) hangs with such counts. So it does for those that
 // overlap others.
+#pragma once
 #include <cstring>
 
 #include "engine/base/out_of_memory.hpp"
 #include "mpi/shim/collectives/single/alone.hpp"
 #include "mpi/shim/collectives/vector/exchange.hpp"
 #include "mpi/shim/communicators/host_transport.hpp"
-#include "mpi/shim/process/narrowing.hpp"
+#include "mpi/shim/process/at_host.hpp"
 
 namespace nearfield::mpi {
-namespace {
 
-bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(rank)] >= 0; }
+inline bool is_near(const Communicator& c, int rank) { return c.members[std::size_t(rank)] >= 0; }
 
 // In rotated order, in which everybody has a partner of its own at each step.
 template <class Count, class Place>
@@ -118,84 +118,38 @@ int begin_without_large(const char* function, const void* s, MPI_Count* given, c
   else return host.Ialltoallw(s, ints, ints + 2 * p, ts, r, ints + p, ints + 3 * p, tr, c, request);
 }
 
-// By the host's blocking and non-blocking forms; large-count ones a host may lack.
-template <class Call, class Begin, class Plain, class Count, class Place, class Types>
-int exchange_by(const char* function, Call call, Begin begin, Plain plain, const void* s, const Count* ns,
-                const Place* ds, Types ts, void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
+template <Collective collective, class When, class Count, class Place, class Types>
+int all_pairs(const char* function, const When& when, const void* s, const Count* ns, const Place* ds, Types ts,
+              void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
   using Operation = AllPairs<Count, Place>;
-  constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
-  constexpr bool large = std::is_same_v<Count, MPI_Count>;
   Operation operation{parts(s, ns, ds, ts), parts(r, nr, dr, tr)};
-  const Blocking at_host{[&]() -> int {
-    if constexpr (large)
-      if (!call) {
-        const std::size_t p = partners_in(comm);
-        const ArrayLengths lengths{operation.in_place() ? 0 : p, p, 2};
-        return narrowed(
-            plain, lengths, [&] { return raise(comm, function, too_large); }, s, ns, ds, ts, r, nr, dr, tr, comm);
-      }
-    return call(s, ns, ds, ts, r, nr, dr, tr, comm);
-  }};
   if (find_alone(comm))
-    return alone::serve(collective, function, at_host, only_parts(operation.send, operation.recv), comm);
-  Communicator* c = channel(comm);
-  if ((!c || spans_nodes(*c)) && !operation.in_place()) {
-    const Admission admission = admit(comm);
-    if (admission.communicator && admission.communicator->hierarchy)
-      return over_nodes(collective, function, comm, *admission.communicator->hierarchy, c, operation, at_host.host_call,
-                        [&](Count* given, Count* got, MPI_Request* request) {
-                          if constexpr (large)
-                            if (!begin)
-                              return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
-                          return begin(s, given, ds, ts, r, got, dr, tr, comm, request);
-                        });
+    return alone::serve(collective, function, when, only_parts(operation.send, operation.recv), comm);
+  if constexpr (!When::overlaps) {
+    Communicator* c = channel(comm);
+    if ((!c || spans_nodes(*c)) && !operation.in_place()) {
+      const Admission admission = admit(comm);
+      if (admission.communicator && admission.communicator->hierarchy)
+        return over_nodes(collective, function, comm, *admission.communicator->hierarchy, c, operation, when.host_call,
+                          [&](Count* given, Count* got, MPI_Request* request) {
+                            constexpr bool typed = collective == Collective::alltoallw;
+                            if constexpr (std::is_same_v<Count, MPI_Count>) {
+                              constexpr Function large = typed ? Function::Ialltoallw_c : Function::Ialltoallv_c;
+                              if (!(host.*HostMember<large>::at))
+                                return begin_without_large(function, s, given, ds, ts, r, got, dr, tr, comm, request);
+                              return at_host<large>(s, given, ds, ts, r, got, dr, tr, comm, request);
+                            } else {
+                              constexpr Function plain = typed ? Function::Ialltoallw : Function::Ialltoallv;
+                              return at_host<plain>(s, given, ds, ts, r, got, dr, tr, comm, request);
+                            }
+                          });
+    }
   }
-  return exchange<Operation>(collective, function, comm, at_host, [&](const Communicator& near, Operation& made) {
+  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& near, Operation& made) {
     made = operation;
     made.c = &near;
     return made.prepare();
   });
 }
-
-template <class When, class Count, class Place, class Types>
-int overlap_by(const char* function, const When& when, const void* s, const Count* ns, const Place* ds, Types ts,
-               void* r, const Count* nr, const Place* dr, Types tr, MPI_Comm comm) {
-  using Operation = AllPairs<Count, Place>;
-  constexpr Collective collective = std::is_same_v<Types, MPI_Datatype> ? Collective::alltoallv : Collective::alltoallw;
-  if (find_alone(comm))
-    return alone::serve(collective, function, when, only_parts(parts(s, ns, ds, ts), parts(r, nr, dr, tr)), comm);
-  return exchange<Operation>(collective, function, comm, when, [&](const Communicator& c, Operation& operation) {
-    operation = {parts(s, ns, ds, ts), parts(r, nr, dr, tr), &c};
-    return operation.prepare();
-  });
-}
-
-}  // namespace
-
-// All forms of both. Narrowed counts of those that overlap others would have to live as long as the request.
-#define ARGUMENTS s, ns, ds, ts, r, nr, dr, tr, c
-#define DEFINE(name, overlapping, suffix, Count, Place, Types)                                                       \
-  int name##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,              \
-                   const Place* dr, Types tr, MPI_Comm c) {                                                          \
-    return exchange_by("MPI_" #name #suffix, host.name##suffix, host.overlapping##suffix, host.name, ARGUMENTS);     \
-  }                                                                                                                  \
-  int overlapping##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,       \
-                          const Place* dr, Types tr, MPI_Comm c, MPI_Request* q) {                                   \
-    constexpr const char* function = "MPI_" #overlapping #suffix;                                                    \
-    const auto at_host = [=](MPI_Request* made) {                                                                    \
-      return call_if_present(host.overlapping##suffix, function, c, ARGUMENTS, made);                                \
-    };                                                                                                               \
-    return overlap_by(function, Nonblocking{at_host, q}, ARGUMENTS);                                                 \
-  }                                                                                                                  \
-  int name##_init##suffix(const void* s, const Count* ns, const Place* ds, Types ts, void* r, const Count* nr,       \
-                          const Place* dr, Types tr, MPI_Comm c, MPI_Info info, MPI_Request* q) {                    \
-    constexpr const char* function = "MPI_" #name "_init" #suffix;                                                   \
-    const auto at_host = [&] { return call_if_present(host.name##_init##suffix, function, c, ARGUMENTS, info, q); }; \
-    return overlap_by(function, Persistent{at_host, q}, ARGUMENTS);                                                  \
-  }
-DEFINE(Alltoallv, Ialltoallv, , int, int, MPI_Datatype)
-DEFINE(Alltoallv, Ialltoallv, _c, MPI_Count, MPI_Aint, MPI_Datatype)
-DEFINE(Alltoallw, Ialltoallw, , int, int, const MPI_Datatype*)
-DEFINE(Alltoallw, Ialltoallw, _c, MPI_Count, MPI_Aint, const MPI_Datatype*)
 
 }  // namespace nearfield::mpi

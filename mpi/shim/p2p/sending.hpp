@@ -1,0 +1,117 @@
+// Sends of all modes, blocking, non-blocking and persistent. What leaves at once makes no request; what is more than a
+// plain message (persistent, packed, of a layout, on a device) becomes an activity behind one (activity.hpp). The order
+// of a thread's sends is that of its calls: each is given to the messenger before the next begins.
+#pragma once
+#include "engine/base/out_of_memory.hpp"
+#include "mpi/shim/p2p/activity.hpp"
+#include "mpi/shim/process/at_host.hpp"
+
+namespace nearfield::mpi {
+
+[[gnu::always_inline]] inline int send_data(SendMode mode, const layout::Data& data, Communicator& c, int dest,
+                                            int tag) {
+  const messages::Envelope envelope{c.context, c.rank, tag};
+  if (mode == SendMode::buffered) return report(c.comm, send_buffered(c.comm, envelope, c.members[dest], data));
+  if (mode != SendMode::synchronous && the_messenger->send_at_once(c.members[dest], envelope, data)) return MPI_SUCCESS;
+  messages::Request request;
+  prepare_send(request, c, dest, tag, mode, data);
+  request.attended = true;
+  the_messenger->start(request);
+  wait_for(request);
+  return report(c.comm, outcome(request));
+}
+
+// While any-source receives are under way it uses a request, so that the wait can progress both sides.
+template <class HostCall, class HostStart>
+int send_by_host(HostCall host_call, HostStart host_start) {
+  if (!any_source_requests.load(std::memory_order_relaxed)) [[likely]]
+    return blocking_host(host_call);
+  MPI_Request request;
+  const int code = passing_host([&] { return host_start(&request); });
+  return code == MPI_SUCCESS ? Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+// Data of a type that is not described.
+inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag);
+
+// `start`: the host's function that makes a request of such a send.
+template <Function number, SendMode mode, Function start, class N>
+static int send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm); };
+  const auto host_start = [&](MPI_Request* made) -> int {
+    return at_host<start>(buffer, count, type, dest, tag, comm, made);
+  };
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag)) return send_by_host(host_call, host_start);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return blocking_host(host_call);
+  if (dest == MPI_PROC_NULL) return MPI_SUCCESS;
+  if (typed.packs()) [[unlikely]]
+    return send_packed(mode, function, Packed(const_cast<void*>(buffer), count, type, comm), *c, dest, tag);
+  return guarded(comm, function, [&]() -> int {
+    if (devices::possible()) [[unlikely]] {
+      const auto stage = devices::stage(typed.data, true);
+      return send_data(mode, typed.data, *c, dest, tag);
+    }
+    return send_data(mode, typed.data, *c, dest, tag);
+  });
+} catch (const OutOfMemory&) {
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+inline int send_packed(SendMode mode, const char* function, Packed packed, Communicator& c, int dest, int tag) {
+  return guarded(c.comm, function, [&]() -> int {
+    const layout::Data data = packed.data();
+    if (const int code = packed.pack_all(); code != MPI_SUCCESS) return code;
+    return send_data(mode, data, c, dest, tag);
+  });
+}
+
+// isend and the _init forms: `persistent` leaves the start to MPI_Start.
+template <Function number, SendMode mode, bool persistent, class N>
+static int make_send(const void* buffer, N count, MPI_Datatype type, int dest, int tag, MPI_Comm comm,
+                     MPI_Request* request) try {
+  constexpr const char* function = name_of(number);
+  const auto host_call = [&]() -> int { return at_host<number>(buffer, count, type, dest, tag, comm, request); };
+  Communicator* const c = channel(comm);
+  if (!c || !good_destination(*c, dest, tag) || !request) return making_host(persistent, request, host_call);
+  TypedData typed(buffer, count, type);
+  if (!typed.good) return making_host(persistent, request, host_call);
+  return guarded(comm, function, [&]() -> int {
+    auto stage = devices::stage(typed.data, !persistent);
+    const bool plain = !persistent && (mode == SendMode::standard || mode == SendMode::ready);
+    if (plain && dest != MPI_PROC_NULL && !typed.packs() &&
+        the_messenger->send_at_once(c->members[dest], {c->context, c->rank, tag}, typed.data)) {
+      *request = common_send();
+      return MPI_SUCCESS;
+    }
+    if (plain && dest != MPI_PROC_NULL && !typed.packs() && !typed.layout && !stage) {
+      UserRequest* const user = new_request(comm);
+      user->active = true;
+      prepare_send(user->request, *c, dest, tag, mode, typed.data);
+      *request = handle_of(user);
+      the_messenger->start(user->request);
+      return MPI_SUCCESS;
+    }
+    auto message = std::make_unique<Message>(comm);
+    if (typed.packs() && dest != MPI_PROC_NULL) {
+      message->packed = std::make_unique<Packed>(const_cast<void*>(buffer), count, type, comm);
+      message->packed->keep_type();
+      typed.data = message->packed->data();
+    }
+    message->mode = mode;
+    message->proc_null = dest == MPI_PROC_NULL;
+    message->fetches = persistent;
+    message->layout = std::move(typed.layout);
+    message->send_stage = std::move(stage);
+    if (message->proc_null) message->request.is_send = true;
+    else prepare_send(message->request, *c, dest, tag, mode, typed.data);
+    message->keep();
+    return report(comm, make_request(comm, std::move(message), persistent, request));
+  });
+} catch (const OutOfMemory&) {
+  return raise(comm, name_of(number), "out of memory", MPI_ERR_NO_MEM);
+}
+
+}  // namespace nearfield::mpi
