@@ -25,6 +25,7 @@ NAMED = (
     "engine/memory",
     "engine/reach",
     "engine/hang_report",
+    "engine/messages",
     "engine/team",
     "engine/context",
     "engine/waiting",

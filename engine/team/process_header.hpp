@@ -14,9 +14,9 @@ struct ProcessHeader : reach::SegmentHeader {
   // has done what such a body awaits rings there (CollectiveContext::wake_suspended).
   alignas(128) std::atomic<std::uint64_t> asleep_on;
 
-  // Contexts that processes have closed (messages/closing.cpp).
+  // Contexts that processes have closed (messages/closed_contexts.hpp).
   static constexpr std::uint32_t most_closed = 448;
-  alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next; pairs with Messenger::look_for_closed
+  alignas(128) std::atomic<std::uint32_t> closed;  // owner: how many of the next
   std::uint64_t closed_context[most_closed];       // owner, published by `closed`
   std::atomic<std::uint32_t> closed_by_anyone;     // in the first member's: everybody adds one after its own `closed`
 
