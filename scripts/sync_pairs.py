@@ -32,6 +32,7 @@ NAMED = (
     "engine/orders",
     "engine/processor",
     "engine/reach",
+    "engine/messages",
     "engine/reducing",
     "engine/settings",
     "engine/team",

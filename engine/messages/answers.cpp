@@ -26,133 +26,98 @@ constexpr unsigned most_looked_at = 16;  // sends whose answers are looked for i
 
 // ---------------------------------------------------------------- the sender's side
 
-// The record of its Transfer, `with` data of the message or none.
-Started Messenger::offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with) {
-  if (!request.offered.transfer && !begin_transfer(request, where)) {
+Started Transfers::offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with) {
+  if (!request.offered.transfer && !begin(request, where)) {
     // Those under way give back what they hold.
-    if (!sending_.empty() || !offered_.empty() || !listed_.empty() || !retired_.empty()) return Started::no_room;
+    if (!in_progress_.sends.empty() || any_offered() || any_retired()) return Started::no_room;
     request.error = ErrorKind::no_memory;
-    complete(request);
+    continuations_.complete(request);
     return Started::yes;
   }
   const bool looked_at = offered_count_ < most_looked_at;
   request.offered.transfer->listed = !looked_at;
   const auto note = std::as_bytes(std::span(&request.offered.offset, 1));
-  if (!push(request.member, kind, request.envelope, note, with)) return Started::no_room;
+  if (!channels_.push(request.member, kind, request.envelope, note, with)) return Started::no_room;
   request.offered.looked_at = looked_at;
   offered_count_ += looked_at;
   (looked_at ? offered_ : listed_).push(request.under_way);
   return Started::yes;
 }
 
-// It is answered, or given up.
-void Messenger::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
+void Transfers::stop_looking(Request& request) { offered_count_ -= std::exchange(request.offered.looked_at, false); }
 
-// Whether any has come. What is looked at is looked at first, and goes behind the others: a receiver that has answered
-// it has put into the list before what it has answered before.
-bool Messenger::take_answers() {
+// What is looked at is looked at first, and goes behind the others: a receiver that has answered it has put into the
+// list before what it has answered before.
+bool Transfers::take_answers(Protocols& protocols) {
   std::array<Request*, most_looked_at> found;
   std::size_t count = 0;
-  for (Link* link = offered_.next; link != &offered_; link = link->next) {
-    auto* const request = static_cast<Request*>(link->owner);
-    if (request->offered.transfer->state.load(std::memory_order_acquire) != State::waiting)  // pairs with answer
-      found[count++] = request;
-  }
+  offered_.each<Request>([&](Request& request) {
+    if (request.offered.transfer->state.load(std::memory_order_acquire) != State::waiting)  // SYNC: transfer-state
+      found[count++] = &request;
+  });
   bool any = count != 0;
-  if (!listed_.empty() && mine_->answered.load(std::memory_order_relaxed)) {
-    Link* first = &sending_;
-    std::uint64_t at = mine_->answered.exchange(0, std::memory_order_acquire);  // pairs with enlist
+  auto& answered = mailboxes_.own().answered;
+  if (!listed_.empty() && answered.load(std::memory_order_relaxed)) {
+    List in_order;
+    std::uint64_t at = answered.exchange(0, std::memory_order_acquire);  // SYNC: answered
     while (at) {
-      const Transfer& t = transfer_of(me_, at);
+      const Transfer& t = of(mailboxes_.me(), at);
       at = t.answered_before;
       if (!t.own) continue;
       Link& link = t.own->under_way;
       link.remove();
-      link.insert_before(*first);
-      first = &link;
+      link.insert_before(*in_order.next);
     }
-    any |= first != &sending_;
-    while (first != &sending_) {
-      auto& request = *static_cast<Request*>(first->owner);
-      first = first->next;
-      take_answer(request);
-    }
+    any |= !in_order.empty();
+    in_order.each<Request>([&](Request& request) { take_answer(protocols, request); });
   }
   for (Request* const request : std::span(found.data(), count)) {
     stop_looking(*request);
-    request->under_way.remove();
-    sending_.push(request->under_way);
-    take_answer(*request);
+    take_answer(protocols, *request);
   }
   return any;
 }
 
 // It is under way, or ends.
-void Messenger::take_answer(Request& request) {
+void Transfers::take_answer(Protocols& protocols, Request& request) {
+  request.under_way.remove();
   request.way = request.offered.transfer->state.load(std::memory_order_relaxed);  // seen before
-  if (request.way != State::done && request.way != State::cancelled) return begin_send(request);
+  if (request.way != State::done && request.way != State::cancelled) {
+    in_progress_.sends.push(request.under_way);
+    return begin_send(protocols, request);
+  }
   request.cancelled = request.way == State::cancelled;
   request.way = State::done;
-  end_send(request);
+  retire(request);
+  continuations_.complete(request);
 }
 
 // ---------------------------------------------------------------- the receiver's side
 
 // Whatever of the Transfer is told by its state is there.
-void Messenger::answer(int member, std::uint64_t transfer, State state) {
-  Transfer& t = transfer_of(member, transfer);
-  t.state.store(state, std::memory_order_release);  // pairs with take_answers
+void Transfers::answer(int member, std::uint64_t transfer, State state) {
+  Transfer& t = of(member, transfer);
+  t.state.store(state, std::memory_order_release);  // SYNC: transfer-state
   if (t.listed) enlist(member, transfer);
-  wake(member);
+  mailboxes_.wake(member);
 }
 
-// An answer behind which we do not look again: what is not listed may be another message's from then on.
-void Messenger::acknowledge(int member, std::uint64_t transfer, State state) {
-  Transfer& t = transfer_of(member, transfer);
+void Transfers::acknowledge(int member, std::uint64_t transfer, State state) {
+  Transfer& t = of(member, transfer);
   const bool listed = t.listed;
-  t.state.store(state, std::memory_order_release);  // pairs with take_answers
-  t.released.store(1, std::memory_order_release);   // pairs with reclaim
+  t.state.store(state, std::memory_order_release);  // SYNC: transfer-state
+  t.released.store(1, std::memory_order_release);   // SYNC: transfer-released
   if (listed) enlist(member, transfer);
-  wake(member);
+  mailboxes_.wake(member);
 }
 
-void Messenger::enlist(int member, std::uint64_t transfer) {
-  auto& answered = box_[std::size_t(member)]->answered;
-  std::uint64_t& before = transfer_of(member, transfer).answered_before;
+void Transfers::enlist(int member, std::uint64_t transfer) {
+  auto& answered = mailboxes_.of(member).answered;
+  std::uint64_t& before = of(member, transfer).answered_before;
   before = answered.load(std::memory_order_relaxed);
-  // pairs with take_answers, for all that are in the list
+  // SYNC: answered
   while (!answered.compare_exchange_weak(before, transfer, std::memory_order_release, std::memory_order_relaxed))
     continue;
 }
-
-// ---------------------------------------------------------------- the row
-
-std::uint64_t Messenger::Protocols::recall_offer(Messenger&, const Request& request) { return request.offered.offset; }
-
-void Messenger::Protocols::refuse_offer(Messenger& m, int member, std::uint64_t transfer) {
-  m.acknowledge(member, transfer, State::cancelled);
-}
-
-struct Messenger::Protocols::Offer {
-  static Cost cost(Messenger&, const Request&) { return Cost::offer; }
-  static Started start(Messenger& m, Request& request, RemoteLayout& where) {
-    return m.offer(request, where, Kind::transfer, {});
-  }
-  static void keep(Messenger& m, UnexpectedMessage& message) {
-    message.bytes = m.transfer_of(message.member, message.transfer).bytes;
-  }
-};
-
-const MessageProtocol Messenger::Protocols::offered = {
-    .name = "offered",
-    .cost = Offer::cost,
-    .start = Offer::start,
-    .recall = recall_offer,
-    .note = sizeof(std::uint64_t),
-    .acknowledged = true,
-    .deliver = shared<&Messenger::accept>,
-    .keep = Offer::keep,
-    .refuse = refuse_offer,
-};
 
 }  // namespace nearfield::messages

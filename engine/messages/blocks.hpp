@@ -9,9 +9,9 @@
 //             go through the ring (fastbox.hpp): one writer, one reader, header and payload in the same lines. The
 //             receiver learns of the ring behind everything that came before it, so messages never overtake.
 //   buffers   Messages of some kilobytes, and those whose memory the receiver cannot reach, go through copy buffers of
-//             the sender (handing.cpp draws it): the record tells where, and the receiver reads while the sender
+//             the sender (copy_chains.hpp draws it): the record tells where, and the receiver reads while the sender
 //             writes.
-//   transfer  Larger messages stay where they are until they are matched (transfer.cpp draws it). Where many of one
+//   transfer  Larger messages stay where they are until they are matched (transfers.hpp draws it). Where many of one
 //             sender are not matched yet, their receivers say which are (answers.cpp).
 //
 // The queue is Nemesis' (Buntinas, Mercier, Gropp: "Design and evaluation of Nemesis", 2006).
@@ -43,7 +43,7 @@ struct Envelope {
 enum class Kind : std::uint32_t { none, eager, eager_synchronous, buffers, transfer, withdraw, fastbox, skip };
 
 struct alignas(64) Record {
-  Atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet; pairs with the reader
+  Atomic<std::uint64_t> word;  // writer: kind << 32 | bytes of payload, 0: not there yet
   Envelope envelope;           // writer, published by word
   std::byte payload[40];       // writer, published by word; goes on in the lines behind
 };
@@ -60,7 +60,7 @@ using Reference = std::uint64_t;
 inline constexpr std::size_t cell_payload = 2048 - 64 - record_header;
 struct alignas(64) Cell {
   Atomic<Reference> next;      // sender: 0 before it enqueues; then whoever enqueues behind it (queue.hpp)
-  Atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read; pairs with the sender's look
+  Atomic<std::uint32_t> busy;  // sender: 1 when filled; receiver: 0 when read
   alignas(64) Record record;
   std::byte more[cell_payload - 40];
 };
@@ -78,13 +78,13 @@ enum class Match : std::uint32_t { none, matched, cancelled };
 
 // One copy buffer. A message has one, or a chain of them.
 struct alignas(64) CopyBuffer {
-  Atomic<std::uint32_t> filled;    // sender: bytes of data that are there; pairs with drain_buffers
+  Atomic<std::uint32_t> filled;    // sender: bytes of data that are there
   std::uint32_t capacity;          // sender, before the buffer is told: bytes of data
-  Atomic<std::uint64_t> next;      // sender: offset of the buffer behind this one, 0: not yet; pairs with drain_buffers
+  Atomic<std::uint64_t> next;      // sender: offset of the buffer behind this one, 0: not yet
   std::uint32_t drain;             // sender, before it is told: by which kind of loads (copying::Store)
   std::uint32_t sample;            // sender, before it is told: 1: the receiver tells what emptying it has cost
   Atomic<Match> match;             // receiver, in the first one, of messages whose sender wants to know
-  Atomic<std::uint32_t> released;  // receiver: 1 when it has read all; pairs with reclaim_buffers
+  Atomic<std::uint32_t> released;  // receiver: 1 when it has read all
   alignas(64) std::byte data[];    // sender, published by filled
 };
 static_assert(sizeof(CopyBuffer) == 64);
@@ -99,8 +99,8 @@ struct MessageMailbox {
   Atomic<std::uint64_t> answered;              // receivers, by exchange; the owner takes all (answers.cpp)
   alignas(line) Atomic<std::uint32_t> asleep;  // owner's threads that sleep; each its own
   Atomic<std::uint32_t> wake_word;             // futex word: whoever wakes the owner
-  // For peers that are blocked on the owner while it does something else (Messenger::summon): where a thread of it
-  // sleeps, 0: nowhere. The owner stores it; who rings takes it out. Then the futex word of its stand-in.
+  // For peers that are blocked on the owner while it does something else (Mailboxes::wake_blocked): the futex word on
+  // which a thread of it sleeps, 0: none. The owner stores it; who rings takes it out. Then that of its stand-in.
   alignas(line) Atomic<Reference> elsewhere;
   Atomic<std::uint32_t> blocked_wake_word;
   alignas(line) Cell cell[cells];
@@ -110,7 +110,7 @@ struct MessageMailbox {
 inline constexpr std::uint32_t not_drained = ~0u;  // instead of the ticks of a sample: the program does not have it yet
 
 struct alignas(line) Ring {
-  Atomic<std::uint64_t> read;      // receiver: bytes it has taken; pairs with the sender's look for room
+  Atomic<std::uint64_t> read;      // receiver: bytes it has taken
   Atomic<std::uint64_t> sample;    // receiver: how many samples it has told << 32 | ticks that the last one took
   alignas(line) std::byte data[];  // sender: records, each a multiple of 64 bytes
 };
@@ -133,7 +133,7 @@ struct Transfer {
   alignas(line) std::uint64_t bytes;
   Request* own;  // what it is to its sender; nullptr: it has given it up
   RemoteLayout from;
-  Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet; pairs with pump_receive
+  Atomic<std::uint64_t> first;  // sender, staged: offset of the first buffer, 0: not yet
   // Sender: 1 while a thread of it waits for this message. A hint, so nothing pairs with it.
   Atomic<std::uint32_t> attended;
   std::uint32_t listed;  // sender, before the record: 1: it does not look at the state, but into its list of answers
@@ -143,9 +143,9 @@ struct Transfer {
   std::uint64_t block_bytes;                   // what one claim is worth
   std::uint64_t advised;                       // 1: the next ones of this length may be handed over without asking
   std::uint64_t answered_before;               // in the sender's list, published by MessageMailbox::answered; 0: none
-  Atomic<State> state;                         // receiver: how it goes on, once matched; pairs with take_answers
+  Atomic<State> state;                         // receiver: how it goes on, once matched
   Atomic<std::uint32_t> front;                 // receiver: blocks it has copied
-  Atomic<std::uint32_t> released;              // receiver: it will not look again; pairs with the sender's reuse
+  Atomic<std::uint32_t> released;              // receiver: it will not look again
   alignas(line) Atomic<std::uint64_t> claims;  // both: blocks claimed from the back << 32 | from the front
   alignas(line) Atomic<std::uint32_t> back;    // sender: blocks it has copied
 };

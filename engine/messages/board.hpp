@@ -22,7 +22,7 @@
 namespace nearfield::messages {
 
 struct Board {
-  alignas(line) Atomic<std::uint64_t> consumed;  // receiver: starts that are out of the board; pairs with room
+  alignas(line) Atomic<std::uint64_t> consumed;  // receiver: starts that are out of the board
   alignas(line) Atomic<std::uint64_t> whole;     // sender: the last start of which all partitions are there
   alignas(line) std::byte rest[];                // flags, then data, of either half
 };
@@ -35,7 +35,7 @@ struct Partitions {
 // Both sides' view of a board.
 class BoardView {
  public:
-  using Flag = Atomic<std::uint32_t>;  // sender: the start that the partition is of; pairs with there
+  using Flag = Atomic<std::uint32_t>;  // sender: the start that the partition is of
   static constexpr std::uint64_t most_bytes = 64 << 10, most_partitions = 4096;
   static bool serves(const Partitions& p) { return p.count && p.count <= most_partitions && p.all() <= most_bytes; }
   static std::uint64_t size(const Partitions& p) { return sizeof(Board) + 2 * half(p); }
@@ -47,34 +47,34 @@ class BoardView {
 
   // ---- sender
   bool room(std::uint64_t start) const {
-    return board_->consumed.load(std::memory_order_acquire) + 2 >= start;  // pairs with consume
+    return board_->consumed.load(std::memory_order_acquire) + 2 >= start;  // SYNC: board-consumed
   }
   bool through(std::uint64_t start) const {
-    return board_->consumed.load(std::memory_order_acquire) >= start;  // pairs with consume
+    return board_->consumed.load(std::memory_order_acquire) >= start;  // SYNC: board-consumed
   }
   // pre: room(start)
   void put(std::uint64_t start, std::uint64_t partition, const layout::Data& data) const {
     layout::gather(this->data(start) + partition * partitions_.bytes, data, 0, partitions_.bytes);
-    flags(start)[partition].store(std::uint32_t(start), std::memory_order_release);  // pairs with there
+    flags(start)[partition].store(std::uint32_t(start), std::memory_order_release);  // SYNC: board-partition
   }
   // All of them have been put, by whichever threads, which the caller knows of.
   void put_last(std::uint64_t start) const {
-    board_->whole.store(start, std::memory_order_release);
-  }  // pairs with all_there
+    board_->whole.store(start, std::memory_order_release);  // SYNC: board-whole
+  }
 
   // ---- receiver
   bool all_there(std::uint64_t start) const {
-    return board_->whole.load(std::memory_order_acquire) >= start;  // pairs with put_last
+    return board_->whole.load(std::memory_order_acquire) >= start;  // SYNC: board-whole
   }
   bool there(std::uint64_t start, std::uint64_t partition) const {
-    return flags(start)[partition].load(std::memory_order_acquire) == std::uint32_t(start);  // pairs with put
+    return flags(start)[partition].load(std::memory_order_acquire) == std::uint32_t(start);  // SYNC: board-partition
   }
   // The data of all partitions, one behind the other; pre: there().
   std::byte* data(std::uint64_t start) const {
     return board_->rest + start % 2 * half(partitions_) + bytes_of_flags(partitions_);
   }
   void consume(std::uint64_t start) const {
-    board_->consumed.store(start, std::memory_order_release);  // pairs with room and through
+    board_->consumed.store(start, std::memory_order_release);  // SYNC: board-consumed
   }
 
  private:

@@ -71,7 +71,8 @@ std::uint64_t Buffered::number_of(Key key) const {
 // It may be collected as soon as it is in the stack.
 void Buffered::Outgoing::follow(FunctionRef<void(Request&)>) {
   next_complete = all.complete_.load(std::memory_order_relaxed);
-  while (!all.complete_.compare_exchange_weak(next_complete, this, std::memory_order_release,  // pairs with collect
+  while (!all.complete_.compare_exchange_weak(next_complete, this,
+                                              std::memory_order_release,  // SYNC: buffered-complete
                                               std::memory_order_relaxed))
     continue;
 }
@@ -79,7 +80,7 @@ void Buffered::Outgoing::follow(FunctionRef<void(Request&)>) {
 void Buffered::collect() {
   drop_gone();
   if (!complete_.load(std::memory_order_relaxed)) return;
-  Outgoing* out = complete_.exchange(nullptr, std::memory_order_acquire);  // pairs with follow
+  Outgoing* out = complete_.exchange(nullptr, std::memory_order_acquire);  // SYNC: buffered-complete
   while (out) {
     Outgoing& done = *std::exchange(out, out->next_complete);
     if (const auto found = accounts_.find(done.key); found != accounts_.end() && found->second.number == done.account)

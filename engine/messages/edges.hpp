@@ -1,7 +1,7 @@
 // Collectives in which members exchange what only the two of a pair know: all-to-all of any lengths, gathering and
 // scattering of any lengths, neighbours in a graph. An edge is what one member has for another; it becomes a message.
 //
-// Nothing is agreed beforehand: each pair finds out for itself what its memory allows (transfer.cpp). Edges are sent
+// Nothing is agreed beforehand: each pair finds out for itself what its memory allows (transfers.hpp). Edges are sent
 // and received in the order in which they are listed; where partners list each other in fitting orders (rotated ones in
 // an all-to-all, engine/orders), each has a partner of its own at each step.
 //

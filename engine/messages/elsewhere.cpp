@@ -6,31 +6,39 @@
 //       yes                    it has been taken back there; matched as any other
 //       no                     it was met there, and is out; the message goes on to the next receive
 //       later                  the message stays among the unexpected ones, undecided, and so does what its sender
-//       sends
-//                              after it, since it might have to go first. Asked again at every poll (decide)
+//                              sends after it, since it might have to go first. Asked again at every poll (decide)
 //
 // What takes a receive back is a token, which goes there and meets the oldest receive that its message would meet. That
 // may be a later one than we asked for, when that one has been met already, by a message that is still on its way. Then
 // the token's receive is *promised*: to messages with that tag, of which there are as many as tokens (Tokens). It is
 // met by nothing else and never posted there again, since it would come after later ones.
 //
-// A stand-in may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank is
-// back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
-// stand-in takes undecided messages in where there is a receive for each: it receives them into memory of ours (a
-// SpeculativeReceive), from where they are handed on when it is decided. A synchronous send may so be complete before
-// its receive is found to have been met elsewhere; then it is matched by a later one.
+// A progress thread may not ask: the rank is inside a call of the other MPI. What it finds is undecided until the rank
+// is back. But the sender may be waiting for its message to leave, and the rank, in its call, for the sender. So a
+// progress thread takes undecided messages in where there is a receive for each: it receives them into memory of ours
+// (a SpeculativeReceive), from where they are handed on when it is decided. A synchronous send may so be complete
+// before its receive is found to have been met elsewhere; then it is matched by a later one.
 #include <new>
 #include <utility>
 
-#include "engine/messages/protocols.hpp"
+#include "engine/messages/matcher.hpp"
 
 namespace nearfield::messages {
 
-// Receives the message of `early` into its payload.
-struct SpeculativeReceive : Request {
-  UnexpectedMessage* unexpected = nullptr;
+// Receives an unexpected message into its own payload.
+struct SpeculativeReceive final : Request, Follower {
+  SpeculativeReceive(Matcher& matcher, UnexpectedMessage& message) : matcher(matcher), message(message) {
+    reset();
+    data = {message.payload(), message.bytes, {}};
+    follower = this;
+    link.owner = this;
+  }
+  void follow(FunctionRef<void(Request&)>) override { matcher.taken_in(*this); }
+  Matcher& matcher;
+  UnexpectedMessage& message;
   Request* successor = nullptr;  // the receive that it was matched with meanwhile
   bool wanted = true;            // by anybody
+  Link link;                     // in Matcher::speculative_
 };
 
 namespace {
@@ -47,7 +55,7 @@ void withdraw_tokens(Tokens*& asked) {
 
 }  // namespace
 
-Messenger::Meeting Messenger::meet_elsewhere(const Envelope& message, Tokens*& asked) {
+Matcher::Meeting Matcher::meet_elsewhere(const Envelope& message, Tokens*& asked) {
   using Claim = Elsewhere::Claim;
   for (;;) {
     Entry* first = posted_.first(message);
@@ -56,7 +64,7 @@ Messenger::Meeting Messenger::meet_elsewhere(const Envelope& message, Tokens*& a
     auto* const receive = static_cast<Request*>(first);
     Claim claimed = Claim::yes;
     if (receive && receive->elsewhere)
-      claimed = standing_in_ ? Claim::later : receive->elsewhere->claim(message.tag, asked);
+      claimed = lock_.by_progress_thread() ? Claim::later : receive->elsewhere->claim(message.tag, asked);
     if (claimed == Claim::other) continue;
     // A later one may be promised to it. But so may this one, which is not known yet, and the oldest comes first.
     if (claimed == Claim::later) return {nullptr, true};
@@ -67,40 +75,35 @@ Messenger::Meeting Messenger::meet_elsewhere(const Envelope& message, Tokens*& a
   }
 }
 
-void Messenger::take_out(FunctionRef<Request*()> choose) {
-  Guard guard(*this);
-  if (Request* const met = choose()) take(*met);
-}
-
-void Messenger::note_undecided(UnexpectedMessage& message, Tokens* asked) {
+void Matcher::note_undecided(UnexpectedMessage& message, Tokens* asked) {
   message.undecided = true;
   message.asked = asked;
-  ++in_[std::size_t(message.member)].undecided;
+  ++peer(message.member).undecided;
   ++undecided_;
 }
 
 // It is matched, or has no receive.
-void Messenger::settle(UnexpectedMessage& message) {
+void Matcher::settle(UnexpectedMessage& message) {
   withdraw_tokens(message.asked);
   if (!message.undecided) return;
   message.undecided = false;
-  --in_[std::size_t(message.member)].undecided;
+  --peer(message.member).undecided;
   --undecided_;
 }
 
 // In the order in which they came: what is matched, or not any more, leaves the state of being undecided.
-void Messenger::decide(Guard& guard) {
-  if (standing_in_) return take_in_undecided();
+void Matcher::decide_all(Guard& guard) {
+  if (lock_.by_progress_thread()) return take_in_undecided();
   for (;;) {
     Meeting met{};
     UnexpectedEntry* const found = unexpected_.find_if([&](const UnexpectedEntry& each) {
       auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
-      In& in = in_[std::size_t(message.member)];
-      if (in.held) return false;
+      PerMember& from = peer(message.member);
+      if (from.held) return false;
       met = meet(message.envelope, message.asked);
       if (met.undecided) {
         if (!message.undecided) note_undecided(message, message.asked);
-        in.held = true;
+        from.held = true;
       } else {
         settle(message);
       }
@@ -108,13 +111,13 @@ void Messenger::decide(Guard& guard) {
     });
     if (!found) break;
     unexpected_.remove(*found);
-    consume_now(static_cast<UnexpectedMessage&>(*found), *met.receive, guard);
+    start_matched(*met.receive, static_cast<UnexpectedMessage&>(*found), guard);
   }
-  for (In& in : in_) in.held = false;
+  for (PerMember& from : peer_) from.held = false;
 }
 
 // Each receive speaks for the message that it would be matched with if none were met elsewhere.
-void Messenger::take_in_undecided() {
+void Matcher::take_in_undecided() {
   unexpected_.find_if([&](const UnexpectedEntry& each) {
     auto& message = const_cast<UnexpectedMessage&>(static_cast<const UnexpectedMessage&>(each));
     if (!message.undecided) return false;
@@ -130,60 +133,58 @@ void Messenger::take_in_undecided() {
 }
 
 // Without memory it stays where it is.
-void Messenger::take_in(UnexpectedMessage& message) {
-  const MessageProtocol& protocol = Protocols::of(message.kind);
+void Matcher::take_in(UnexpectedMessage& message) {
+  const MessageProtocol& protocol = Rows::of(message.kind);
   if (protocol.carries) {
     message.kind = Kind::eager;
-    if (protocol.acknowledged) acknowledge(message.member, message.transfer, State::done);
+    if (protocol.acknowledged) protocols_.transfers.acknowledge(message.member, message.transfer, State::done);
     return;
   }
-  auto* const taking = new (std::nothrow) SpeculativeReceive;
+  if (!message.make_room()) return;
+  auto* const taking = new (std::nothrow) SpeculativeReceive(*this, message);
   if (!taking) return;
-  if (!message.fits()) {
-    message.longer.reset(new (std::nothrow) std::byte[message.bytes]);
-    if (!message.longer) return delete taking;
-  }
-  taking->reset();
-  taking->takes_in = true;
-  taking->unexpected = &message;
-  taking->data = {message.payload(), message.bytes, {}};
+  speculative_.push(taking->link);
   message.taking = taking;
-  ++speculative_;
   message.kind = Kind::eager;
-  if (protocol.unkeep) protocol.unkeep(*this, message);
-  protocol.deliver(*this, *taking, arrived(message));
+  if (protocol.unkeep) protocol.unkeep(protocols_, message);
+  protocol.deliver(protocols_, *taking, arrived(message));
 }
 
-// The SpeculativeReceive has received its message.
-void Messenger::taken_in(Request& request) {
-  SpeculativeReceive& taking = static_cast<SpeculativeReceive&>(request);
-  UnexpectedMessage& message = *taking.unexpected;
+// The message is there.
+void Matcher::taken_in(SpeculativeReceive& taking) {
+  UnexpectedMessage& message = taking.message;
   message.taking = nullptr;
+  message.error = taking.error;
   Request* const successor = taking.successor;
   const bool wanted = taking.wanted;
-  message.error = taking.error;
+  taking.link.remove();
   delete &taking;
-  --speculative_;
-  if (successor) successor->error = message.error;
-  if (successor) finish_eager(*successor, message.member, message.envelope, message.payload(), message.bytes);
-  if (successor || !wanted) free_unexpected(message);
-}
-
-// pre: the message is out of matching. The receive is complete when it is there.
-void Messenger::inherit(UnexpectedMessage& message, Request& request) {
-  message.taking->successor = &request;
-  request.member = message.member;
-}
-
-void Messenger::disinherit(const Request& request) {
-  if (!speculative_) return;
-  for (Link* link = receiving_.next; link != &receiving_; link = link->next) {
-    if (!link->owner) continue;
-    auto* const each = static_cast<Request*>(link->owner);
-    if (!each->takes_in || static_cast<SpeculativeReceive*>(each)->successor != &request) continue;
-    static_cast<SpeculativeReceive*>(each)->successor = nullptr;
-    static_cast<SpeculativeReceive*>(each)->wanted = false;
+  if (successor) {
+    successor->error = message.error;
+    deliver_eager(protocols_, *successor, arrived(message));
   }
+  if (successor || !wanted) free(message);
+}
+
+// The message is out of matching and belongs to us.
+void Matcher::consume(UnexpectedMessage& message, Request& receive) {
+  if (message.taking) [[unlikely]] {  // the receive is complete when it is there
+    message.taking->successor = &receive;
+    receive.member = message.member;
+    return;
+  }
+  const MessageProtocol& protocol = Rows::of(message.kind);
+  if (protocol.unkeep) protocol.unkeep(protocols_, message);
+  receive.error = message.error;
+  protocols_.give(receive, message.kind, arrived(message));
+  free(message);
+}
+
+void Matcher::abandon(Request& receive) {
+  if (receive.posted) take(receive);
+  speculative_.each<SpeculativeReceive>([&](SpeculativeReceive& each) {
+    if (each.successor == &receive) each.successor = nullptr, each.wanted = false;
+  });
 }
 
 }  // namespace nearfield::messages

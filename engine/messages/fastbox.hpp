@@ -41,12 +41,12 @@ class FastboxWriter {
     const std::uint64_t skip = offset + length > capacity_ ? capacity_ - offset : 0;
     // One line more than the record: the word behind it is cleared.
     if (written_ + skip + length + 64 - seen_ > capacity_) {
-      seen_ = ring_->read.load(std::memory_order_acquire);  // pairs with FastboxReader::take
+      seen_ = ring_->read.load(std::memory_order_acquire);  // SYNC: ring-read
       if (written_ + skip + length + 64 - seen_ > capacity_) return nullptr;
     }
     if (skip) {
       at(0).word.store(0, std::memory_order_relaxed);
-      at(written_).word.store(record_word(Kind::skip, 0), std::memory_order_release);  // pairs with FastboxReader::look
+      at(written_).word.store(record_word(Kind::skip, 0), std::memory_order_release);  // SYNC: ring-record
       written_ += skip;
     }
     return &at(written_);
@@ -54,7 +54,7 @@ class FastboxWriter {
   void publish(Record* record, Kind kind, std::size_t payload) {
     written_ += record_length(payload);
     at(written_).word.store(0, std::memory_order_relaxed);
-    record->word.store(record_word(kind, payload), std::memory_order_release);  // pairs with FastboxReader::look
+    record->word.store(record_word(kind, payload), std::memory_order_release);  // SYNC: ring-record
     // The lines that the next records clear and fill were read one turn of the ring ago: stores to them would wait for
     // the reader's cache, and all later stores behind them.
     __builtin_prefetch(&at(written_ + 64), 1);
@@ -79,7 +79,7 @@ class FastboxReader {
   // The next record, with its word; nullptr when there is none.
   const Record* look(std::uint64_t& word) {
     const Record* record = at(read_);
-    word = record->word.load(std::memory_order_acquire);  // pairs with FastboxWriter::publish
+    word = record->word.load(std::memory_order_acquire);  // SYNC: ring-record
     if (word == 0) return nullptr;
     if (kind_of(word) == Kind::skip) [[unlikely]] {
       read_ += capacity_ - (read_ & (capacity_ - 1));
@@ -92,7 +92,7 @@ class FastboxReader {
     read_ += record_length(bytes_of(word));
     if (read_ - told_ < capacity_ / 4) return;
     told_ = read_;
-    ring_->read.store(read_, std::memory_order_release);  // pairs with FastboxWriter::reserve
+    ring_->read.store(read_, std::memory_order_release);  // SYNC: ring-read
   }
   void tell_sample(std::uint32_t ticks) {
     const std::uint64_t told = (ring_->sample.load(std::memory_order_relaxed) >> 32) + 1;

@@ -59,25 +59,25 @@ Helper* Helper::start(team::Process& process, Messenger* messenger, std::vector<
 }
 
 void Helper::stop() {
-  if (getpid() != pid_) return;  // of a fork, which has no such thread
-  stopped_.store(true, std::memory_order_seq_cst);
-  asleep_.store(true, std::memory_order_seq_cst);
+  if (getpid() != pid_) return;                     // of a fork, which has no such thread
+  stopped_.store(true, std::memory_order_seq_cst);  // SYNC: helper-stopped
+  asleep_.store(true, std::memory_order_seq_cst);   // SYNC: helper-asleep
   wake();
   pthread_join(thread_, nullptr);
 }
 
 void Helper::wake() {
-  if (!asleep_.exchange(false, std::memory_order_seq_cst)) return;
-  auto& word = *sleeps_on_.load(std::memory_order_acquire);
-  word.fetch_add(1, std::memory_order_release);  // pairs with the acquire loads in nap and sleep
+  if (!asleep_.exchange(false, std::memory_order_seq_cst)) return;  // SYNC: helper-asleep
+  auto& word = *sleeps_on_.load(std::memory_order_acquire);         // SYNC: helper-sleeps-on
+  word.fetch_add(1, std::memory_order_release);                     // SYNC: wake-word
   waiting::futex_wake(word);
 }
 
 // Peers that have no room for what they send us ring where it sleeps; the wait has told them another place.
 void Helper::wait_ends() {
-  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  if (!asleep_.load(std::memory_order_seq_cst)) return;  // SYNC: helper-asleep
   if (progress_.busy()) wake();
-  else progress_.asleep_on(sleeps_on_.load(std::memory_order_acquire));
+  else progress_.asleep_on(sleeps_on_.load(std::memory_order_acquire));  // SYNC: helper-sleeps-on
 }
 
 // Who waits may have to share its CPU with ranks that compute; on a free one the work is done sooner.
@@ -89,35 +89,37 @@ bool Helper::step() {
 }
 
 // After it has told where it sleeps: whether it need not sleep.
-bool Helper::look_once_more() { return stopped_.load(std::memory_order_seq_cst) || (!dispensable() && step()); }
+bool Helper::look_once_more() {
+  return stopped_.load(std::memory_order_seq_cst) || (!dispensable() && step());
+}  // SYNC: helper-stopped
 
 // While something is under way; whether anything moved or began. Whoever sends to us or does what we await rings.
 bool Helper::nap(std::uint64_t nanoseconds) {
   auto& word = messenger_ ? messenger_->begin_nap() : word_;
-  const std::uint32_t seen = word.load(std::memory_order_acquire);
-  sleeps_on_.store(&word, std::memory_order_release);  // pairs with wake
+  const std::uint32_t seen = word.load(std::memory_order_acquire);  // SYNC: wake-word
+  sleeps_on_.store(&word, std::memory_order_release);               // SYNC: helper-sleeps-on
   const bool noticed = nanoseconds > unnoticed;
-  if (noticed) asleep_.store(true, std::memory_order_seq_cst);
+  if (noticed) asleep_.store(true, std::memory_order_seq_cst);  // SYNC: helper-asleep
   if (!progress_.attended()) progress_.asleep_on(&word);
   const bool moved = look_once_more();
   if (!moved && !progress_.attended()) waiting::futex_wait(word, seen, nanoseconds);
   if (!progress_.attended()) progress_.asleep_on(nullptr);
-  const bool woken = noticed && !asleep_.exchange(false, std::memory_order_seq_cst);
+  const bool woken = noticed && !asleep_.exchange(false, std::memory_order_seq_cst);  // SYNC: helper-asleep
   if (messenger_) messenger_->end_nap();
   return moved || woken;
 }
 
 // Nothing is under way, or a thread of the program keeps it going. Whether that may have changed.
 bool Helper::sleep() {
-  const std::uint32_t seen = word_.load(std::memory_order_acquire);
-  sleeps_on_.store(&word_, std::memory_order_release);  // pairs with wake
-  asleep_.store(true, std::memory_order_seq_cst);
+  const std::uint32_t seen = word_.load(std::memory_order_acquire);  // SYNC: wake-word
+  sleeps_on_.store(&word_, std::memory_order_release);               // SYNC: helper-sleeps-on
+  asleep_.store(true, std::memory_order_seq_cst);                    // SYNC: helper-asleep
   if (!progress_.attended()) progress_.asleep_on(&word_);
   const bool moved = look_once_more();
   const bool needed = !dispensable() && progress_.busy();
   if (!moved && !needed) waiting::futex_wait(word_, seen, longest);
   if (!progress_.attended()) progress_.asleep_on(nullptr);
-  const bool woken = !asleep_.exchange(false, std::memory_order_seq_cst);
+  const bool woken = !asleep_.exchange(false, std::memory_order_seq_cst);  // SYNC: helper-asleep
   return moved || needed || woken || word_.load(std::memory_order_relaxed) != seen;
 }
 

@@ -45,12 +45,15 @@ struct List : Link {
   List(const List&) = delete;
   bool empty() const { return next == this; }
   void push(Link& link) { link.insert_before(*this); }
-};
-
-// A list whose entries are looked at in turn; `turn`, which nobody owns, may lie before the next one.
-struct InTurn : List {
-  Link turn;
-  bool empty() const { return next == this || (next == &turn && turn.next == this); }
+  // `visit` may remove what it is given.
+  template <class Owner, class Visit>
+  void each(Visit visit) const {
+    for (const Link* link = next; link != this;) {
+      auto* const owner = static_cast<Owner*>(link->owner);
+      link = link->next;
+      if (owner) visit(*owner);
+    }
+  }
 };
 
 // Key to list. Lists that have become empty go when the table is cleared or grows.
@@ -103,11 +106,7 @@ class Posted {
   // `visit` may remove what it is given.
   template <class Visit>
   void each(Visit visit) {
-    for (Link* link = all_.next; link != &all_;) {
-      auto* const entry = static_cast<Entry*>(link->owner);
-      link = link->next;
-      visit(*entry);
-    }
+    all_.each<Entry>(visit);
   }
   std::size_t size() const { return size_; }
 

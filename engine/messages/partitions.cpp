@@ -5,8 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "engine/messages/guard.hpp"
-
 namespace nearfield::messages {
 namespace {
 
@@ -23,7 +21,7 @@ Partitioned::~Partitioned() { pair_.messenger.leave(link_); }
 
 bool Partitioned::close_with(std::uint64_t family) {
   if (family != pair_.family) return false;
-  closed_.store(true, std::memory_order_release);  // pairs with closed
+  closed_.store(true, std::memory_order_release);  // SYNC: partitioned-closed
   return true;
 }
 
@@ -95,14 +93,14 @@ void PartitionedSend::send(std::uint64_t partition, const layout::Data& data) {
 void PartitionedSend::count_sent(std::uint64_t more) {
   Messenger& messenger = pair_.messenger;
   const bool threaded = messenger.threaded();
-  const std::uint64_t before =
-      threaded ? reached_.fetch_add(more, std::memory_order_acq_rel) : reached_.load(std::memory_order_relaxed);
+  const std::uint64_t before = threaded ? reached_.fetch_add(more, std::memory_order_acq_rel)
+                                        : reached_.load(std::memory_order_relaxed);  // SYNC: partitions-reached
   if (!threaded) reached_.store(before + more, std::memory_order_relaxed);
   if (before + more < partitions().count) return;
   const int member = pair_.member;
   const bool by_board = bool(board_);
   if (by_board && !closed()) board_.put_last(starts_);
-  all_sent_.store(true, std::memory_order_release);  // pairs with complete
+  all_sent_.store(true, std::memory_order_release);  // SYNC: all-sent
   if (by_board) messenger.ring(member);
   if (threaded) messenger.wake_ourselves();
 }
@@ -132,7 +130,7 @@ bool PartitionedSend::go_on() {
 
 bool PartitionedSend::complete() const {
   if (!telling_.complete()) return false;
-  return (all_sent_.load(std::memory_order_acquire) || ended()) &&  // pairs with count_sent
+  return (all_sent_.load(std::memory_order_acquire) || ended()) &&  // SYNC: all-sent
          (board_ || all_complete(requests_.get(), partitions().count, seen_));
 }
 
@@ -144,7 +142,7 @@ ErrorKind PartitionedSend::outcome() const {
 }
 
 void PartitionedSend::abandon() {
-  given_up_.store(true, std::memory_order_release);  // pairs with ended
+  given_up_.store(true, std::memory_order_release);  // SYNC: given-up
   pair_.messenger.abandon(telling_);
   pair_.messenger.unstall(*this);
   stalled_.clear();
@@ -174,7 +172,7 @@ void PartitionedReceive::start() {
 
 void PartitionedReceive::follow(FunctionRef<void(Request&)> start) {
   if (ended() || telling_.cancelled || telling_.error != ErrorKind::none) return;
-  if (!know_partitions()) return failed_.store(true, std::memory_order_release);  // pairs with complete
+  if (!know_partitions()) return failed_.store(true, std::memory_order_release);  // SYNC: told-failed
   post(start);
 }
 
@@ -220,7 +218,7 @@ void PartitionedReceive::post(FunctionRef<void(Request&)> start) {
       start(requests_[i]);
     }
   }
-  open_.store(true, std::memory_order_release);  // pairs with complete and arrived
+  open_.store(true, std::memory_order_release);  // SYNC: receives-posted
 }
 
 // Takes what is there of these partitions out of the board, several that follow each other at once.
@@ -236,19 +234,20 @@ void PartitionedReceive::take(std::uint64_t begin, std::uint64_t end) {
     if (i == first) continue;
     const std::uint64_t from = std::min(first * bytes, data_.bytes), to = std::min(i * bytes, data_.bytes);
     if (from < to) layout::scatter(data_, from, board_.data(starts_) + from, to - from);
-    for (std::uint64_t k = first; k < i; ++k) taken_[k].store(true, std::memory_order_release);  // pairs with arrived
+    for (std::uint64_t k = first; k < i; ++k)
+      taken_[k].store(true, std::memory_order_release);  // SYNC: partition-taken
   }
 }
 
 bool PartitionedReceive::complete_by_board() {
-  if (through_.load(std::memory_order_acquire)) return true;  // pairs with the store below
+  if (through_.load(std::memory_order_acquire)) return true;  // SYNC: board-through
   if (!board_.all_there(starts_)) return ended();
   const std::lock_guard lock(landing_);
   if (through_.load(std::memory_order_relaxed)) return true;
   const std::uint64_t bytes = std::min(partitions().all(), data_.bytes);
   if (any_taken_) take(0, partitions().count);
   else if (bytes) layout::scatter(data_, 0, board_.data(starts_), bytes);
-  through_.store(true, std::memory_order_release);  // pairs with the load above, and in arrived
+  through_.store(true, std::memory_order_release);  // SYNC: board-through
   board_.consume(starts_);
   pair_.messenger.count_watchers(-1);
   pair_.messenger.ring(pair_.member);
@@ -262,7 +261,7 @@ void PartitionedReceive::land() {
 }
 
 bool PartitionedReceive::arrived(std::uint64_t begin, std::uint64_t end) {
-  if (!open_.load(std::memory_order_acquire)) return complete();  // pairs with post
+  if (!open_.load(std::memory_order_acquire)) return complete();  // SYNC: receives-posted
   if (aside_ || begin == end) {
     if (!complete()) return false;
     land();
@@ -272,11 +271,11 @@ bool PartitionedReceive::arrived(std::uint64_t begin, std::uint64_t end) {
   const std::uint64_t first = bytes ? begin / bytes : 0, last = bytes ? std::min((end + bytes - 1) / bytes, count) : 0;
   const auto here = [&] {
     for (std::uint64_t i = first; i < last; ++i)
-      if (!(board_ ? taken_[i].load(std::memory_order_acquire) : requests_[i].complete()))
-        return false;  // pairs with take
+      if (!(board_ ? taken_[i].load(std::memory_order_acquire) : requests_[i].complete()))  // SYNC: partition-taken
+        return false;
     return true;
   };
-  if (board_ && through_.load(std::memory_order_acquire)) return true;  // pairs with complete_by_board
+  if (board_ && through_.load(std::memory_order_acquire)) return true;  // SYNC: board-through
   if (here()) return true;
   if (!board_) return false;
   {
@@ -289,8 +288,8 @@ bool PartitionedReceive::arrived(std::uint64_t begin, std::uint64_t end) {
 }
 
 bool PartitionedReceive::complete() {
-  if (!open_.load(std::memory_order_acquire))                   // pairs with post
-    return ended() || failed_.load(std::memory_order_acquire);  // pairs with follow
+  if (!open_.load(std::memory_order_acquire))                   // SYNC: receives-posted
+    return ended() || failed_.load(std::memory_order_acquire);  // SYNC: told-failed
   return board_ ? complete_by_board() : all_complete(requests_.get(), partitions().count, seen_);
 }
 
@@ -308,10 +307,10 @@ std::uint64_t PartitionedReceive::received() const {
 }
 
 void PartitionedReceive::abandon() {
-  given_up_.store(true, std::memory_order_release);  // pairs with ended
+  given_up_.store(true, std::memory_order_release);  // SYNC: given-up
   if (starts_) pair_.messenger.abandon(telling_);
   pair_.messenger.forget(*this);
-  if (!open_.load(std::memory_order_acquire)) return;  // pairs with post
+  if (!open_.load(std::memory_order_acquire)) return;  // SYNC: receives-posted
   if (!board_) {
     for (std::uint64_t i = 0; i < partitions().count; ++i) pair_.messenger.abandon(requests_[i]);
   } else if (!through_.exchange(true, std::memory_order_relaxed)) {
@@ -322,18 +321,19 @@ void PartitionedReceive::abandon() {
 // ---------------------------------------------------------------- boards
 
 std::uint64_t Messenger::new_board(const Partitions& partitions) {
-  const Guard guard(*this);
+  const Guard guard(lock_);
   std::erase_if(retired_boards_, [&](const auto& retired) {
-    if (!BoardView(process_.segment().base() + retired.first, {}).through(retired.second)) return false;
-    process_.arena().free(retired.first);
+    if (!BoardView(process().segment().base() + retired.first, {}).through(retired.second)) return false;
+    process().arena().free(retired.first);
     return true;
   });
-  const auto offset = process_.arena().allocate_zeroed(BoardView::size(partitions), line, memory::Component::fastboxes);
+  const auto offset =
+      process().arena().allocate_zeroed(BoardView::size(partitions), line, memory::Component::fastboxes);
   return offset ? *offset : 0;
 }
 
 void Messenger::retire_board(std::uint64_t board, std::uint64_t starts) {
-  const Guard guard(*this);
+  const Guard guard(lock_);
   try {
     retired_boards_.emplace_back(board, starts);
   } catch (const std::bad_alloc&) {  // it stays where it is

@@ -29,7 +29,7 @@ struct PartitionsOfSender {
   std::uint64_t board;  // offset in its segment, 0: none
 };
 
-// With whom, by envelopes with `source` and `context`; closed (closing.cpp) with the context `family`.
+// With whom, by envelopes with `source` and `context`; closed (closed_contexts.hpp) with the context `family`.
 struct PartitionedPair {
   Messenger& messenger;
   int member;
@@ -50,8 +50,8 @@ class Partitioned {
   explicit Partitioned(const PartitionedPair& pair);
   ~Partitioned();
   void prepare(Request& request, bool sends, int tag, const layout::Data& data) const;
-  bool closed() const { return closed_.load(std::memory_order_acquire); }               // pairs with close_with
-  bool ended() const { return closed() || given_up_.load(std::memory_order_acquire); }  // pairs with abandon
+  bool closed() const { return closed_.load(std::memory_order_acquire); }               // SYNC: partitioned-closed
+  bool ended() const { return closed() || given_up_.load(std::memory_order_acquire); }  // SYNC: given-up
   ErrorKind why_ended() const { return closed() ? ErrorKind::closed : ErrorKind::broken; }
   // Whether `count` requests are complete, of which those before `seen` were.
   static bool all_complete(const Request* requests, std::uint64_t count, std::atomic<std::uint64_t>& seen);

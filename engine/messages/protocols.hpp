@@ -10,8 +10,12 @@
 // A message that is offered is announced by `offered`; its receiver chooses a row that has a state, and answers by it.
 //
 // A new protocol is a file with its row, its place here, and its kind or state in blocks.hpp.
+//
+// Threads: everything here needs the messenger's lock.
 #pragma once
-#include "engine/messages/guard.hpp"
+#include "engine/messages/copy_chains.hpp"
+#include "engine/messages/roads.hpp"
+#include "engine/messages/transfers.hpp"
 
 namespace nearfield::messages {
 
@@ -24,15 +28,8 @@ struct Arrived {
   std::uint64_t bytes;       // of that
 };
 
-// The pointer for a row to a function of the messenger that several rows share.
-template <auto f>
-struct Shared;
-template <class R, class... A, R (Messenger::*f)(A...)>
-struct Shared<f> {
-  static R call(Messenger& messenger, A... arguments) { return (messenger.*f)(arguments...); }
-};
-template <auto f>
-inline constexpr auto shared = &Shared<f>::call;
+// How willingly a message is sent by a protocol.
+enum class Cost : std::uint8_t { record, buffers, long_record, offer, never };
 
 struct MessageProtocol {
   const char* name;
@@ -40,45 +37,35 @@ struct MessageProtocol {
   // ---- of what was offered
   State state = State::waiting;  // what the receiver answers
   // Receiver: whether it can, as far as this side knows; rows are asked in their order. May throw std::bad_alloc.
-  bool (*fits)(Messenger&, Request&) = nullptr;
+  bool (*fits)(Protocols&, Request&) = nullptr;
   // One of the blocks that both sides claim, by the sender from the back. False: it could not be had.
-  bool (*copy)(Messenger&, Request&, std::uint64_t position, std::uint64_t bytes, bool from_back) = nullptr;
+  bool (*copy)(Protocols&, Request&, std::uint64_t position, std::uint64_t bytes, bool from_back) = nullptr;
   // Sender: whether it can copy blocks. May throw std::bad_alloc.
-  bool (*helps)(Messenger&, Request&) = nullptr;
+  bool (*helps)(Protocols&, Request&) = nullptr;
   std::uint64_t Counts::*count = nullptr;
 
   // ---- sender; `where`: where the data lies, if that has been looked at
-  Cost (*cost)(Messenger&, const Request&) = nullptr;
-  Started (*start)(Messenger&, Request&, RemoteLayout& where) = nullptr;
-  bool (*send)(Messenger&, Request&, Messenger::Guard&) = nullptr;  // whether anything moved
+  Cost (*cost)(Protocols&, const Request&) = nullptr;
+  Started (*start)(Protocols&, Request&, RemoteLayout& where) = nullptr;
+  bool (*send)(Protocols&, Request&, Guard&) = nullptr;  // whether anything moved
   // The offset that names it to the receiver; 0: it cannot be taken back.
-  std::uint64_t (*recall)(Messenger&, const Request&) = nullptr;
+  std::uint64_t (*recall)(const Request&) = nullptr;
 
   // ---- receiver
   std::size_t note = 0;       // bytes of a record before the message, from the beginning of Handed
   bool carries = false;       // its record carries the message
   bool acknowledged = false;  // its sender waits for the match
-  void (*deliver)(Messenger&, Request&, const Arrived&) = nullptr;
-  void (*keep)(Messenger&, UnexpectedMessage&) = nullptr;    // it has to wait for its receive
-  void (*unkeep)(Messenger&, UnexpectedMessage&) = nullptr;  // it does not wait any more
-  void (*refuse)(Messenger&, int member, std::uint64_t offset) = nullptr;
-  bool (*receive)(Messenger&, Request&, Messenger::Guard&) = nullptr;  // whether anything moved
+  void (*deliver)(Protocols&, Request&, const Arrived&) = nullptr;
+  void (*keep)(Protocols&, UnexpectedMessage&) = nullptr;    // it has to wait for its receive
+  void (*unkeep)(Protocols&, UnexpectedMessage&) = nullptr;  // it does not wait any more
+  void (*refuse)(Protocols&, int member, std::uint64_t offset) = nullptr;
+  bool (*receive)(Protocols&, Request&, Guard&) = nullptr;  // whether anything moved
 };
 
-struct Messenger::Protocols {
-  // By which a message is announced, and by which one that was offered moves; each with what it does.
+struct Rows {
+  // By which a message is announced, and by which one that was offered moves.
   static const MessageProtocol eager, synchronous, copy_buffers, offered;
-  struct Eager;
-  struct Synchronous;
-  struct CopyBuffers;
-  struct Offer;
   static const MessageProtocol direct, cma, staged;
-  struct Direct;
-  struct Cma;
-  struct Staged;
-  // What those share that are announced with a Transfer.
-  static std::uint64_t recall_offer(Messenger&, const Request& request);
-  static void refuse_offer(Messenger&, int member, std::uint64_t transfer);
   static constexpr const MessageProtocol* all[] = {&eager,  &synchronous, &copy_buffers, &offered,
                                                    &direct, &cma,         &staged};
 
@@ -95,6 +82,70 @@ struct Messenger::Protocols {
     static_assert(int(State::direct) == 1 && int(State::by_calls) == 2 && int(State::staged) == 3);
     return *rows[std::size_t(state)];
   }
+};
+
+// What the record carries is the message: eager.cpp's delivery, which short messages take without a row.
+void deliver_eager(Protocols& protocols, Request& request, const Arrived& message);
+
+// What rows work with, and requests from their start by a row to their end.
+struct Protocols {
+  // Throws std::bad_alloc.
+  Protocols(const MessengerLock& lock, Mailboxes& mailboxes, Channels& channels, Continuations& continuations,
+            Counts& counts);
+
+  // ---- sends
+  // Whether it is on its way, and nothing of `data` is needed any more.
+  bool send_at_once(int member, const Envelope& envelope, const layout::Data& data);
+  void start(Request& send, Guard& guard);
+  // False: it must be tried again, since there was no room for the question to the receiver.
+  bool cancel(Request& send);
+  // A synchronous send that lies in copy buffers as a whole need not be met any more; false: it is not there yet.
+  bool leave(Request& send, Guard& guard);
+  template <class Visit>
+  void each_send(Visit visit) const {
+    for (const List& list : waiting_) list.each<Request>(visit);
+    transfers.each_offered(visit);
+    in_progress.sends.each(visit);
+  }
+
+  // ---- receives
+  // The message for a receive.
+  void give(Request& receive, Kind kind, const Arrived& message) {
+    if (kind == Kind::eager) [[likely]]
+      return deliver_eager(*this, receive, message);
+    Rows::of(kind).deliver(*this, receive, message);
+  }
+  void read_what_is_there(Request& receive, Guard& guard);
+
+  // ---- both
+  // One step of what is under way; whether any moved.
+  bool go_on(Guard& guard, bool all);
+  // Whether go_on() has anything to do.
+  bool needs_step() const { return any_under_way() || transfers.any_retired(); }
+  bool any_under_way() const {
+    return waiting_for_room_ || !in_progress.receives.empty() || !in_progress.sends.empty() || transfers.any_offered();
+  }
+  // It is out of everything; the other side may still look at its Transfer.
+  void abandon(Request& request);
+
+  Mailboxes& mailboxes;
+  Channels& channels;
+  Continuations& continuations;
+  InProgress in_progress;
+  RemoteMemory memory;
+  CopyChains chains;
+  Transfers transfers;
+  const Limits limits;
+
+ private:
+  bool dispatch(Request& send);
+  void flush_waiting();
+  void end_send(Request& request);
+  void end_receive(Request& request);
+
+  const MessengerLock& lock_;
+  std::vector<List> waiting_;  // per member: sends that wait for room, in order
+  std::size_t waiting_for_room_ = 0;
 };
 
 }  // namespace nearfield::messages

@@ -29,7 +29,7 @@ class Member {
   std::atomic<int> value_;
 };
 
-// How far one side has come with a chain of copy buffers (handing.cpp).
+// How far one side has come with a chain of copy buffers (copy_chains.hpp).
 struct Chain {
   std::uint64_t first = 0, buffer = 0;  // offsets in the sender's segment; `buffer`: where it is, 0: none yet
   std::uint64_t position = 0;           // bytes of the message that are through
@@ -105,7 +105,7 @@ struct Follower {
 
 // ---- what a protocol has to remember of a request that is under way by it
 
-// Copy buffers: how far this side has come (handing.cpp).
+// Copy buffers: how far this side has come (copy_chains.hpp).
 struct InBuffers {
   Chain chain;
   std::uint8_t kind = 0;  // sender: of copying::handover_kinds
@@ -113,7 +113,7 @@ struct InBuffers {
   bool tells = false;     // sender: it is told of the match
 };
 
-// One copy, in blocks that both sides claim (transfer.cpp).
+// One copy, in blocks that both sides claim (transfers.hpp).
 struct InBlocks {
   std::uint32_t blocks = 0, done = 0;   // blocks in all, done by this side
   bool helps = false;                   // sender: it can copy into the receiver's data
@@ -122,7 +122,7 @@ struct InBlocks {
   std::shared_ptr<const void> mapping;  // keeps the other side's heap mapped
 };
 
-// A Transfer, by which sender and receiver agree on a protocol when the message is matched (transfer.cpp).
+// A Transfer, by which sender and receiver agree on a protocol when the message is matched (transfers.hpp).
 struct Offered {
   Transfer* transfer = nullptr;  // in the sender's segment; nullptr: there is none
   std::uint64_t offset = 0;      // sender: of the Transfer
@@ -148,7 +148,7 @@ struct Course {
   std::uint64_t received = 0;      // bytes, after completion
   std::uint64_t total = 0;         // receiver: bytes that the sender sends; known where it is cut short, or staged
   std::optional<int> promised;     // to messages with that tag: their token has met it there
-  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Messenger::take_out on
+  Elsewhere* elsewhere = nullptr;  // where it is posted as well, from Matcher::take_out on
   Link under_way;                  // in the list of transfers, or of sends that wait for room
   bool alone() const { return under_way.next == under_way.previous; }  // in that list
   Offered offered;
@@ -166,13 +166,12 @@ struct Request : Entry, Course {
   // Its caller stays in its call until it is complete: a send may need its sender for its bytes to move, a receive need
   // not be posted for what is there.
   bool attended = false;
-  bool takes_in = false;  // is a SpeculativeReceive (elsewhere.cpp)
-  // Set last, when nothing else of the request changes any more; pairs with complete().
+  // Set last, when nothing else of the request changes any more.
   std::atomic<bool> completed{false};
   Member member;  // whom it goes to or comes from; receives from anybody: -1 until matched
   layout::Data data;
   Follower* follower = nullptr;
-  bool complete() const { return completed.load(std::memory_order_acquire); }
+  bool complete() const { return completed.load(std::memory_order_acquire); }  // SYNC: request-complete
 
   // As it was before it was started; what it is to do stays.
   void reset() {
@@ -202,6 +201,11 @@ struct UnexpectedMessage : UnexpectedEntry {
   std::unique_ptr<std::byte[]> longer;  // payload that does not fit `shorter`
   std::byte shorter[64];
   bool fits() const { return bytes <= sizeof shorter; }
+  // For `bytes` of payload; false without memory.
+  bool make_room() {
+    if (!fits()) longer.reset(new (std::nothrow) std::byte[bytes]);
+    return fits() || longer;
+  }
   std::byte* payload() { return fits() ? shorter : longer.get(); }
 };
 

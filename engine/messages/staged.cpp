@@ -1,35 +1,36 @@
-// What was offered goes through copy buffers of the sender (handing.cpp), the first of which its Transfer tells.
+// What was offered goes through copy buffers of the sender (copy_chains.hpp), the first of which its Transfer tells.
 #include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
+namespace {
 
-struct Messenger::Protocols::Staged {
-  static bool fits(Messenger&, Request&) { return true; }
-  static bool send(Messenger& m, Request& request, Guard& guard) {
-    const std::uint64_t length = request.offered.transfer->length;
-    const bool filled = m.fill_buffers(request, length, guard);
-    if (request.in_buffers()->chain.position == length) request.way = State::done;
-    return filled;
-  }
-  static bool receive(Messenger& m, Request& request, Guard& guard) {
-    if (Chain& chain = request.in_buffers()->chain; !chain.buffer) {
-      const Transfer& t = *request.offered.transfer;
-      const std::uint64_t first = t.first.load(std::memory_order_acquire);  // pairs with continue_chain
-      if (!first) return false;
-      chain = {first, first};
-      request.total = t.length;
-    }
-    return m.drain_buffers(request, guard) || request.way == State::done;
-  }
-};
+bool send_staged(Protocols& p, Request& request, Guard& guard) {
+  const std::uint64_t length = request.offered.transfer->length;
+  const bool filled = p.chains.fill(request, length, guard);
+  if (request.in_buffers()->chain.position == length) request.way = State::done;
+  return filled;
+}
 
-const MessageProtocol Messenger::Protocols::staged = {
+bool receive_staged(Protocols& p, Request& request, Guard& guard) {
+  if (Chain& chain = request.in_buffers()->chain; !chain.buffer) {
+    const Transfer& t = *request.offered.transfer;
+    const std::uint64_t first = t.first.load(std::memory_order_acquire);  // SYNC: transfer-first
+    if (!first) return false;
+    chain = {first, first};
+    request.total = t.length;
+  }
+  return p.chains.drain(request, guard) || request.way == State::done;
+}
+
+}  // namespace
+
+const MessageProtocol Rows::staged = {
     .name = "staged",
     .state = State::staged,
-    .fits = Staged::fits,
+    .fits = [](Protocols&, Request&) { return true; },
     .count = &Counts::staged,
-    .send = Staged::send,
-    .receive = Staged::receive,
+    .send = send_staged,
+    .receive = receive_staged,
 };
 
 }  // namespace nearfield::messages

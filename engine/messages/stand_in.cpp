@@ -20,9 +20,10 @@ void StandIn::run() {
   auto& word = messenger_.blocked_wake_word();
   auto& runner = messenger_.process().runner;
   while (!dismissed_.load(std::memory_order_relaxed)) {
-    std::uint32_t rung = word.load(std::memory_order_acquire);  // pairs with Messenger::summon and lend
+    std::uint32_t rung = word.load(std::memory_order_acquire);  // SYNC: wake-word
     for (int idle = 0; !rank_is_back(); ++idle) {
-      rung = word.load(std::memory_order_acquire);  // or else one more ring would end every nap at once
+      rung = word.load(
+          std::memory_order_acquire);  // or else one more ring would end every nap at once  // SYNC: wake-word
       Did did = messenger_.stand_in([this] { return rank_is_back(); });
       if (runner.poll()) did = Did::moved;
       else if (did == Did::nothing_to_do && runner.busy()) did = Did::waits;
@@ -37,28 +38,28 @@ void StandIn::run() {
 
 // False where no thread can be had.
 bool StandIn::start() {
-  if (started_.load(std::memory_order_acquire)) [[likely]]
+  if (started_.load(std::memory_order_acquire)) [[likely]]  // SYNC: stand-in-started
     return true;
   const std::lock_guard lock(starting_);
   if (started_.load(std::memory_order_relaxed)) return true;
   pthread_t thread;
   const bool good = start_own_thread<&StandIn::run>(thread, this);
   if (good) pthread_detach(thread);
-  started_.store(good, std::memory_order_release);  // pairs with the first load
+  started_.store(good, std::memory_order_release);  // SYNC: stand-in-started
   return good;
 }
 
 bool StandIn::lend() {
   if (helper_) {
-    lent_.fetch_add(1, std::memory_order_acq_rel);
+    lent_.fetch_add(1, std::memory_order_acq_rel);  // SYNC: lent
     helper_->count_away(1);
     if (messenger_.process().progress.busy()) helper_->wake();
     return true;
   }
   if (dismissed_.load(std::memory_order_relaxed) || messenger_.members() < 2 || !start()) return false;
-  if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();
+  if (lent_.fetch_add(1, std::memory_order_acq_rel) == 0) messenger_.lend();  // SYNC: lent
   if (messenger_.process().progress.busy()) [[unlikely]] {
-    messenger_.blocked_wake_word().fetch_add(1, std::memory_order_release);  // pairs with run
+    messenger_.blocked_wake_word().fetch_add(1, std::memory_order_release);  // SYNC: wake-word
     waiting::futex_wake(messenger_.blocked_wake_word());
   }
   return true;
@@ -66,7 +67,7 @@ bool StandIn::lend() {
 
 void StandIn::take_back() {
   if (helper_) helper_->count_away(-1);
-  if (lent_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !helper_) messenger_.take_back();
+  if (lent_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !helper_) messenger_.take_back();  // SYNC: lent
 }
 
 }  // namespace nearfield::messages

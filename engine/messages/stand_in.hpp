@@ -8,8 +8,8 @@
 //     (something of ours under way: rings)    the messenger's lock, until
 //   is back: takes the lock once              nothing moves; sleeps again
 //
-// The word that is rung is `summons` in our MessageMailbox. The thread is started when the rank is lent for the
-// first time; programs that never lend it do not have it. It costs a rank nothing while nobody rings: the messenger
+// The word that is rung is `blocked_wake_word` in our MessageMailbox. The thread is started when the rank is lent for
+// the first time; programs that never lend it do not have it. It costs a rank nothing while nobody rings: the messenger
 // takes its lock only while the rank is lent. Where there is a helper (helper.hpp) that one does its work.
 #pragma once
 #include <atomic>
@@ -40,8 +40,8 @@ class StandIn {
  private:
   bool start();
   void run();
-  // Pairs with lend: what the rank did before, without the lock, is seen; that it is back, by the lock.
-  bool rank_is_back() const { return lent_.load(std::memory_order_acquire) == 0; }
+  // What the rank did before, without the lock, is seen; that it is back, by the lock.
+  bool rank_is_back() const { return lent_.load(std::memory_order_acquire) == 0; }  // SYNC: lent
 
   Messenger& messenger_;
   Helper* helper_ = nullptr;

@@ -3,32 +3,36 @@
 #include "engine/messages/protocols.hpp"
 
 namespace nearfield::messages {
+namespace {
 
-struct Messenger::Protocols::Synchronous {
-  static Cost cost(Messenger&, const Request& request) {
-    constexpr std::size_t longest = 512;  // bytes, with the offset
-    if (request.data.bytes + sizeof(std::uint64_t) > longest) return Cost::never;
-    return request.mode == Mode::synchronous ? Cost::record : Cost::offer;
-  }
-  static Started start(Messenger& m, Request& request, RemoteLayout& where) {
-    return m.offer(request, where, Kind::eager_synchronous, request.data);
-  }
-  static void deliver(Messenger& m, Request& request, const Arrived& message) {
-    m.acknowledge(message.member, message.told.first, State::done);
-    m.finish_eager(request, message.member, message.envelope, message.payload, message.bytes);
-  }
-};
+Cost cost_of_synchronous(Protocols&, const Request& request) {
+  constexpr std::size_t longest = 512;  // bytes, with the offset
+  if (request.data.bytes + sizeof(std::uint64_t) > longest) return Cost::never;
+  return request.mode == Mode::synchronous ? Cost::record : Cost::offer;
+}
 
-const MessageProtocol Messenger::Protocols::synchronous = {
+Started start_synchronous(Protocols& p, Request& request, RemoteLayout& where) {
+  return p.transfers.offer(request, where, Kind::eager_synchronous, request.data);
+}
+
+void deliver_synchronous(Protocols& p, Request& request, const Arrived& message) {
+  p.transfers.acknowledge(message.member, message.told.first, State::done);
+  deliver_eager(p, request, message);
+}
+
+}  // namespace
+
+const MessageProtocol Rows::synchronous = {
     .name = "synchronous",
-    .cost = Synchronous::cost,
-    .start = Synchronous::start,
-    .recall = recall_offer,
+    .cost = cost_of_synchronous,
+    .start = start_synchronous,
+    .recall = [](const Request& request) { return request.offered.offset; },
     .note = sizeof(std::uint64_t),
     .carries = true,
     .acknowledged = true,
-    .deliver = Synchronous::deliver,
-    .refuse = refuse_offer,
+    .deliver = deliver_synchronous,
+    .refuse = [](Protocols& p, int member,
+                 std::uint64_t transfer) { p.transfers.acknowledge(member, transfer, State::cancelled); },
 };
 
 }  // namespace nearfield::messages

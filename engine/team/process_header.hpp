@@ -14,7 +14,7 @@ struct ProcessHeader : reach::SegmentHeader {
   // that have done what such a body awaits notify that word (CollectiveContext::wake_suspended).
   alignas(128) std::atomic<std::uint64_t> asleep_on;
 
-  // Contexts that this process has closed (messages/closing.cpp).
+  // Contexts that this process has closed (messages/closed_contexts.hpp).
   static constexpr std::uint32_t most_closed = 448;
   alignas(128) std::atomic<std::uint32_t> closed;  // owner: number of entries in closed_context
   std::uint64_t closed_context[most_closed];       // owner, published by `closed`

@@ -1,16 +1,27 @@
-// Where the data of one side lies, as the other side is told, and how it is found there.
-#include <cstring>
+#include "engine/messages/remote_memory.hpp"
 
-#include "engine/messages/protocols.hpp"
+#include <cstring>
 
 namespace nearfield::messages {
 
+RemoteMemory::RemoteMemory(Mailboxes& mailboxes) : mailboxes_(mailboxes), process_(mailboxes.process()) {
+  const auto members = std::size_t(mailboxes.count());
+  attached_.reserve(members);
+  calls_.reserve(members);
+  const std::lock_guard lock(process_.reach().mutex);
+  for (int r = 0; r < mailboxes.count(); ++r) {
+    reach::Peer* const peer = r == mailboxes.me() ? nullptr : &mailboxes.peer(r);
+    calls_.push_back(peer ? reach::Peers::calls(*peer) : nullptr);
+    attached_.emplace_back(process_.reach(), peer);
+  }
+}
+
 // Where the member finds it, if it has what it needs for that.
-reach::RemoteBuffer Messenger::place_for(int member, const std::byte* begin, std::size_t bytes) {
+reach::RemoteBuffer RemoteMemory::place_for(int member, const std::byte* begin, std::size_t bytes) {
   reach::Peers& reach = process_.reach();
-  Peer& peer = *peer_[member];
+  reach::Peer& peer = mailboxes_.peer(member);
   const reach::RemoteBuffer place = reach.place(begin, bytes, peer.told);
-  if (!place.anything() || attached_[member].passed.holds(place)) return place;
+  if (!place.anything() || attached_[std::size_t(member)].passed.holds(place)) return place;
   if (!reach.gives(place)) return {};
   const reach::MemoryMapper& way = *reach::mappers()[place.mapper()];
   if (way.offer) {
@@ -18,11 +29,11 @@ reach::RemoteBuffer Messenger::place_for(int member, const std::byte* begin, std
     auto passed = way.offer(reach, peer, reach::Region::of(place));
     if (!passed || !*passed) return {};
   }
-  attached_[member].passed = reach::Region::of(place);
+  attached_[std::size_t(member)].passed = reach::Region::of(place);
   return place;
 }
 
-RemoteLayout Messenger::describe(int member, const layout::Data& data) {
+RemoteLayout RemoteMemory::describe(int member, const layout::Data& data) {
   std::byte* const begin = data.begin();
   RemoteLayout where{{},
                      std::uint64_t(begin),
@@ -33,7 +44,7 @@ RemoteLayout Messenger::describe(int member, const layout::Data& data) {
                      data.view.extent,
                      data.view.low,
                      data.view.high};
-  if (data.bytes == 0 || member == me_) return where;
+  if (data.bytes == 0 || member == mailboxes_.me()) return where;
   const Protocol protocol = process_.settings().protocol;
   if (protocol == Protocol::copy_buffers || protocol == Protocol::cma) return where;
   if (!data.dense()) {
@@ -46,25 +57,24 @@ RemoteLayout Messenger::describe(int member, const layout::Data& data) {
   return where;
 }
 
-std::byte* Messenger::resolve(int member, const reach::RemoteBuffer& place, std::shared_ptr<const void>& mapping) {
+std::byte* RemoteMemory::resolve(int member, const reach::RemoteBuffer& place, std::shared_ptr<const void>& mapping) {
   if (!place.anything()) return nullptr;
-  reach::Attachments& attached = attached_[member].theirs;
+  reach::Attachments& attached = attached_[std::size_t(member)].theirs;
   const auto* entry = attached.find(place);
-  if (!entry) entry = attached.need(process_.reach(), *peer_[member], place);
+  if (!entry) entry = attached.need(process_.reach(), mailboxes_.peer(member), place);
   if (!entry) return nullptr;
   mapping = entry->keep;
   return entry->resolve(place);
 }
 
-// Fills in where the other side's data lies; whether it can be reached.
-bool Messenger::adopt(int member, const RemoteLayout& where, std::uint64_t bytes, InBlocks& part) {
-  std::byte* const lowest =
-      member == me_ ? reinterpret_cast<std::byte*>(where.address) : resolve(member, where.place, part.mapping);
+bool RemoteMemory::adopt(int member, const RemoteLayout& where, std::uint64_t bytes, InBlocks& part) {
+  std::byte* const lowest = member == mailboxes_.me() ? reinterpret_cast<std::byte*>(where.address)
+                                                      : resolve(member, where.place, part.mapping);
   if (!lowest) return false;
   part.other_data = {lowest + where.element, bytes, {}};
-  if (member == me_) return true;  // the caller knows the layout
+  if (member == mailboxes_.me()) return true;  // the caller knows the layout
   if (where.runs) {
-    part.other_data.view = {reinterpret_cast<const layout::Run*>(base_[member] + where.runs),
+    part.other_data.view = {reinterpret_cast<const layout::Run*>(mailboxes_.base(member) + where.runs),
                             where.run_count,
                             where.size,
                             where.extent,
@@ -74,7 +84,7 @@ bool Messenger::adopt(int member, const RemoteLayout& where, std::uint64_t bytes
   return true;
 }
 
-std::optional<std::size_t> Messenger::ListsOfRuns::take(memory::Arena& arena) {
+std::optional<std::size_t> RemoteMemory::ListsOfRuns::take(memory::Arena& arena) {
   const std::lock_guard lock(mutex_);
   if (free_.empty() && !asked_) {
     asked_ = true;
@@ -88,12 +98,12 @@ std::optional<std::size_t> Messenger::ListsOfRuns::take(memory::Arena& arena) {
   return place;
 }
 
-void Messenger::ListsOfRuns::put_back(std::size_t place) {
+void RemoteMemory::ListsOfRuns::put_back(std::size_t place) {
   const std::lock_guard lock(mutex_);
   free_.push_back(place);
 }
 
-layout::View Messenger::share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep) {
+layout::View RemoteMemory::share(layout::Builder& builder, std::int64_t extent, std::shared_ptr<const void>& keep) {
   layout::View view = builder.view(extent);
   if (view.dense()) return view;
   const std::size_t bytes = builder.run_count() * sizeof(layout::Run);

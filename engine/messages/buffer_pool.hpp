@@ -1,0 +1,57 @@
+// The copy buffers of this process as messages use them (memory/copy_buffers.hpp): taken, lent to a receiver, and taken
+// back when that one has released them, the oldest first, so each of them rests for the span of them all.
+//
+// The spare buffer, in the mailbox, is for one message that is matched, when there is no other: its two halves in turn.
+//
+// Threads: everything here needs the messenger's lock.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "engine/memory/copy_buffers.hpp"
+#include "engine/messages/mailboxes.hpp"
+
+namespace nearfield::messages {
+
+struct Request;
+
+class BufferPool {
+ public:
+  // Throws std::bad_alloc.
+  explicit BufferPool(Mailboxes& mailboxes);
+
+  std::uint64_t longest() const { return std::clamp<std::uint64_t>(buffers_.span() / 16, 4 << 10, 128 << 10); }
+  // Bytes of a message that nobody has matched which may lie in copy buffers.
+  std::uint64_t longest_whole() const { return buffers_.span() / 8; }
+
+  struct Taken {
+    CopyBuffer* buffer = nullptr;  // nullptr: not now
+    std::uint64_t offset = 0;
+  };
+  // One with room for `bytes`, unless fewer than a `spared`-th part of all would be left; 0: whatever is left.
+  Taken take(std::uint64_t bytes, unsigned spared);
+  // Of the spare buffer. The next message has it when the receiver of the last one has read both halves.
+  Taken take_spare(const Request& request, int member);
+  void put_back(const Taken& taken) { buffers_.put_back(taken.offset, sizeof(CopyBuffer) + taken.buffer->capacity); }
+  // From now on it is the receiver's to release.
+  void lend(std::uint64_t offset);
+  // That message has taken its last buffer.
+  void end(const Request& request) {
+    if (spare_user_ == &request) spare_user_ = nullptr;
+  }
+  CopyBuffer& own(std::uint64_t offset) const { return mailboxes_.at<CopyBuffer>(mailboxes_.me(), offset); }
+
+ private:
+  static CopyBuffer& prepare(CopyBuffer& buffer, std::uint64_t whole);
+  std::uint64_t spare() const { return mailboxes_.offset_of(mailboxes_.own().spare_buffer); }
+  void reclaim();
+  Mailboxes& mailboxes_;
+  memory::CopyBuffers& buffers_;
+  std::vector<std::uint64_t> lent_;  // a ring: buffers that receivers still read, the oldest first
+  std::size_t lent_begin_ = 0, lent_end_ = 0;
+  const Request* spare_user_ = nullptr;
+  int spare_member_ = 0;     // to whom it sends, or the last one did
+  unsigned spare_turn_ = 0;  // how often a half of the spare buffer was taken for it, or for the last one
+};
+
+}  // namespace nearfield::messages

@@ -1,0 +1,175 @@
+// Records between this process and the others: the receive queue, and a ring for each pair that talks (blocks.hpp).
+//
+// Rings that are silent are looked at now and then only, so that a poll costs the same however many pairs once talked.
+//
+// Threads: everything here needs the messenger's lock.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "engine/layout/layout.hpp"
+#include "engine/messages/counts.hpp"
+#include "engine/messages/fastbox.hpp"
+#include "engine/messages/mailboxes.hpp"
+#include "engine/messages/queue.hpp"
+#include "engine/settings/settings.hpp"
+
+namespace nearfield::messages {
+
+class Channels {
+ public:
+  // Throws std::bad_alloc.
+  Channels(Mailboxes& mailboxes, Counts& counts);
+
+  // ---- sender
+  // A record with a note of ours, and with the data; false while there is no room.
+  bool push(int member, Kind kind, const Envelope& envelope, std::span<const std::byte> note, const layout::Data& data);
+  // Bytes that one record may carry to that member, unasked.
+  std::uint64_t longest_eager(int member) const { return to(member).without_ring ? cell_payload : longest_eager_; }
+  // What the receiver has told of the last sample (Ring::sample); none without a ring.
+  bool has_ring_to(int member) const { return bool(to(member).ring); }
+  std::uint64_t sample_from(int member) const { return to(member).ring.sample(); }
+
+  // ---- receiver
+  void tell_sample(int member, std::uint32_t ticks) {
+    if (FastboxReader& ring = from(member).ring) ring.tell_sample(ticks);
+  }
+  // The next record in that member's ring, nullptr: none, or there is no ring. take() when it has been read.
+  const Record* look(int member, std::uint64_t& word) {
+    From& from = this->from(member);
+    return from.ring ? from.ring.look(word) : nullptr;
+  }
+  void take(int member, std::uint64_t word) {
+    From& from = this->from(member);
+    from.came = polls_;
+    from.ring.take(word);
+  }
+  // Whether anything came. `sink.deliver(member, word, record)`: false where it has to stay, for lack of memory;
+  // `sink.awaits()`: whether a receive is posted. `all`: silent rings as well.
+  template <class Sink>
+  bool poll(Sink& sink, bool all);
+
+ private:
+  struct To {
+    FastboxWriter ring;
+    std::uint32_t talked = 0;
+    bool without_ring = false;  // there was no memory for one, or there may be none
+  };
+  struct From {
+    FastboxReader ring;
+    std::uint32_t came = 0;  // in which poll the last message did
+  };
+  static constexpr std::uint32_t quiet_polls = 4096;  // without a message, before a ring counts as silent
+  static constexpr std::uint32_t now_and_then = 64;
+  static constexpr std::uint32_t review = 1024;    // polls from one look for silent rings to the next
+  static constexpr std::size_t always_polled = 4;  // rings that cost nothing to look at
+  static constexpr int in_one_poll = 16;           // records of one ring: the others get their turn
+
+  const To& to(int member) const { return to_[std::size_t(member)]; }
+  From& from(int member) { return from_[std::size_t(member)]; }
+  bool wants_ring(To& to, std::size_t payload) const;
+  bool make_ring(int member);
+  Cell* free_cell();
+  void send_cell(int member, Cell& cell, Kind kind, std::size_t payload);
+  void open_ring(int member, const Cell& cell);
+  void review_silent();
+  template <class Sink>
+  bool poll_ring(int member, Sink& sink);
+  template <class Sink>
+  [[gnu::noinline]] bool poll_silent(Sink& sink, bool all);
+  template <class Sink>
+  [[gnu::noinline]] bool poll_queue(Sink& sink);
+
+  Mailboxes& mailboxes_;
+  Counts& counts_;
+  const Protocol protocol_;
+  const std::uint64_t ring_bytes_, longest_eager_;
+  std::vector<To> to_;
+  std::vector<From> from_;
+  std::vector<int> talking_, silent_;  // members whose ring is polled every time, and now and then
+  std::uint32_t polls_ = 0;
+  unsigned next_cell_ = 0;
+  Reference shadow_ = 0;       // queue.hpp
+  Reference undelivered_ = 0;  // a cell that is out of the queue, for which there was no memory yet
+};
+
+template <class Sink>
+bool Channels::poll_ring(int member, Sink& sink) {
+  From& from = this->from(member);
+  std::uint64_t word;
+  bool any_came = false;
+  for (int i = 0; i < in_one_poll; ++i) {
+    const Record* const record = from.ring.look(word);
+    const bool awaited = sink.awaits();
+    if (!record || !sink.deliver(member, word, *record)) break;
+    from.ring.take(word);
+    any_came = true;
+    // What is behind the last that was waited for is left for its own receive, which takes it from here without it
+    // being kept meanwhile; and where nothing is behind it, a look would take from the writer the line that it fills
+    // next.
+    if (awaited && !sink.awaits()) break;
+  }
+  if (any_came) from.came = polls_;
+  return any_came;
+}
+
+// All there is: cells are few, and their sender's for whatever it has for anybody.
+template <class Sink>
+bool Channels::poll_queue(Sink& sink) {
+  bool any_came = false;
+  const auto at = [this](Reference r) -> Cell& { return mailboxes_.cell_at(r); };
+  for (int i = 0; i < in_one_poll; ++i) {
+    const Reference reference = undelivered_ ? std::exchange(undelivered_, 0) : dequeue(mailboxes_.own(), shadow_, at);
+    if (!reference) break;
+    Cell& cell = at(reference);
+    const int member = int(reference >> 48) - 1;
+    const std::uint64_t word = cell.record.word.load(std::memory_order_relaxed);  // ordered by the queue
+    if (kind_of(word) == Kind::fastbox) {
+      open_ring(member, cell);
+    } else if (!sink.deliver(member, word, cell.record)) {
+      undelivered_ = reference;
+      break;
+    }
+    cell.busy.store(0, std::memory_order_release);  // SYNC: cell-busy
+    any_came = true;
+  }
+  return any_came;
+}
+
+template <class Sink>
+bool Channels::poll_silent(Sink& sink, bool all) {
+  if (talking_.size() > always_polled && polls_ % review == 0) review_silent();
+  if (polls_ % now_and_then != 0 && !all) return false;
+  bool any_came = false;
+  for (std::size_t i = 0; i < silent_.size(); ++i) {
+    const int member = silent_[i];
+    if (!poll_ring(member, sink)) continue;
+    any_came = true;
+    talking_.push_back(member);
+    silent_[i--] = silent_.back();
+    silent_.pop_back();
+  }
+  return any_came;
+}
+
+// Where nothing has come this is a look at one line of each peer that talks, and at that of the queue.
+template <class Sink>
+bool Channels::poll(Sink& sink, bool all) {
+  bool any_came = false;
+  ++polls_;
+  for (std::size_t i = 0; i < talking_.size(); ++i) {
+    std::uint64_t word;
+    const int member = talking_[i];
+    if (from(member).ring.look(word)) any_came |= poll_ring(member, sink);
+  }
+  if (!silent_.empty() || talking_.size() > always_polled) [[unlikely]]
+    any_came |= poll_silent(sink, all);
+  if (shadow_ || undelivered_ || mailboxes_.own().head.load(std::memory_order_relaxed)) [[unlikely]]
+    any_came |= poll_queue(sink);
+  return any_came;
+}
+
+}  // namespace nearfield::messages

@@ -1,0 +1,60 @@
+#include "engine/messages/closed_contexts.hpp"
+
+#include "engine/base/log.hpp"
+#include "engine/messages/partitions.hpp"
+
+namespace nearfield::messages {
+
+bool ClosedContexts::close(std::uint64_t context) {
+  if (contains(context)) return false;
+  contexts_.push_back(context);
+  auto& mine = header(mailboxes_.me());
+  const std::uint32_t count = mine.closed.load(std::memory_order_relaxed);
+  if (count < team::ProcessHeader::most_closed) {
+    mine.closed_context[count] = context;
+    mine.closed.store(count + 1, std::memory_order_release);             // SYNC: closed-contexts
+    header(0).closed_by_anyone.fetch_add(1, std::memory_order_release);  // SYNC: closed-by-anyone
+  } else {
+    log_line(LogLevel::warn, "more than %u communicators were revoked; peers that wait in this one are not told",
+             team::ProcessHeader::most_closed);
+  }
+  return true;
+}
+
+void ClosedContexts::take_in() {
+  // SYNC: closed-by-anyone
+  const std::uint32_t told = header(0).closed_by_anyone.load(std::memory_order_acquire);
+  seen_of_.resize(std::size_t(mailboxes_.count()));
+  for (int r = 0; r < mailboxes_.count(); ++r) {
+    const std::uint32_t count = header(r).closed.load(std::memory_order_acquire);  // SYNC: closed-contexts
+    for (std::uint32_t& seen = seen_of_[std::size_t(r)]; seen < count; ++seen)
+      if (const std::uint64_t context = header(r).closed_context[seen]; !contains(context))
+        contexts_.push_back(context);
+  }
+  bool ended = true;
+  for (const std::uint64_t context : contexts_) ended &= end(context);
+  if (ended) seen_.store(told, std::memory_order_relaxed);
+}
+
+// Whether all has been done; a withdrawal may find no room.
+bool ClosedContexts::end(std::uint64_t context) {
+  bool ended = true;
+  matcher_.each_posted([&](Request& receive) {
+    if (receive.envelope.context != context) return;
+    receive.error = ErrorKind::closed;
+    matcher_.cancel(receive);
+  });
+  protocols_.each_send([&](Request& send) {
+    if (send.envelope.context != context || send.error != ErrorKind::none) return;
+    send.error = ErrorKind::closed;
+    if (protocols_.cancel(send)) return;
+    send.error = ErrorKind::none;
+    ended = false;
+  });
+  partitioned_.each<Partitioned>([&](Partitioned& pair) {
+    if (pair.close_with(context)) ended &= end(pair.context());
+  });
+  return ended;
+}
+
+}  // namespace nearfield::messages

@@ -1,0 +1,327 @@
+#include "engine/messages/copy_chains.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "engine/messages/protocols.hpp"
+
+namespace nearfield::messages {
+namespace {
+
+// Of one message: the others get their turn, if there are any. A message that its sender hands over as a whole is
+// through in one.
+int pieces_in_one_poll(const Request& request) { return request.alone() ? 64 : 16; }
+
+// Of messages that wait for their match with buffers of theirs, since every poll looks at them: those behind stay where
+// they are (answers.cpp).
+constexpr unsigned most_that_wait = 64;
+
+// What one side copies before it tells the other. The first piece is a delay, every piece costs the transfer of a line:
+// together they are least at sqrt(bytes * line / time of a byte). That quotient is about 4 KiB on all machines seen,
+// near and far; a power of two is good enough.
+// The receiver begins sooner when the first pieces are short.
+std::uint64_t piece_of(std::uint64_t bytes, std::uint64_t position) {
+  constexpr int least = 12, most = 16;
+  const std::uint64_t whole = std::uint64_t{1} << std::clamp((int(std::bit_width(bytes - 1)) + least) / 2, least, most);
+  return std::min(whole, std::max<std::uint64_t>(position, 2 << least));
+}
+
+void fill_from(const layout::Data& from, std::uint64_t position, std::byte* to, std::uint64_t bytes,
+               copying::Store store) {
+  if (from.dense()) copying::copy(to, from.address + position, bytes, store);
+  else layout::gather(to, from, position, bytes);
+}
+
+void drain_into(const layout::Data& to, std::uint64_t position, const std::byte* from, std::uint64_t bytes,
+                copying::Store store) {
+  if (to.dense()) copying::copy(to.address + position, from, bytes, store);
+  else layout::scatter(to, position, from, bytes);
+}
+
+}  // namespace
+
+CopyChains::CopyChains(Mailboxes& mailboxes, Channels& channels, InProgress& in_progress, Counts& counts)
+    : mailboxes_(mailboxes),
+      channels_(channels),
+      in_progress_(in_progress),
+      counts_(counts),
+      pool_(mailboxes),
+      peer_(std::size_t(mailboxes.count())) {}
+
+// ---------------------------------------------------------------- the sender's side
+
+// By which kinds the next bytes go to this member.
+copying::Handover::Choice CopyChains::next_kinds(int member, std::uint64_t bytes) {
+  PerMember& peer = peer_[std::size_t(member)];
+  if (!channels_.has_ring_to(member)) return {peer.handover.best(bytes), false};
+  if (peer.sample.pending) {
+    const std::uint64_t told = channels_.sample_from(member), drained = told & 0xffffffff;
+    if (told >> 32 != peer.sample.number) return {peer.handover.best(bytes), false};
+    peer.sample.pending = false;
+    if (drained != not_drained) peer.handover.note(peer.sample.kind, peer.sample.bytes, peer.sample.ticks + drained);
+  }
+  return peer.handover.next(bytes);
+}
+
+bool CopyChains::send_at_once(int member, const Envelope& envelope, const layout::Data& data) {
+  const auto taken = pool_.take(std::min(data.bytes, longest_buffer()), 8);
+  if (!taken.buffer) return false;
+  CopyBuffer& buffer = *taken.buffer;
+  const auto choice = next_kinds(member, data.bytes);
+  const copying::Kinds kinds = copying::handover_kinds[choice.kind];
+  buffer.drain = std::uint32_t(kinds.drain);
+  buffer.sample = choice.sample;
+  const Handed handed{taken.offset, data.bytes, 0};
+  if (buffer.capacity < data.bytes ||
+      !channels_.push(member, Kind::buffers, envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+    pool_.put_back(taken);
+    return false;
+  }
+  const std::uint64_t start = choice.sample ? processor::ticks() : 0;
+  for (std::uint64_t at = 0; at < data.bytes;) {
+    const std::uint64_t bytes = std::min(piece_of(data.bytes, at), data.bytes - at);
+    fill_from(data, at, buffer.data + at, bytes, kinds.fill);
+    buffer.filled.store(std::uint32_t(at += bytes), std::memory_order_release);  // SYNC: buffer-filled
+  }
+  if (choice.sample) {
+    auto& sample = peer_[std::size_t(member)].sample;
+    sample = {true, choice.kind, std::uint32_t(sample.number + 1), data.bytes, processor::ticks() - start};
+  }
+  pool_.lend(taken.offset);
+  mailboxes_.wake(member);
+  return true;
+}
+
+bool CopyChains::begin(Request& request) {
+  const std::uint64_t bytes = request.data.bytes;
+  const bool whole = !request.attended && bytes <= longest_whole();
+  const bool may_wait = request.mode == Mode::synchronous || !whole;
+  if (may_wait && !request.attended && waiting_ >= most_that_wait) return false;
+  const auto taken = pool_.take(whole ? bytes : std::min(bytes, longest_buffer()), 8);
+  if (!taken.buffer) return false;
+  const bool tells = bytes > taken.buffer->capacity || request.mode == Mode::synchronous;
+  const Handed handed{taken.offset, bytes, tells};
+  request.part = InBuffers{.chain = {taken.offset, taken.offset}, .tells = tells};
+  begin_buffer(request, *taken.buffer);
+  if (!channels_.push(request.member, Kind::buffers, request.envelope, std::as_bytes(std::span(&handed, 1)), {})) {
+    drop_sample(request);
+    request.part = {};
+    pool_.put_back(taken);
+    return false;
+  }
+  request.way = State::staged;
+  waiting_ += tells;
+  in_progress_.sends.push(request.under_way);
+  return true;
+}
+
+// Before the receiver knows of it.
+void CopyChains::begin_buffer(Request& request, CopyBuffer& buffer) {
+  const auto choice = next_kinds(request.member, buffer.capacity);
+  InBuffers& part = *request.in_buffers();
+  part.kind = choice.kind;
+  part.sampled = choice.sample;
+  buffer.drain = std::uint32_t(copying::handover_kinds[choice.kind].drain);
+  buffer.sample = choice.sample;
+  auto& sample = peer_[std::size_t(request.member)].sample;
+  if (choice.sample) sample = {true, choice.kind, sample.number + 1, 0, 0};
+}
+
+// Its buffer will not be read.
+void CopyChains::drop_sample(Request& request) {
+  if (!std::exchange(request.in_buffers()->sampled, false)) return;
+  auto& sample = peer_[std::size_t(request.member)].sample;
+  sample.pending = false;
+  --sample.number;
+}
+
+// The next buffer of a chain; false: not now.
+bool CopyChains::continue_chain(Request& request, std::uint64_t length) {
+  Chain& chain = request.in_buffers()->chain;
+  const bool matched = request.offered.transfer ||
+                       pool_.own(chain.first).match.load(std::memory_order_acquire) == Match::matched;  // SYNC: match
+  if (!matched && chain.position >= longest_whole()) return false;
+  const unsigned spared = !chain.buffer ? 8 : matched ? 0 : 4;
+  auto next = pool_.take(std::min(length - chain.position, longest_buffer()), spared);
+  if (!next.buffer && matched) next = pool_.take_spare(request, request.member);
+  if (!next.buffer) return false;
+  begin_buffer(request, *next.buffer);
+  if (chain.buffer) {
+    pool_.own(chain.buffer).next.store(next.offset, std::memory_order_release);  // SYNC: buffer-next
+    if (chain.buffer != chain.first) pool_.lend(chain.buffer);
+  } else {
+    chain.first = next.offset;
+    request.offered.transfer->first.store(next.offset, std::memory_order_release);  // SYNC: transfer-first
+  }
+  chain.buffer = next.offset;
+  chain.in_buffer = 0;
+  mailboxes_.wake(request.member);
+  return true;
+}
+
+bool CopyChains::fill(Request& request, std::uint64_t length, Guard& guard) {
+  InBuffers& part = *request.in_buffers();
+  Chain& chain = part.chain;
+  bool any_filled = false;
+  for (int i = pieces_in_one_poll(request); i > 0 && chain.position < length; --i) {
+    if (!chain.buffer || chain.in_buffer == pool_.own(chain.buffer).capacity) {
+      if (!continue_chain(request, length)) break;
+    }
+    CopyBuffer& buffer = pool_.own(chain.buffer);
+    const std::uint64_t bytes = std::min(
+        {piece_of(length, chain.position), buffer.capacity - std::uint64_t(chain.in_buffer), length - chain.position});
+    request.busy = true;
+    guard.let_go();
+    const std::uint64_t start = part.sampled ? processor::ticks() : 0;
+    fill_from(request.data, chain.position, buffer.data + chain.in_buffer, bytes,
+              copying::handover_kinds[part.kind].fill);
+    const std::uint64_t took = part.sampled ? processor::ticks() - start : 0;
+    guard.take();
+    request.busy = false;
+    if (part.sampled) {
+      auto& sample = peer_[std::size_t(request.member)].sample;
+      sample.bytes += bytes;
+      sample.ticks += took;
+    }
+    chain.position += bytes;
+    chain.in_buffer += std::uint32_t(bytes);
+    buffer.filled.store(chain.in_buffer, std::memory_order_release);  // SYNC: buffer-filled
+    any_filled = true;
+    mailboxes_.wake(request.member);
+  }
+  return any_filled;
+}
+
+bool CopyChains::send(Request& request, Guard& guard) {
+  const std::uint64_t length = request.data.bytes;
+  const InBuffers& part = *request.in_buffers();
+  const Match match = part.tells ? pool_.own(part.chain.first).match.load(std::memory_order_acquire)  // SYNC: match
+                                 : Match::none;
+  if (match == Match::cancelled) {
+    for (std::uint64_t at = part.chain.first; at;) {  // nobody reads them
+      CopyBuffer& buffer = pool_.own(at);
+      at = buffer.next.load(std::memory_order_relaxed);
+      buffer.released.store(1, std::memory_order_relaxed);
+    }
+    drop_sample(request);
+    request.cancelled = true;
+    request.way = State::done;
+    return true;
+  }
+  const bool filled = fill(request, length, guard);
+  // Who has asked for it back waits for the answer.
+  const bool answered = match == Match::matched || (request.mode == Mode::standard && !request.withdrawn);
+  if (part.chain.position == length && answered) request.way = State::done;
+  return filled || request.way == State::done;
+}
+
+void CopyChains::end(const Request& request) {
+  pool_.end(request);
+  const InBuffers* const part = request.in_buffers();
+  if (!part || !part->chain.first) return;
+  const Chain& chain = part->chain;
+  if (!request.offered.transfer) waiting_ -= part->tells;
+  pool_.lend(chain.first);
+  if (chain.buffer != chain.first) pool_.lend(chain.buffer);
+}
+
+std::uint64_t CopyChains::recall(const Request& request) {
+  const InBuffers& part = *request.in_buffers();
+  return part.tells && !request.withdrawn ? part.chain.first : 0;
+}
+
+// ---------------------------------------------------------------- the receiver's side
+
+void CopyChains::accept(Request& request, const Arrived& message) {
+  const Handed& handed = message.told;
+  request.protocol = &Rows::copy_buffers;
+  request.member = message.member;
+  request.envelope = message.envelope;
+  request.total = handed.bytes;
+  request.received = std::min(handed.bytes, request.data.bytes);
+  if (handed.bytes > request.data.bytes) request.error = ErrorKind::truncated;
+  request.way = State::staged;
+  request.part = InBuffers{.chain = {handed.first, handed.first}};
+  request.under_way.owner = &request;
+  if (handed.tell) {
+    buffer_of(message.member, handed.first).match.store(Match::matched, std::memory_order_release);  // SYNC: match
+    mailboxes_.wake(message.member);
+  }
+  ++counts_.staged;
+  counts_.bytes += request.received;
+  in_progress_.receives.push(request.under_way);
+}
+
+// It is read to its end, which has taken `ticks`, if it is a sample.
+void CopyChains::release(int member, CopyBuffer& buffer, std::uint32_t ticks) {
+  if (buffer.sample) channels_.tell_sample(member, ticks);
+  buffer.released.store(1, std::memory_order_release);  // SYNC: buffer-released
+}
+
+bool CopyChains::drain(Request& request, Guard& guard) {
+  Chain& chain = request.in_buffers()->chain;
+  const int member = request.member;
+  bool any_read = false;
+  for (int i = pieces_in_one_poll(request); i > 0; --i) {
+    CopyBuffer& buffer = buffer_of(member, chain.buffer);
+    const std::uint32_t filled = buffer.filled.load(std::memory_order_acquire);  // SYNC: buffer-filled
+    if (filled == chain.in_buffer && filled < buffer.capacity) break;
+    if (filled > chain.in_buffer) {
+      const std::uint64_t begin = std::min(chain.position, request.received);
+      const std::uint64_t end = std::min(chain.position + filled - chain.in_buffer, request.received);
+      request.busy = true;
+      guard.let_go();
+      const std::uint64_t start = buffer.sample ? processor::ticks() : 0;
+      if (begin < end)
+        drain_into(request.data, begin, buffer.data + chain.in_buffer, end - begin, copying::Store(buffer.drain));
+      if (buffer.sample) chain.ticks += std::uint32_t(processor::ticks() - start);
+      guard.take();
+      request.busy = false;
+      chain.position += filled - chain.in_buffer;
+      chain.in_buffer = filled;
+      any_read = true;
+    }
+    if (chain.position == request.total) {
+      if (request.error == ErrorKind::truncated && request.offered.transfer)
+        request.total = request.offered.transfer->bytes;
+      release(member, buffer, chain.ticks);
+      request.way = State::done;
+      break;
+    }
+    if (chain.in_buffer < buffer.capacity) continue;
+    const std::uint64_t next = buffer.next.load(std::memory_order_acquire);  // SYNC: buffer-next
+    if (!next) break;
+    release(member, buffer, chain.ticks);
+    mailboxes_.wake(member);
+    chain = {chain.first, next, chain.position};
+  }
+  return any_read;
+}
+
+void CopyChains::keep(UnexpectedMessage& message) {
+  std::uint64_t& kept = peer_[std::size_t(message.member)].kept;
+  kept += message.bytes;
+  if (kept > longest_whole() && copy_out(message)) kept -= message.bytes;
+}
+
+// A message that is all there leaves the buffer that its sender could use again; whether it did.
+bool CopyChains::copy_out(UnexpectedMessage& message) {
+  CopyBuffer& buffer = buffer_of(message.member, message.transfer);
+  if (message.tell || buffer.filled.load(std::memory_order_acquire) != message.bytes)
+    return false;  // SYNC: buffer-filled
+  if (!message.make_room()) return false;
+  std::memcpy(message.payload(), buffer.data, message.bytes);
+  release(message.member, buffer, not_drained);
+  message.kind = Kind::eager;
+  return true;
+}
+
+void CopyChains::refuse(int member, std::uint64_t first) {
+  buffer_of(member, first).match.store(Match::cancelled, std::memory_order_release);  // SYNC: match
+  mailboxes_.wake(member);
+}
+
+}  // namespace nearfield::messages

@@ -1,0 +1,67 @@
+// Where the mailbox and the segment of each member are, and how its threads are woken.
+//
+//   sender                                     owner of the mailbox
+//   record; asleep != 0 ?                      asleep += 1, looks once more, sleeps on wake_word, asleep -= 1
+//     wake_word += 1, futex wake
+//   is blocked on the owner, which may sleep   elsewhere = the futex word that it sleeps on
+//     in a wait for something else:
+//     takes `elsewhere` out, rings that word
+//
+// Threads: what was set up does not change once the members have met, and all functions may be called by any thread.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "engine/messages/blocks.hpp"
+#include "engine/team/team.hpp"
+
+namespace nearfield::messages {
+
+class Mailboxes {
+ public:
+  // Throws std::bad_alloc.
+  explicit Mailboxes(team::Team& base);
+  // Our own, in our segment; its offset, 0: there is no memory.
+  std::uint64_t make_own();
+  void meet(std::span<const std::uint64_t> offsets);  // all members know those of all
+
+  team::Process& process() const { return process_; }
+  int me() const { return me_; }
+  int count() const { return count_; }
+  std::byte* base(int member) const { return base_[std::size_t(member)]; }
+  reach::Peer& peer(int member) const { return *peer_[std::size_t(member)]; }  // pre: another member
+  // It has gone without having left.
+  bool died(int member) const { return member != me_ && peer(member).gone() && !peer(member).left(); }
+  MessageMailbox& of(int member) const { return *mailbox_[std::size_t(member)]; }
+  MessageMailbox& own() const { return *own_; }
+  std::uint64_t offset_of(const void* at) const {
+    return std::uint64_t(static_cast<const std::byte*>(at) - process_.segment().base());
+  }
+  template <class Block>
+  Block& at(int member, std::uint64_t offset) const {
+    return *reinterpret_cast<Block*>(base(member) + offset);
+  }
+  Cell& cell_at(Reference reference) const { return at<Cell>(int(reference >> 48) - 1, reference & 0xffff'ffff'ffff); }
+
+  void wake(int member) const {
+    MessageMailbox& mailbox = of(member);
+    if (mailbox.asleep.load(std::memory_order_relaxed) == 0) [[likely]]
+      return;
+    ring(mailbox.wake_word);
+  }
+  // We cannot go on before this member has taken in what we have sent, whatever it is doing.
+  void wake_blocked(int member) const;
+  // A thread of ours is about to sleep on that word, nullptr: awake again.
+  void asleep_on(Atomic<std::uint32_t>* word) const;
+
+ private:
+  static void ring(Atomic<std::uint32_t>& word);
+  team::Process& process_;
+  const int me_, count_;
+  std::vector<std::byte*> base_;
+  std::vector<reach::Peer*> peer_;
+  std::vector<MessageMailbox*> mailbox_;
+  MessageMailbox* own_ = nullptr;
+};
+
+}  // namespace nearfield::messages

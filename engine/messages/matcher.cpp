@@ -1,0 +1,156 @@
+#include "engine/messages/matcher.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace nearfield::messages {
+namespace {
+
+constexpr std::size_t spare_unexpected = 64;  // that are not allocated again: short messages often come too early
+
+}  // namespace
+
+Matcher::Matcher(const MessengerLock& lock, Protocols& protocols, Counts& counts)
+    : lock_(lock), protocols_(protocols), counts_(counts), peer_(std::size_t(protocols.mailboxes.count())) {
+  spare_.reserve(spare_unexpected);
+}
+
+// What lies behind the note of a record, which is the offset of a Transfer or a Handed.
+Matcher::Read Matcher::read(int member, std::uint64_t word, const Record& record) {
+  Read found{kind_of(word), {member, record.envelope, {}, record.payload, bytes_of(word)}};
+  if (found.kind == Kind::eager) return found;
+  const std::size_t note = found.kind == Kind::withdraw ? sizeof(Handed::first) : Rows::of(found.kind).note;
+  std::memcpy(&found.message.told, record.payload, note);
+  found.message.payload += note;
+  found.message.bytes -= note;
+  return found;
+}
+
+void Matcher::start(Request& receive, Guard& guard) {
+  decide(guard);
+  UnexpectedEntry* const entry = unexpected_.find(receive.envelope);
+  if (entry && !static_cast<UnexpectedMessage*>(entry)->undecided) {
+    unexpected_.remove(*entry);
+    return start_matched(receive, static_cast<UnexpectedMessage&>(*entry), guard);
+  }
+  if (receive.attended && !entry && receive.member >= 0 && receive_next(receive, guard)) return;
+  receive.posted = true;
+  posted_.push(receive);
+}
+
+// A receive for which nothing has been taken in, and beside which nothing is under way: if the next message of its
+// sender is for it, it has it from the ring, without being posted. Now and then all is polled, since others may wait
+// for us.
+bool Matcher::receive_next(Request& receive, Guard& guard) {
+  constexpr unsigned at_a_time = 64;
+  const int member = receive.member;
+  std::uint64_t word;
+  if (busy() || ++peer(member).straight % at_a_time == 0) return false;
+  const Record* const record = protocols_.channels.look(member, word);
+  if (!record || kind_of(word) == Kind::withdraw || !matches(receive.envelope, record->envelope)) return false;
+  const Read found = read(member, word, *record);
+  protocols_.give(receive, found.kind, found.message);
+  protocols_.channels.take(member, word);
+  protocols_.read_what_is_there(receive, guard);
+  return true;
+}
+
+void Matcher::cancel(Request& receive) {
+  if (receive.complete() || !receive.posted) return;
+  take(receive);
+  receive.cancelled = true;
+  protocols_.continuations.complete(receive);
+}
+
+bool Matcher::deliver(int member, std::uint64_t word, const Record& record) {
+  const Read found = read(member, word, record);
+  if (found.kind == Kind::withdraw) {
+    withdraw(member, found.message.told.first);
+    return true;
+  }
+  bool undecided = undecided_ && peer(member).undecided;  // then it stays behind those
+  Tokens* asked = nullptr;
+  if (posted_.size() && !undecided) {
+    const Meeting met = meet(record.envelope, asked);
+    undecided = met.undecided;
+    if (met.receive) {
+      protocols_.give(*met.receive, found.kind, found.message);
+      return true;
+    }
+  }
+  UnexpectedMessage* const unexpected = keep(found.kind, found.message);
+  if (!unexpected) {
+    if (asked) asked->withdraw();
+    return false;
+  }
+  if (undecided) [[unlikely]]
+    note_undecided(*unexpected, asked);
+  return true;
+}
+
+UnexpectedMessage* Matcher::allocate() {
+  if (spare_.empty()) return new (std::nothrow) UnexpectedMessage;
+  UnexpectedMessage* const unexpected = spare_.back().release();
+  spare_.pop_back();
+  return unexpected;
+}
+
+void Matcher::free(UnexpectedMessage& unexpected) {
+  unexpected.longer.reset();
+  if (spare_.size() < spare_.capacity()) spare_.emplace_back(&unexpected);
+  else delete &unexpected;
+}
+
+UnexpectedMessage* Matcher::keep(Kind kind, const Arrived& message) {
+  const MessageProtocol& protocol = Rows::of(kind);
+  const Handed& told = message.told;
+  UnexpectedMessage* const unexpected = allocate();
+  if (!unexpected) return nullptr;
+  unexpected->bytes = protocol.carries ? message.bytes : told.bytes;
+  if (protocol.carries && message.bytes) {
+    if (!unexpected->make_room()) return free(*unexpected), nullptr;
+    std::memcpy(unexpected->payload(), message.payload, message.bytes);
+  }
+  unexpected->envelope = message.envelope;
+  unexpected->member = message.member;
+  unexpected->kind = kind;
+  unexpected->transfer = told.first;
+  unexpected->tell = told.tell != 0;
+  unexpected->name = protocol.acknowledged || unexpected->tell ? name_of(message.member, told.first) : Envelope{};
+  unexpected->error = ErrorKind::none;
+  if (protocol.keep) protocol.keep(protocols_, *unexpected);
+  ++counts_.unexpected;
+  unexpected_.push(*unexpected);
+  return unexpected;
+}
+
+Arrived Matcher::arrived(UnexpectedMessage& message) {
+  return {message.member,
+          message.envelope,
+          {message.transfer, message.bytes, message.tell},
+          message.payload(),
+          message.bytes};
+}
+
+void Matcher::withdraw(int member, std::uint64_t transfer) {
+  UnexpectedEntry* const entry = unexpected_.find_named(name_of(member, transfer), [](const UnexpectedEntry& e) {
+    return static_cast<const UnexpectedMessage&>(e).kind != Kind::eager;
+  });
+  if (!entry) return;  // matched already
+  unexpected_.remove(*entry);
+  auto& unexpected = static_cast<UnexpectedMessage&>(*entry);
+  settle(unexpected);
+  const MessageProtocol& protocol = Rows::of(unexpected.kind);
+  if (protocol.unkeep) protocol.unkeep(protocols_, unexpected);
+  free(unexpected);
+  protocol.refuse(protocols_, member, transfer);
+}
+
+UnexpectedMessage* Matcher::find(const Envelope& wanted, bool take) {
+  auto* const found = static_cast<UnexpectedMessage*>(unexpected_.find(wanted));
+  if (!found || found->undecided) return nullptr;
+  if (take) unexpected_.remove(*found);
+  return found;
+}
+
+}  // namespace nearfield::messages

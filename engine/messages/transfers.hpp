@@ -1,0 +1,114 @@
+// Messages that stay where they are until they are matched, and then move as their receiver says.
+//
+//   sender                                            receiver
+//   Transfer {bytes, from: where the data lies}
+//   record (transfer) ------------------------------> waits for its receive, if there is none
+//                                                     chooses a protocol, and answers (answers.cpp):
+//   direct.cpp, cma.cpp: blocks claimed from either end
+//                     <-- state, to, length ----------
+//   claims from the back, copies, back += 1           claims from the front, copies, front += 1
+//   front + back == blocks: buffer is free            front + back == blocks: message is there, released = 1
+//   staged.cpp: copy buffers (copy_chains.hpp), where the receiver finds them cheaper
+//
+// The sender reuses the Transfer once `released` is 1. Everything that a side stores in the Transfer is published by
+// state (receiver), back (sender) or the record (sender, at first).
+//
+// Blocks that both sides claim, on memory that both reach: Hybrid MPI (Friedley et al., SC'13).
+//
+// Threads: everything here needs the messenger's lock, which the steps let go while they copy.
+#pragma once
+#include <vector>
+
+#include "engine/messages/channels.hpp"
+#include "engine/messages/continuations.hpp"
+#include "engine/messages/in_progress.hpp"
+#include "engine/messages/lock.hpp"
+#include "engine/messages/remote_memory.hpp"
+#include "engine/messages/ways.hpp"
+
+namespace nearfield::messages {
+
+struct Arrived;
+struct Protocols;
+
+// Whether a protocol has taken a message.
+enum class Started : std::uint8_t {
+  no,       // it cannot
+  no_room,  // it can, later: the message waits
+  yes,
+};
+
+class Transfers {
+ public:
+  // Throws std::bad_alloc.
+  Transfers(Mailboxes& mailboxes, Channels& channels, RemoteMemory& memory, InProgress& in_progress,
+            Continuations& continuations, Counts& counts);
+  // Room for some more; false without memory.
+  bool add();
+
+  // ---- sender
+  // The record of its Transfer, `with` data of the message or none. `where`: where the data lies, if that was looked
+  // at.
+  Started offer(Request& request, const RemoteLayout& where, Kind kind, const layout::Data& with);
+  // Whether any has come. What is answered is under way then, or complete.
+  bool take_answers(Protocols& protocols);
+  bool any_offered() const { return !offered_.empty() || !listed_.empty(); }
+  template <class Visit>
+  void each_offered(Visit visit) const {
+    offered_.each<Request>(visit);
+    listed_.each<Request>(visit);
+  }
+  // No answer is looked for any more.
+  void stop_looking(Request& request);
+  // One step of blocks that both sides copy; whether it moved.
+  bool send_blocks(Protocols& protocols, Request& request, Guard& guard);
+  // Nobody has heard of it.
+  void take_back(Request& request);
+  // Nothing of the user's buffer is needed any more; the receiver may still look at the Transfer.
+  void retire(Request& request);
+  bool any_retired() const { return !retired_.empty(); }
+  void reclaim();  // looks at some in vain, in turn
+  // Whether memory that its receiver can reach is to be copied by the sender, unasked (ways.hpp).
+  bool skips_offer(const Request& request, bool mapped);
+
+  // ---- receiver
+  void accept(Protocols& protocols, Request& request, const Arrived& message);
+  bool receive_blocks(Protocols& protocols, Request& request, Guard& guard);
+  // An answer behind which we do not look again: what is not listed may be another message's from then on.
+  void acknowledge(int member, std::uint64_t transfer, State state);
+  void release(Request& request);
+  Transfer& of(int member, std::uint64_t offset) const { return mailboxes_.at<Transfer>(member, offset); }
+
+ private:
+  Transfer* make(std::uint64_t& offset);
+  bool begin(Request& request, const RemoteLayout& where);
+  void take_answer(Protocols& protocols, Request& request);
+  void begin_send(Protocols& protocols, Request& request);
+  const MessageProtocol& choose(Protocols& protocols, Request& request);
+  State try_way(Request& request, bool by_calls, bool mapped);
+  bool copy_block(Protocols& protocols, Request& request, Guard& guard, bool from_back);
+  void answer(int member, std::uint64_t transfer, State state);
+  void enlist(int member, std::uint64_t transfer);
+
+  struct PerMember {
+    Ways ways;      // of what it sends
+    Offers offers;  // to it
+  };
+  Mailboxes& mailboxes_;
+  Channels& channels_;
+  RemoteMemory& memory_;
+  InProgress& in_progress_;
+  Continuations& continuations_;
+  Counts& counts_;
+  reach::Noticeboard& noticeboard_;
+  const bool tries_ways_;  // where there is a choice
+  std::vector<PerMember> peer_;
+  List offered_, listed_;  // sends that wait for an answer: those that are looked at, and the others (answers.cpp)
+  unsigned offered_count_ = 0;
+  std::vector<std::uint64_t> free_;
+  std::vector<std::uint64_t> retired_;  // of sends that are complete while the receiver still looks
+  std::size_t retired_at_ = 0;          // where reclaim() looks next
+  std::size_t all_ = 0;                 // allocated so far
+};
+
+}  // namespace nearfield::messages
