@@ -259,12 +259,14 @@ std::vector<SharedPart> tell(context::CollectiveContext& context, const SharedPa
   return all;
 }
 
-// Collective: makes a window of the host over our memory and takes it over. Returns nullptr on all ranks if that fails.
-std::unique_ptr<OneSided> make_of_own_memory(Communicator& c, MPI_Info info, MPI_Win* win, MadeOf made,
-                                             const windows::Memory& mine, std::span<const windows::Memory> known) {
-  // A host that cannot access other processes' memory makes windows of memory of its own alone.
-  int code;
-  {
+// Memory of the host; where the host lacks room, ours, in the first rank's segment, one part behind the other, as MPI
+// requires where no hint allows otherwise.
+template <Function number, class Unit>
+int allocate_shared(MPI_Aint size, Unit given, MPI_Info info, MPI_Comm comm, void* base, MPI_Win* win) {
+  constexpr const char* name = name_of(number);
+  const MPI_Aint unit = given;
+  if (!unit_fits<number>(unit)) return raise_too_large(number, comm);
+  const auto make = [&] { return blocking_at_host<number>(size, given, info, comm, base, win); };
   Communicator* const c = eligible(comm);
   if (!c) return left_to_host(WhoseWindow::communicator, make);
   return making(*c, name, [&]() -> int {
