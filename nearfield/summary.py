@@ -65,7 +65,7 @@ def cells_of(rows: Iterable[Row]) -> list[Row]:
         cell["plain"] = {host: time_of(row) for host, row in plain.items()}
         cell["nearfield"] = {host: time_of(row) for host, row in ours.items()}
         if plain and ours:
-            best = min(plain.values(), key=lambda row: time_of(row))
+            best = min(plain.values(), key=time_of)
             cell["best"] = time_of(best)
             times = cell["nearfield"].values()
             cell["ratio"] = statistics.median(times) / time_of(best)
