@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/toml.hpp"
+#include "engine/collectives/table.hpp"
 #include "engine/tuning/lengths.hpp"
 
 namespace nearfield::choosing {
