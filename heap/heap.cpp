@@ -171,7 +171,7 @@ __attribute__((visibility("default"))) int nearfield_heap_descriptor(uint64_t ge
 }
 
 __attribute__((visibility("default"))) int nearfield_heap_contains(const void* address) {
-  return heap.shared.load(std::memory_order_acquire) && heap.blocks.contains(address);  // SYNC: heap-shared
+  return heap.shared.load(std::memory_order_seq_cst) && heap.blocks.contains(address);  // SYNC: heap-shared, noted
 }
 
 __attribute__((visibility("default"))) void nearfield_heap_use(const void* address, size_t bytes) {

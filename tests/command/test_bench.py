@@ -147,6 +147,7 @@ KEYS = [
     "heap",
     "protocol",
     "median",
+    "mean",
     "lower",
     "upper",
     "iterations",
@@ -449,7 +450,7 @@ def test_applications_are_run_over_nodes(tmp_path: Path, app: str, ranks: int, f
 def test_the_summary_holds_nearfield_against_the_best_host() -> None:
     def row(host: str, mode: str, median: float) -> dict:
         about = {"bytes": 8, "host": host, "mode": mode, "algorithm": "slots"}
-        return about | {"median": median, "lower": median, "upper": median}
+        return about | {"median": median, "mean": median, "lower": median, "upper": median}
 
     rows = [row("a", "plain", 4.0), row("a", "nearfield", 1.0), row("a", "floor", 0.5)]
     rows += [row("b", "plain", 2.0), row("b", "nearfield", 3.0)]
@@ -461,9 +462,11 @@ def test_the_summary_holds_nearfield_against_the_best_host() -> None:
 
 def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
     about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
-    jobs = [[about | {"median": float(time)}] for time in (5, 1, 4, 2, 3)]
+    jobs = [[about | {"median": float(time), "mean": float(time)}] for time in (5, 1, 4, 2, 3)]
     (row,) = _merged(jobs)
-    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
+    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100) and row[
+        "mean"
+    ] == 3
 
 
 def test_sizes() -> None:

@@ -64,6 +64,6 @@ def test_what_is_alone_fails(
 def test_folders_that_have_no_names_yet_pass_and_are_counted(
     pairs: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert look(pairs, f"{RELEASE}\n", "engine/messages") == 0
+    assert look(pairs, f"{RELEASE}\n", "engine/choosing") == 0
     assert pairs.main(["--missing"]) == 0
-    assert capsys.readouterr().out == "engine/messages/team.cpp:1\nengine/messages 1\n"
+    assert capsys.readouterr().out == "engine/choosing/team.cpp:1\nengine/choosing 1\n"

@@ -87,7 +87,7 @@ KnownCommunicator* know(MPI_Comm communicator, std::uint64_t context, bool agree
   if (one->inter) remote = members_of(communicator, host.Comm_remote_group);
   if (!members.empty()) one->first = members.front();
   if (one->rank == 0) one->members = std::move(members), one->remote = std::move(remote);
-  known.store(one, std::memory_order_release);
+  known.store(one, std::memory_order_relaxed);
   return one;
 }
 
