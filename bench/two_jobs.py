@@ -43,10 +43,7 @@ def main() -> None:
         host = find_hosts()[name]
         for app in given[1].split(","):
             points, loops = WORK[app]
-            program = [*APPS[app].command(host), "--size", str(points), "--loops", str(loops)]
-            if APPS[app].forms[0]:
-                program += ["--form", APPS[app].forms[0]]
-            command = launch_command(host, ranks, program)
+            command = launch_command(host, ranks, APPS[app].command(host, points, loops, APPS[app].forms[0]))
             ways = [(jobs, nearfield) for jobs in (1, 2) for nearfield in (False, True)]
             taken: dict[tuple[int, bool], list[float]] = {way: [] for way in ways}
             for run in range(runs):

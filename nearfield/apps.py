@@ -67,11 +67,13 @@ class App:
         """What has to be the same."""
         return printed["loss" if self.rounding else "checksum"]
 
-    def command(self, host: Host) -> list[str]:
-        """What a rank runs: the script, or what was built of the program in C. Raises ValueError, NotBuilt."""
+    def command(self, host: Host, points: int, loops: int, form: str = "") -> list[str]:
+        """What a rank runs: the script, or what was built of the program in C, with its arguments. Raises ValueError, NotBuilt."""
         if self.program.endswith(".py"):
-            return [python_of(host), str(ROOT / "examples" / self.program)]
-        return [str(program(f"nearfield-{self.program}-{host.abi}"))]
+            words = [python_of(host), str(ROOT / "examples" / self.program)]
+        else:
+            words = [str(program(f"nearfield-{self.program}-{host.abi}"))]
+        return [*words, "--size", str(points), "--loops", str(loops), *(["--form", form] if form else [])]
 
 
 APPS = {
@@ -142,8 +144,7 @@ def compare(
     first: dict[int, tuple[dict[str, str], Cell]] = {}
     with several_nodes(nodes, own_cpus=True) as bed:
         for cell in track(cells, name, console=console, disable=not console.is_terminal):
-            command = [*app.command(cell.host), *options, "--size", str(cell.points), "--loops", str(loops)]
-            command += ["--form", cell.form] if cell.form else []
+            command = [*app.command(cell.host, cell.points, loops, cell.form), *options]
             about = {"app": name, "form": cell.form, "ranks": cell.ranks, "nodes": nodes}
             about |= {"host": cell.host.name, "version": host_version(cell.host), "points": cell.points}
             pinned = not bed and cell.ranks <= len(os.sched_getaffinity(0))

@@ -141,8 +141,7 @@ def show_operations(rows: list[Row]) -> None:
 def carried_calls(program: Program, ranks: int) -> Carried:
     """Runs the program once more, with statistics. Raises ValueError where it fails."""
     host = find_hosts()[HOST]
-    command = [*APPS[program.app].command(host), "--size", str(program.points), "--loops", str(program.loops)]
-    command += ["--form", program.form] if program.form else []
+    command = APPS[program.app].command(host, program.points, program.loops, program.form)
     env = launcher_environment(host, True, DEFAULT_HEAP) | {"NEARFIELD_STATS": "1"}
     with tempfile.TemporaryDirectory() as directory:
         done = subprocess.run(

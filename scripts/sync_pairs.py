@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = ("engine", "heap", "mpi")
 NAMED = (
     "engine/base",
+    "engine/choosing",
     "engine/collectives",
     "engine/context",
     "engine/copying",
@@ -41,10 +42,12 @@ NAMED = (
     "heap",
     "mpi/shim/abi",
     "mpi/shim/calls",
+    "mpi/shim/collectives",
     "mpi/shim/communicators",
     "mpi/shim/handles",
     "mpi/shim/p2p",
     "mpi/shim/process",
+    "mpi/shim/recording",
     "mpi/shim/rma",
     "mpi/shim/statistics",
     "mpi/shim/tools",

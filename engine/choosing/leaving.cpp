@@ -169,8 +169,8 @@ void Leaving::run() {
     context.leave();
   }
   context.suspend_by(nullptr);
-  if (!has_afterwards) all_left_.fetch_sub(1, std::memory_order_release);  // pairs with any
-  left_.store(false, std::memory_order_release);                           // pairs with left
+  if (!has_afterwards) all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
+  left_.store(false, std::memory_order_release);                           // SYNC: call-left
 }
 
 void Leaving::tell_awaited() { context_->tell_awaited(); }
@@ -185,7 +185,7 @@ bool Leaving::outlive(CollectiveContext& context, void (*then)(team::Team&)) {
 // We are gone when it returns.
 void Leaving::afterwards() {
   then_(context_->team());
-  all_left_.fetch_sub(1, std::memory_order_release);  // pairs with any
+  all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
 }
 
 }  // namespace nearfield::choosing

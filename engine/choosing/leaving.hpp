@@ -52,14 +52,14 @@ class Leaving final : fibers::Lane {
   bool needs_no_room(const collectives::Call& call) const { return may_leave && is_short(call); }
   static const collectives::Algorithm* perform_without_room(context::CollectiveContext& context,
                                                             const collectives::Call& call);
-  bool left() const { return left_.load(std::memory_order_acquire); }  // pairs with run
+  bool left() const { return left_.load(std::memory_order_acquire); }  // SYNC: call-left
   // Before anything else of the context: until nothing is left. Throws what has kept it from ending.
   void settle(context::CollectiveContext& context);
   // The communicator goes: `then` is called with the team once nothing is left, by whoever sees to that. False: nothing
   // is.
   bool outlive(context::CollectiveContext& context, void (*then)(team::Team&));
   // Whether anything of any communicator is left.
-  static bool any() { return all_left_.load(std::memory_order_acquire) != 0; }  // pairs with run, afterwards
+  static bool any() { return all_left_.load(std::memory_order_acquire) != 0; }  // SYNC: all-left
 
   bool may_leave = false;  // equal on all members: what is left goes on while they are in calls of others
 

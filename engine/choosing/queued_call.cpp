@@ -86,12 +86,8 @@ void QueuedCall::run(context::CollectiveContext& context) {
 }
 
 bool QueuedCall::perform(context::CollectiveContext& context) {
-  if (!choosers_) return perform_planned(context);
+  if (!choosers_) return planned_.row && planned_.run(context, call_, skips_);
   return (*choosers_)[context.number() - 1]->perform(context, call_) != nullptr;
-}
-
-bool QueuedCall::perform_planned(context::CollectiveContext& context) {
-  return planned_.row && planned_.run(context, call_, skips_);
 }
 
 }  // namespace nearfield::choosing

@@ -28,7 +28,6 @@ class QueuedCall final : public context::Task {
   void run(context::CollectiveContext& context) override;
   // False: no algorithm applies. Throws what waits throw.
   bool perform(context::CollectiveContext& context);
-  bool perform_planned(context::CollectiveContext& context);
 
   collectives::Call call_;
   std::vector<std::size_t> parts_;

@@ -1,8 +1,7 @@
 // How those that take part in a trial come to one verdict about a block of calls.
 //
 //   alone      a receiver of messages, or who copies, takes its own times (of_one). Where the other side of a pair
-//   tries
-//              as well, each begins blocks in slices of the clock of its own
+//              tries as well, each begins blocks in slices of the clock of its own
 //   team       members have one clock: all tell their moments, and each computes the same of all (of_all)
 //   nodes      nodes have clocks of their own: each rank's times (of_one) are reduced to one of all ranks
 //

@@ -1,9 +1,9 @@
 // Which row costs least where a use costs little more than a look at the clock: kinds of stores. One process decides
 // alone, and goes on to find out.
 //
-//   first uses    one of some is timed, of each row in turn, the first of each not counted; else what has been best for
-//   others then          the best; it is timed now and then, and now and then another row has another chance a change
-//   of the best row's cost that stays: all are tried again
+//   first uses    one of some is timed, of each row in turn, the first of each not counted; else the best of others
+//   then          the best; it is timed now and then, and now and then another row has another chance
+//   a change      of the best row's cost that stays: all are tried again
 //
 // No kind of stores is best everywhere: rep movsb is twice as fast as vector stores on one CPU and three times slower
 // on the next, streaming stores win between cores without a common last-level cache and lose within one. Virtual CPUs

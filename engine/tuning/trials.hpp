@@ -7,8 +7,7 @@
 //   agreement          after a block all who take part come to the same times (agreement.hpp)
 //   sweep              a block of every candidate left; whoever is clearly slower drops out
 //   decision           one candidate left, or the sweeps are over; from then on nothing is exchanged
-//   watch              somebody times a call here and there; when the cell has become much slower or faster, all try
-//   again
+//   watch              somebody times a call here and there; all try again when the cell is much slower or faster
 //
 // The estimate is the median of all times. What a row leaves behind is paid between calls: a rank that rewrites an
 // array whose lines a peer has read has to fetch them back. So the time between calls is noted as well; between two

@@ -464,9 +464,8 @@ def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
     about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
     jobs = [[about | {"median": float(time), "mean": float(time)}] for time in (5, 1, 4, 2, 3)]
     (row,) = _merged(jobs)
-    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100) and row[
-        "mean"
-    ] == 3
+    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
+    assert row["mean"] == 3.0
 
 
 def test_sizes() -> None:

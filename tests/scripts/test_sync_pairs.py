@@ -64,6 +64,6 @@ def test_what_is_alone_fails(
 def test_folders_that_have_no_names_yet_pass_and_are_counted(
     pairs: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert look(pairs, f"{RELEASE}\n", "engine/choosing") == 0
+    assert look(pairs, f"{RELEASE}\n", "engine/newest") == 0
     assert pairs.main(["--missing"]) == 0
-    assert capsys.readouterr().out == "engine/choosing/team.cpp:1\nengine/choosing 1\n"
+    assert capsys.readouterr().out == "engine/newest/team.cpp:1\nengine/newest 1\n"

@@ -114,7 +114,7 @@ CallSiteRow& add_row(Thread& table, Function function, const void* site, MPI_Com
   row.algorithm = algorithm;
   row.size_class = size;
   row.communicator = context ? know(communicator, context, agreed) : nullptr;
-  row.function.store(function, std::memory_order_release);  // pairs with the loads in writing.cpp
+  row.function.store(function, std::memory_order_release);  // SYNC: row-function
   return row;
 }
 

@@ -118,7 +118,7 @@ std::string record_text(const char* ending, const Clock& clock, const std::strin
     const std::uint64_t events = thread.events.value();
     events_lost += events > events_of_a_thread ? events - events_of_a_thread : 0;
     for (CallSiteRow& row : thread.rows) {
-      const Function function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+      const Function function = row.function.load(std::memory_order_acquire);  // SYNC: row-function
       if (function == Function::none) continue;
       rows += std::string(rows.empty() ? "\n" : ",\n") + "{\"function\":" + quoted(name_of(function)) +
               ",\"kind\":" + quoted(name(traits_of(function).kind)) + ",\"site\":" + number(sites.of(row.site)) +
@@ -190,7 +190,7 @@ std::string trace_text(const Clock& clock) {
   for (const One& one : all) {
     const Event& event = *one.event;
     const CallSiteRow& row = one.thread->rows[event.row];
-    const Function function = row.function.load(std::memory_order_acquire);  // pairs with add_row
+    const Function function = row.function.load(std::memory_order_acquire);  // SYNC: row-function
     const auto [site, fresh] = sites.try_emplace(row.site);
     if (fresh) {
       Dl_info info{};

@@ -78,7 +78,7 @@ void TeamWork::go(team::Team* team) {
   } else {
     code_ = host_call_(&at_host_);
   }
-  state_.store(next, std::memory_order_release);  // pairs with state
+  state_.store(next, std::memory_order_release);  // SYNC: task-state
 }
 
 bool TeamWork::complete() const {

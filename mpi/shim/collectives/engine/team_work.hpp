@@ -45,7 +45,7 @@ class TeamWork final : AsyncCreation::Deferred {
 
  private:
   enum class State : std::uint8_t { at_rest, queued, issued, at_host, failed };
-  State state() const { return state_.load(std::memory_order_acquire); }  // pairs with go
+  State state() const { return state_.load(std::memory_order_acquire); }  // SYNC: task-state
   void join(team::Team& team);
   int issue();
   void go(team::Team* team) override;
