@@ -1,6 +1,6 @@
 """Whether runs of one command printed the same, when lines of ranks come in any order and some numbers are times.
 
-A line is its text, in which each number is a column. Columns are left out that are times by the words around them, and those
+A line is its text, in which each number is a column with a blank before and behind it, however it is padded. Columns are left out that are times by the words around them, and those
 whose numbers change between plain runs too; all else has to be the same, line by line, in whatever order.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+BLANKS = re.compile(r"[ \t]+")
 MARK = "\0"
 UNIT = re.compile(
     r"[\s\])]*(?:[num]?s|secs?|(?:milli|micro|nano)?seconds?|minutes?|mins?|hours?|hrs?|[kmgt]?i?(?:b|bytes|bits?)(?:/s(?:ec)?|ps)"
@@ -68,7 +69,8 @@ def _by_text(output: str) -> dict[str, list[Columns]]:
     """Lines by their text without numbers, of each its numbers."""
     found: dict[str, list[Columns]] = defaultdict(list)
     for line in output.splitlines():
-        found[NUMBER.sub(MARK, line.replace(MARK, " "))].append(tuple(NUMBER.findall(line)))
+        text = NUMBER.sub(f" {MARK} ", line.replace(MARK, " "))
+        found[BLANKS.sub(" ", text).strip()].append(tuple(NUMBER.findall(line)))
     return found
 
 
