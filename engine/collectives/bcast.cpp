@@ -105,7 +105,7 @@ double line_cost(const Shape& s, const Call& call) {
   return hop_from_root(s, constants::lines_ahead) + copying(s, 2 * in_bytes(call), 0);
 }
 double slots_cost(const Shape& s, const Call& call) {
-  return hop_from_root(s, constants::slots_ahead) + copying(s, 2 * in_bytes(call), 0) +
+  return hop_from_root(s, constants::slots_ahead) + copying(s, in_bytes(call), 0) + keeping(s, in_bytes(call), 0) +
          constants::slot_payload_line * line_within(s, s.size);
 }
 double down_cost(const Shape& s, const Call& call) { return tree_cost(s, -1, in_bytes(call)); }

@@ -9,10 +9,10 @@ inline double line(const Shape& s, const Call& call) {
 }
 inline double slots(const Shape& s, const Call& call) {
   return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
-         copying(s, in_bytes(call) * s.size, 0);
+         copying(s, in_bytes(call) * (s.size - 1), 0) + keeping(s, in_bytes(call), 0);
 }
 // `fill`, `empty`: bytes of the member that fills, or empties, most. The member that has all blocks also copies its
-// own.
+// own. What leaves the root's cache does so one line after another, however many empty.
 inline double pipeline_by(const Shape& s, const Call& call, double fill, double empty) {
   const double all = 2 * in_bytes(call) * s.size;
   return pipelined(s, in_bytes(call), filling(s, fill, all), emptying(s, empty, all)) + keeping(s, in_bytes(call), all);
@@ -20,7 +20,7 @@ inline double pipeline_by(const Shape& s, const Call& call, double fill, double 
 inline double pipeline(const Shape& s, const Call& call) {
   const double n = in_bytes(call), others = n * (s.size - 1);
   if (!s.oversubscribed())
-    return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, n)
+    return operation(call.collective).gives.who == Who::root ? pipeline_by(s, call, others, others)
                                                              : pipeline_by(s, call, n, others);
   return rounds_of(s, in_bytes(call), constants::buffers_ahead) +
          copying(s, in_bytes(call) * s.size, 2 * in_bytes(call) * s.size) * constants::crowded_copies * alone(s);

@@ -71,9 +71,6 @@ inline double meeting_to_look(const Shape& s) {
   return meeting(s) + (s.oversubscribed() || s.meeting == Meeting::flags ? 0 : looking(s));
 }
 
-// Barriers before and after work between exposed buffers: each member's addresses are in a line of its own.
-inline double exposing(const Shape& s) { return meeting_to_look(s) + meeting(s); }
-
 inline double spilled(const Shape& s, double working_set) {
   return std::clamp(working_set / s.all_caches() - constants::spilled_from, 0.0, 1.0);
 }
@@ -82,6 +79,14 @@ inline double spilled(const Shape& s, double working_set) {
 inline double handed(const Shape& s, double Handing::*what) {
   const double far = double(s.size - s.group_size()) / std::max(s.size - 1, 1);
   return s.machine.hand(false).*what * (1 - far) + s.machine.hand(true).*what * far;
+}
+
+// Barriers before and after work between exposed buffers: each member's addresses are in a line of its own.
+inline double exposing(const Shape& s) {
+  const double meetings = meeting_to_look(s) + meeting(s), measured = handed(s, &Handing::line);
+  if (s.oversubscribed()) return meetings;
+  return meetings + (measured > 0 ? measured : line_within(s, s.size)) *
+                        (constants::exposed_lines + constants::exposed_member * (s.size - 1));
 }
 
 // All members move `bytes` at the same time; `in_cache`: nanoseconds per byte in cache.
@@ -134,12 +139,13 @@ inline double rounds_of(const Shape& s, double bytes, double ahead = 1) {
 inline double least_chunk(const Shape& s) {
   return constants::chunk_tellings * line_within(s, s.size) / (handed(s, &Handing::fill) + handed(s, &Handing::empty));
 }
-// A pipeline from or to a root: its chunks, and the copies that do not overlap.
+// A pipeline from or to a root: its chunks, and the copies that do not overlap. The number of the first chunk comes before
+// its bytes, and the root looks at all members for them, and for the buffers that they have read.
 inline double pipelined(const Shape& s, double bytes, double fill, double empty) {
   const double longest = double(s.buffer_bytes),
                chunk = std::min(std::max(bytes / constants::chunks_wanted, least_chunk(s)), longest);
   const double chunks = std::max(std::ceil(bytes / chunk), 1.0);
-  return chunks * line_within(s, s.size) + std::max(fill, empty) + std::min(fill, empty) / chunks;
+  return (1 + chunks) * line_within(s, s.size) + 2 * looking(s) + std::max(fill, empty) + std::min(fill, empty) / chunks;
 }
 
 inline double in_bytes(const Call& call) { return double(call.bytes); }

@@ -83,7 +83,7 @@ double line_cost(const Shape& s, const Call& call) {
 }
 double slots_cost(const Shape& s, const Call& call) {
   return collecting(s, constants::slots_ahead) + constants::slot_payload_line * line_within(s, s.size) +
-         copying(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
+         keeping(s, in_bytes(call), 0) + folding(s, in_bytes(call) * s.size, 0);
 }
 double up_cost(const Shape& s, const Call& call) {
   return tree_cost(s, in_bytes(call) * s.size, -1) + folding(s, in_bytes(call) * s.size, 0);
