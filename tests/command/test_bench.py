@@ -15,13 +15,14 @@ import pytest
 
 from nearfield import apps
 from nearfield import bench as benchmarks
-from nearfield.bench import _merged, run_bench
+from nearfield.bench import run_bench
 from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
 from nearfield.nodes.bed import Nodes
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.plots import plot, write_report
+from nearfield.states import NOT_TIMED, States, joined, rows_of_blocks
 from nearfield.summary import cells_of, pairs, show_summary
 from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
@@ -39,7 +40,9 @@ def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *
     job = launch(host, ranks, words, timeout=400, served=UNKNOWN)
     assert job.returncode == 0 and not job.timed_out, job.text
     about = {"host": host, "version": "5", "machine": "some machine", "heap": "shared", "protocol": "auto"}
-    return [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+    return rows_of_blocks(
+        [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+    )
 
 
 BODIES = {"flags", "direct", "pushed", "copied", "in", "streamed"}
@@ -143,6 +146,7 @@ KEYS = [
     "state",
     "line_ns",
     "loop",
+    "short",
     "beside",
     "heap",
     "protocol",
@@ -296,12 +300,52 @@ def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.Monk
 def test_short_loops_begin_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmarks, "JOBS_OF_LOOPS", 2)
     rows, shown = bench(tmp_path, "--op", "allreduce,latency", "--sizes", "8,4K", "--short", "20")
-    assert {row["loop"] for row in rows} == {20} and "loops of 20 calls" in shown
+    assert {row["short"] for row in rows} == {20} and "loops of 20 calls" in shown
     for op in ("allreduce", "latency"):
         for mode in ("plain", "nearfield"):
             found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
             assert {row["bytes"] for row in found} == {8, 4096}
             assert all(row["median"] > 0 and row["iterations"] % 20 == 0 for row in found)
+
+
+def test_loops_of_other_benchmarks(tmp_path: Path) -> None:
+    operations = ["latency", "exchange", "sendrecv", "bcast", "ibarrier", "iscatter", "ireduce", "ialltoallw"]
+    loops = ["own", "imb", "imb-sync", "osu"]
+    arguments = [
+        "--op",
+        ",".join(operations),
+        "--sizes",
+        "8,20000",
+        "--ranks",
+        "2,3",
+        "--loop",
+        ",".join(loops),
+    ]
+    rows, shown = bench(tmp_path, *arguments)
+    cells = {
+        (row["op"], row["ranks"], row["loop"], row["buffers"], row["bytes"], row["mode"]) for row in rows
+    }
+    buffers = [("own", "used"), *((loop, "warm") for loop in loops[1:])]
+    assert cells == {
+        (op, ranks, loop, kind, size, mode)
+        for op in operations
+        for ranks in (2, 3)
+        for loop, kind in buffers
+        for size in ([0] if op == "ibarrier" else [8, 20000])
+        for mode in ("plain", "nearfield")
+    }
+    assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in rows)
+    assert "iscatter, 2 ranks, warm buffers, loop imb-sync" in shown and "predicted" not in rows[0]
+    # Samples of a thousand calls, or of as many as move 40 MiB.
+    of = {(row["op"], row["bytes"], row["loop"]): row["iterations"] for row in rows if row["ranks"] == 2}
+    assert of["bcast", 8, "imb"] % 1000 == 0 and of["bcast", 20000, "osu"] % 100 == 0
+    for arguments, word in (
+        (("--op", "put", "--loop", "imb"), "by our own loop"),
+        (("--op", "bcast", "--loop", "imb", "--short", "20"), "no short loops"),
+        (("--op", "bcast", "--loop", "omb"), "there is no loop omb; there are own, imb, imb-sync, osu"),
+    ):
+        done = nearfield("bench", *arguments)
+        assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
 
 
 APP_FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
@@ -460,12 +504,62 @@ def test_the_summary_holds_nearfield_against_the_best_host() -> None:
     assert cells_of(rows[:1])[0]["ratio"] is None
 
 
+def measured(blocks: list[list[float]], **about: object) -> dict:
+    """What the worker prints of a cell."""
+    row = {
+        "op": "bcast",
+        "bytes": 8,
+        "buffers": "warm",
+        "loop": "own",
+        "mode": "plain",
+        "host": "a",
+        "calls": 20,
+    }
+    return row | about | {"blocks": blocks}
+
+
 def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
-    about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
-    jobs = [[about | {"median": float(time), "mean": float(time)}] for time in (5, 1, 4, 2, 3)]
-    (row,) = _merged(jobs)
+    jobs = [[measured([[0.0, float(time)]])] for time in (5, 1, 4, 2, 3)]
+    (row,) = rows_of_blocks(joined(jobs))
     assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
-    assert row["mean"] == 3.0
+    assert row["mean"] == 3.0 and row["state"] == NOT_TIMED and not {"blocks", "calls"} & set(row)
+
+
+def test_a_mesh_is_one_state_and_hosts_meet_in_it() -> None:
+    """Jobs of one host had the short paths, those of the other the long ones; a border at 120 ns would keep them apart."""
+    rows = rows_of_blocks(
+        [measured([[97.0, 2.0], [104.0, 2.0]]), measured([[131.0, 1.0], [138.0, 1.0]], host="b")]
+    )
+    assert {row["state"] for row in rows} == {"97-138 ns"} and [row["line_ns"] for row in rows] == [100, 134]
+    assert len(cells_of([row | {"algorithm": ""} for row in rows])[0]["plain"]) == 2
+
+
+def test_blocks_of_a_job_whose_ranks_have_moved_are_put_by_their_own_lines() -> None:
+    moved = measured([[48.0, 1.0], [52.0, 1.0], [201.0, 4.0], [50.0, 1.0], [212.0, 4.0], [208.0, 4.0]])
+    near, far = rows_of_blocks([moved])
+    assert (near["state"], near["median"], near["iterations"]) == ("48-52 ns", 1.0, 60)
+    assert (far["state"], far["median"], far["line_ns"]) == ("201-212 ns", 4.0, 208)
+
+
+def test_states_have_no_name_where_nothing_was_timed() -> None:
+    assert States([]).name(0) == States([0, 0]).name(0) == NOT_TIMED
+    assert States([50.0]).name(400) == "50 ns"
+
+
+def test_the_summary_says_who_was_in_a_state_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def of(host: str, line: float) -> list[dict]:
+        about = {"host": host, "algorithm": "slots", "ranks": 2, "machine": "m"}
+        return [
+            measured([[line, 2.0]], **about, bytes=size, mode=mode)
+            for size in (8, 64)
+            for mode in ("plain", "nearfield")
+        ]
+
+    show_summary(rows_of_blocks(of("mpich", 50) + of("impi", 200)))
+    shown = capsys.readouterr().out
+    assert "a line one way: 50 ns: no cell with all hosts; in this state: mpich" in shown
+    show_summary(rows_of_blocks(of("mpich", 100) + of("impi", 140)))
+    assert "no cell with all hosts" not in capsys.readouterr().out
 
 
 def test_sizes() -> None:
