@@ -309,36 +309,18 @@ def test_short_loops_begin_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_loops_of_other_benchmarks(tmp_path: Path) -> None:
-    operations = ["latency", "exchange", "sendrecv", "bcast", "ibarrier", "iscatter", "ireduce", "ialltoallw"]
+    operations = ["latency", "exchange", "bcast", "ibarrier", "iscatter", "ialltoallw"]
     loops = ["own", "imb", "imb-sync", "osu"]
-    arguments = [
-        "--op",
-        ",".join(operations),
-        "--sizes",
-        "8,20000",
-        "--ranks",
-        "2,3",
-        "--loop",
-        ",".join(loops),
-    ]
-    rows, shown = bench(tmp_path, *arguments)
-    cells = {
-        (row["op"], row["ranks"], row["loop"], row["buffers"], row["bytes"], row["mode"]) for row in rows
-    }
-    buffers = [("own", "used"), *((loop, "warm") for loop in loops[1:])]
-    assert cells == {
-        (op, ranks, loop, kind, size, mode)
-        for op in operations
-        for ranks in (2, 3)
-        for loop, kind in buffers
-        for size in ([0] if op == "ibarrier" else [8, 20000])
-        for mode in ("plain", "nearfield")
+    rows, shown = bench(tmp_path, "--op", ",".join(operations), "--sizes", "20000", "--loop", ",".join(loops))
+    assert {(row["op"], row["loop"], row["buffers"], row["bytes"], row["mode"]) for row in rows} == {
+        (op, loop, "used" if loop == "own" else "warm", 0 if op == "ibarrier" else 20000, mode)
+        for op, loop, mode in itertools.product(operations, loops, ("plain", "nearfield"))
     }
     assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in rows)
-    assert "iscatter, 2 ranks, warm buffers, loop imb-sync" in shown and "predicted" not in rows[0]
-    # Samples of a thousand calls, or of as many as move 40 MiB.
-    of = {(row["op"], row["bytes"], row["loop"]): row["iterations"] for row in rows if row["ranks"] == 2}
-    assert of["bcast", 8, "imb"] % 1000 == 0 and of["bcast", 20000, "osu"] % 100 == 0
+    assert "iscatter, 2 ranks, warm buffers, loop imb-sync" in shown
+    # Samples of a thousand calls, of a hundred, or of as many as a second suffices for.
+    of = {(row["op"], row["loop"]): row["iterations"] for row in rows}
+    assert of["ibarrier", "imb"] >= of["bcast", "osu"] >= 2
     for arguments, word in (
         (("--op", "put", "--loop", "imb"), "by our own loop"),
         (("--op", "bcast", "--loop", "imb", "--short", "20"), "no short loops"),
