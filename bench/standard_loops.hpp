@@ -2,7 +2,7 @@
 // sample, and a tenth of its calls that nobody times.
 //
 //   imb       calls right behind each other, so that a root is ahead of the others by what the library lets it:
-//             IMB with -sync off, and IMB before 2018; the slowest rank's time
+//             IMB with -sync off, and before it had that option; the slowest rank's time
 //   imb-sync  a barrier after each call of a collective, which is not timed: IMB by default
 //   osu       the same, but the mean over ranks, and other numbers of calls: the OSU micro-benchmarks
 //

@@ -65,11 +65,17 @@ int network() {
   return several ? 0 : 2;
 }
 
+// Each has a communicator of its own, so that trials see its calls alone.
+struct Loop {
+  const StandardLoop* standard;  // null: our own
+  MPI_Comm comm;
+};
+
 struct Words {
   bool floor = false, beside = false;
   std::vector<Mode> crossing;
   long calls_in_loop = 0;
-  std::vector<const StandardLoop*> loops;  // null: our own
+  std::vector<Loop> loops;
   std::string window = "allocate", target = "own";
 };
 
@@ -83,16 +89,17 @@ Words read_words(const std::string& text) {
     if (word.starts_with("window=")) words.window = word.substr(7);
     if (word.starts_with("target=")) words.target = word.substr(7);
     if (word.starts_with("short=")) words.calls_in_loop = std::atol(word.c_str() + 6);
-    if (word.starts_with("loop=")) words.loops.push_back(standard_loop(word.substr(5)));
+    if (word.starts_with("loop=")) words.loops.push_back({standard_loop(word.substr(5)), comm});
   }
-  if (words.loops.empty()) words.loops.push_back(nullptr);
+  if (words.loops.empty()) words.loops.push_back({nullptr, comm});
   return words;
 }
 
 // An operation of so many bytes: by each loop and on all kinds of buffers that it has.
 void measure(const std::string& op, std::size_t bytes, const std::vector<std::string>& buffers, const Words& words,
              double seconds, bool loaded) {
-  for (const StandardLoop* const loop : words.loops)
+  for (const auto& [loop, its_comm] : words.loops) {
+    comm = its_comm;
     for (const auto& kind : loop ? std::vector<std::string>{"warm"} : buffers) {
       const Cell cell{op, kind, bytes, words.window, words.target};
       check(cell);
@@ -102,6 +109,7 @@ void measure(const std::string& op, std::size_t bytes, const std::vector<std::st
       else measure_steady(cell, seconds, loaded, words.floor);
       if (without_size(op) || without_data(op, bytes)) break;
     }
+  }
 }
 
 }  // namespace
@@ -132,7 +140,12 @@ int main(int argc, char** argv) {
   if (argc > 5 && *argv[5] && !tuning) hint("nearfield_algorithm", argv[5]);
   MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_CXX_BOOL, MPI_LAND, MPI_COMM_WORLD);  // nodes may be of unequal size
   if (!(probe_words = static_cast<std::atomic<std::uint64_t>*>(share(4096)))) pinned = false;  // no probing then
-  const Words words = read_words(argc > 6 ? argv[6] : "");
+  Words words = read_words(argc > 6 ? argv[6] : "");
+  for (std::size_t i = 1; i < words.loops.size(); ++i) {
+    MPI_Comm_dup(words.loops[0].comm, &comm);
+    if (*argv[5]) hint("nearfield_algorithm", argv[5]);
+    words.loops[i].comm = comm;
+  }
   if (words.beside) pinned = false;  // a line's time tells nothing of the machine where others take the CPUs
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
   const double seconds = std::atof(argv[4]);
@@ -149,6 +162,6 @@ int main(int argc, char** argv) {
       if (without_size(op)) break;
     }
   }
-  MPI_Comm_free(&comm);
+  for (Loop& loop : words.loops) MPI_Comm_free(&loop.comm);
   MPI_Finalize();
 }
