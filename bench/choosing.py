@@ -1,81 +1,249 @@
-"""How good what trials choose is: every candidate forced, and the choice, in turn in one job; a table on standard output.
+"""How well the model and the trials choose: every candidate forced, and the choice, in turn in one job.
 
-Buffers are used (bench/own_work.hpp), and calls are counted (NEARFIELD_STATS_FILE), by which all are slower alike. Ratios are of the chosen algorithm, forced, to the fastest one.
+    python bench/choosing.py --ranks 2,8 --sizes 8,1K,16K,256K --host mpich --minutes 5
 
-Arguments: numbers of ranks, sizes, host and seconds per cell, e.g. 2,8 8,4K,256K mpich 0.5; with --json FILE the rows.
+Prints a line for each cell as it comes, then as tables the cells in which the model's choice takes more than 1.3 of the fastest
+candidate's time, and the algorithms whose estimates are off by as much. Writes bench/results/choosing-MACHINE-N-ranks.json with the
+machine; `--out FOLDER` elsewhere. Jobs share the minutes evenly; what they do not suffice for is named.
+
+Buffers are used (bench/own_work.hpp), and calls are counted (NEARFIELD_STATS_FILE), by which all are slower alike. What is chosen is
+compared by its own forced runs: the same algorithm twice differs by noise alone.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import math
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from nearfield.hosts import find_hosts, launcher_environment
-from nearfield.operations import OPERATIONS
-from nearfield.statistics import PATTERN, VARIABLE, read_statistics
-from nearfield.tune import worker_command
-from nearfield.values import parse_ranks, parse_sizes
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from nearfield.bench import host_version, stop  # noqa: E402
+from nearfield.hosts import Host, find_hosts, host_names, launcher_environment  # noqa: E402
+from nearfield.machine import describe_machine, machine, machine_word  # noqa: E402
+from nearfield.model import predict  # noqa: E402
+from nearfield.operations import OPERATIONS  # noqa: E402
+from nearfield.states import States  # noqa: E402
+from nearfield.statistics import PATTERN, VARIABLE, read_statistics  # noqa: E402
+from nearfield.tables import print_columns  # noqa: E402
+from nearfield.tune import worker_command  # noqa: E402
+from nearfield.values import check_words, parse_ranks, parse_sizes  # noqa: E402
+
+Cell = dict[str, Any]
+WRONG = 1.3
+LEAST = 0.05  # seconds for the candidates of a cell
+BEGINNING = 1.5  # seconds of a job that are nobody's
 
 
 def main() -> None:
-    """Runs all cells; prints the shares of cells within 5 and 10 % of the best, and what trials cost in 10,000 calls."""
-    ranks, sizes = parse_ranks(sys.argv[1]), parse_sizes(sys.argv[2])
-    host = find_hosts()[sys.argv[3]]
-    rows, ratios, costs = [], [], []
-    for op in OPERATIONS.split(","):
-        if op == "barrier":
-            continue
-        for p in ranks:
-            with tempfile.TemporaryDirectory() as directory:
-                done = subprocess.run(
-                    worker_command(host, op, p, sizes, float(sys.argv[4]), also=("auto",)),
-                    env=launcher_environment(host, nearfield=True) | {VARIABLE: f"{directory}/{PATTERN}"},
-                    capture_output=True,
-                    text=True,
-                    timeout=600,
-                )
-                if done.returncode:
-                    raise SystemExit(done.stderr[-2000:])
-                decisions = read_statistics(Path(directory))[0].decisions
-            found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-            spent: dict[int, float] = {}  # by length, of the first trials: microseconds
-            for one in decisions:
-                if one.operation == op and one.ranks == p:
-                    spent.setdefault(one.bytes, one.seconds_beyond_best * 1e6)
-            for size in sizes:
-                times = {r["algorithm"]: r for r in found if r["bytes"] == size and "median" in r}
-                auto = times.pop("auto")
-                best = min(times.values(), key=lambda r: r["median"])
-                chosen = times.get(
-                    auto["ran"], auto
-                )  # forced: the same algorithm twice differs by noise alone
-                ratio = chosen["median"] / best["median"]
-                cost = spent.get(size, 0) / (auto["median"] * 10000)
-                rows.append(
-                    {"op": op, "ranks": p, "bytes": size, "chosen": auto["ran"], "us": auto["median"]}
-                )
-                rows[-1] |= {
-                    "chosen_forced_us": chosen["median"],
-                    "best": best["algorithm"],
-                    "best_us": best["median"],
-                    "trials": cost,
-                }
-                ratios.append(ratio)
-                costs.append(cost)
-                print(
-                    f"{op:21} {p:3} {size:8}  {auto['ran']:15} {auto['median']:10.3f}  {best['algorithm']:15}"
-                    f" {best['median']:10.3f}  {ratio:.2f}  trials {cost:.2%}",
-                    flush=True,
-                )
-    print(
-        f"{sum(r <= 1.05 for r in ratios)} of {len(rows)} cells within 5 % of the best,"
-        f" {sum(r <= 1.1 for r in ratios)} within 10 %; trials at most {max(costs):.2%} of 10,000 calls"
+    """Measures what the minutes suffice for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    if "--json" in sys.argv:
-        Path(sys.argv[sys.argv.index("--json") + 1]).write_text(json.dumps(rows, indent=1) + "\n")
+    parser.add_argument("--ranks", type=parse_ranks, default=[2])
+    parser.add_argument("--sizes", type=parse_sizes, default=parse_sizes("8,1K,16K,256K"))
+    parser.add_argument("--op", default=OPERATIONS.replace("barrier,", ""))
+    parser.add_argument("--host", default="mpich")
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
+    asked = parser.parse_args()
+    operations = check_words(asked.op.split(","), OPERATIONS.split(","), "collective with algorithms")
+    host = find_hosts()[check_words(host_names(asked.host), find_hosts(), "host")[0]]
+    until = time.monotonic() + 60 * asked.minutes
+    jobs = [(op, n) for n in asked.ranks for op in operations]
+    cells: list[Cell] = []
+    missing: list[str] = []
+    print(describe_machine(), flush=True)
+    for i, (op, n) in enumerate(jobs):
+        share = (until - time.monotonic()) / (len(jobs) - i)
+        seconds = max(LEAST, 0.6 * (share - BEGINNING) / len(asked.sizes))
+        found = measure(host, op, n, asked.sizes, seconds, until - time.monotonic()) if share > 0 else []
+        if len(found) < len(asked.sizes):
+            missing.append(f"{op} on {n} ranks from {asked.sizes[len(found)]} B on")
+        for cell in found:
+            print(line(cell), flush=True)
+        cells += found
+    put_into_states(cells)
+    show(cells)
+    if missing:
+        print(f"{asked.minutes:g} minutes did not suffice for {', '.join(missing)}")
+    for n in asked.ranks:
+        write(
+            [cell for cell in cells if cell["ranks"] == n],
+            host,
+            asked.out / f"choosing-{machine_word()}-{n}-ranks.json",
+        )
 
 
-main()
+def measure(host: Host, op: str, ranks: int, sizes: list[int], seconds: float, limit: float) -> list[Cell]:
+    """The cells of one job; those that it gives before `limit` seconds (and a start) have passed."""
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile("w+") as written:
+        job = subprocess.Popen(
+            worker_command(host, op, ranks, sizes, seconds, also=("auto",)),
+            env=launcher_environment(host, nearfield=True) | {VARIABLE: f"{directory}/{PATTERN}"},
+            stdin=subprocess.DEVNULL,
+            stdout=written,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        late, text = False, ""
+        try:
+            text = job.communicate(timeout=limit + 10)[1]
+        except subprocess.TimeoutExpired:
+            late = True
+        finally:
+            stop(job)
+        if job.returncode and not late:
+            raise SystemExit(f"{op} on {ranks} ranks failed:\n{text[-2000:]}")
+        written.seek(0)
+        rows = [json.loads(line) for line in written if line.startswith("{") and line.endswith("}\n")]
+        decisions = [] if late else read_statistics(Path(directory))[0].decisions
+    whole = {row["bytes"] for row in rows if "done" in row}
+    cells = [
+        cell_of(op, ranks, size, [row for row in rows if row["bytes"] == size])
+        for size in sizes
+        if size in whole
+    ]
+    for one in reversed(decisions):  # of the first trials
+        for cell in cells:
+            if (one.operation, one.ranks, one.bytes) == (op, ranks, cell["bytes"]):
+                cell["trials"] = one.seconds_beyond_best * 1e6 / (cell["us"] * 10000)
+    return cells
+
+
+def cell_of(op: str, ranks: int, size: int, rows: list[Cell]) -> Cell:
+    """What was measured of it and what the model says: the chosen ones, and microseconds by algorithm."""
+    times = {row["algorithm"]: row for row in rows if "median" in row}
+    auto = times.pop("auto")
+    forced = {name: row["median"] for name, row in times.items()}
+    (predicted,) = predict(op, [ranks], [size])
+    estimates = {name: ns / 1000 for name, ns in predicted["ns"].items() if name in forced}
+    by_model = (
+        predicted["chosen"] if predicted["chosen"] in forced else min(estimates, key=estimates.__getitem__)
+    )
+    best = min(forced, key=forced.__getitem__)
+    return {
+        "op": op,
+        "ranks": ranks,
+        "bytes": size,
+        "line_ns": auto["line_ns"],
+        "model": by_model,
+        "chosen": auto["ran"],
+        "best": best,
+        "model_ratio": forced[by_model] / forced[best],
+        "ratio": forced.get(auto["ran"], auto["median"]) / forced[best],
+        "us": auto["median"],
+        "forced_us": forced,
+        "estimated_us": estimates,
+        "trials": 0.0,
+    }
+
+
+def line(cell: Cell) -> str:
+    """One cell: what trials and the model choose, by the fastest one."""
+    return (
+        f"{cell['op']:21} {cell['ranks']:3} {cell['bytes']:8}  chosen {cell['chosen']:15} {cell['ratio']:5.2f}"
+        f"  model {cell['model']:15} {cell['model_ratio']:5.2f}  best {cell['best']:15}"
+        f" {cell['forced_us'][cell['best']]:10.3f} us  trials {cell['trials']:.2%}"
+    )
+
+
+def put_into_states(cells: list[Cell]) -> None:
+    """Adds the machine's state to each cell."""
+    states = States(cell["line_ns"] for cell in cells)
+    for cell in cells:
+        cell["state"] = states.name(cell["line_ns"])
+
+
+def show(cells: list[Cell]) -> None:
+    """What the model gets wrong, and how often it and the trials are right."""
+    wrong = sorted((c for c in cells if c["model_ratio"] > WRONG), key=lambda cell: -cell["model_ratio"])
+    if wrong:
+        print(f"\nThe model's choice takes more than {WRONG:g} of the fastest's time:")
+        titles = [
+            "op",
+            "ranks",
+            "bytes",
+            "line",
+            "model",
+            "us",
+            "estimated",
+            "best",
+            "us",
+            "estimated",
+            "ratio",
+            "trials",
+        ]
+        print_columns(titles, [words(cell) for cell in wrong], [None] * len(wrong))
+    off = off_estimates(cells)
+    if off:
+        print(f"\nEstimates off by more than {WRONG:g} in the median of their cells, estimated by measured:")
+        print_columns(["op", "ranks", "algorithm", "median", "from", "to", "cells"], off, [None] * len(off))
+    print()
+    for who, key in (("trials", "ratio"), ("the model", "model_ratio")):
+        print(f"{who}: {shares(cell[key] for cell in cells)}")
+    if cells:
+        print(f"trials cost at most {max(cell['trials'] for cell in cells):.2%} of 10,000 calls")
+
+
+def words(cell: Cell) -> list[str]:
+    """A line of the first table."""
+    found = [cell["op"], str(cell["ranks"]), str(cell["bytes"]), cell["state"]]
+    for name in (cell["model"], cell["best"]):
+        estimate = cell["estimated_us"].get(name, math.nan)
+        found += [name, f"{cell['forced_us'][name]:.3f}", f"{estimate:.3f}"]
+    return [*found, f"{cell['model_ratio']:.2f}", cell["chosen"]]
+
+
+def off_estimates(cells: list[Cell]) -> list[list[str]]:
+    """Lines of the second table."""
+    ratios: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for cell in cells:
+        for name, estimate in cell["estimated_us"].items():
+            ratios[cell["op"], cell["ranks"], name].append(estimate / cell["forced_us"][name])
+    middle = {key: statistics.median(found) for key, found in ratios.items()}
+    wrong = [key for key in middle if abs(math.log(middle[key])) > math.log(WRONG)]
+    return [
+        [
+            key[0],
+            str(key[1]),
+            key[2],
+            *(f"{ratio:.2f}" for ratio in (middle[key], min(ratios[key]), max(ratios[key]))),
+        ]
+        + [str(len(ratios[key]))]
+        for key in sorted(wrong, key=lambda key: -abs(math.log(middle[key])))
+    ]
+
+
+def shares(ratios: Iterable[float]) -> str:
+    """How many are how near to the best."""
+    found = list(ratios)
+    within = [
+        f"{sum(ratio <= limit for ratio in found)} within {limit - 1:.0%}" for limit in (1.05, 1.1, WRONG)
+    ]
+    return f"of {len(found)} cells {', '.join(within)} of the fastest"
+
+
+def write(cells: list[Cell], host: Host, path: Path) -> None:
+    """The machine, and its cells."""
+    if not cells:
+        return
+    about = {"machine": machine() | {"states": States(cell["line_ns"] for cell in cells).found}}
+    about |= {"host": host.name, "version": host_version(host)}
+    text = ",\n".join(json.dumps(cell) for cell in cells)
+    path.write_text(json.dumps(about)[:-1] + f', "cells": [\n{text}\n]}}\n')
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

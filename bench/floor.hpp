@@ -66,9 +66,10 @@ class Floor {
   std::byte* send_of(int r) const { return send_[std::size_t(r)]; }
   std::byte* recv_of(int r) const { return recv_[std::size_t(r)]; }
 
-  // What can do the operation with n bytes in a message, vector or block; nothing for derived types, and for calls that
-  // find nothing.
+  // What can do the operation with n bytes in a message, vector or block; nothing for derived types, for calls that
+  // find nothing, and for exchanges with both neighbours.
   std::vector<Body> bodies(const std::string& op, std::size_t n) {
+    if (op == "exchange") return {};
     if (op == "barrier") return {{"flags", surrounded([this](double*, double*) { meet(); })}};
     std::vector<Body> found;
     if (Operation call = direct(op, n)) found.push_back({"direct", std::move(call)});

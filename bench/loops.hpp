@@ -42,7 +42,7 @@ inline void measure_loops(const Cell& cell, double seconds, bool loaded, long ca
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
   const long of_all[] = {calls, calls, 0};
-  if (rank == 0) print_rows(cell, blocks, of_all, algorithms, calls);
+  if (rank == 0) print_blocks(cell, blocks, of_all, algorithms, "own", calls);
 }
 
 }  // namespace bench

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +31,7 @@ struct Cell {
   std::string window = {}, target = {};  // of what is one-sided
 
   bool reduction() const {
-    const auto found = nearfield::collectives::collective_named(op);
+    const auto found = nearfield::collectives::collective_named(blocking_form(op));
     return accumulates(op) || (found && nearfield::collectives::operation(*found).reduces());
   }
   MPI_Datatype type() const { return !reduction() ? MPI_BYTE : bytes % 8 ? MPI_INT : MPI_DOUBLE; }
@@ -44,7 +43,7 @@ struct Cell {
   Traffic traffic() const { return one_sided(op) ? access().traffic() : traffic_of(op, bytes); }
   // Of what is not one-sided.
   Operation operation() const { return bench::operation(op, count(), type()); }
-  OwnWork own_work() const { return {traffic(), buffers, op == "bcast", ranks_in_turn(op)}; }
+  OwnWork own_work() const { return {traffic(), buffers, blocking_form(op) == "bcast", ranks_in_turn(op)}; }
 };
 
 struct Block {
@@ -94,33 +93,26 @@ inline double run_block(const Cell& cell, const Operation& call, Buffers& buffer
   return of_a_call(elapsed, calls, own.alone(buffers.send.data(), buffers.recv.data(), calls));
 }
 
-// A row for each mode and state of the machine. `loop`: calls after which everything began afresh, or 0.
-inline void print_rows(const Cell& cell, const std::vector<Block>& blocks, const long* calls,
-                       const std::string* algorithms, long loop) {
-  std::map<std::pair<std::string, Mode>, std::vector<Block>> groups;
-  for (const Block& block : blocks) groups[{state_of(block.line), block.mode}].push_back(block);
-  for (auto& [group, found] : groups) {
-    auto quantile = [&, &f = found](double q, double Block::*what) {
-      std::sort(f.begin(), f.end(), [=](const Block& a, const Block& b) { return a.*what < b.*what; });
-      return f[std::size_t(q * double(f.size() - 1) + 0.5)].*what;
-    };
-    const auto us = &Block::microseconds;
-    double mean = 0;
-    for (const Block& block : found) mean += block.microseconds / double(found.size());
+// A line for each mode that has blocks, with all of them: which states the machine was in shows when all jobs have
+// ended (nearfield/states.py). `loop`: whose (standard_loops.hpp); `begins_anew`: after so many calls, or never (0).
+inline void print_blocks(const Cell& cell, const std::vector<Block>& blocks, const long* calls,
+                         const std::string* algorithms, const std::string& loop, long begins_anew) {
+  for (const Mode mode : {plain, nearfield, bare}) {
+    nearfield::Json measured = nearfield::Json::array();
+    for (const Block& block : blocks)
+      if (block.mode == mode)
+        measured.push_back({nearfield::rounded(block.line, 1), nearfield::rounded(block.microseconds, 4)});
+    if (measured.empty()) continue;
     nearfield::Json row{{"op", cell.op},
                         {"bytes", cell.bytes},
                         {"ranks", size},
-                        {"mode", mode_names[group.second]},
-                        {"algorithm", algorithms[group.second]},
+                        {"mode", mode_names[mode]},
+                        {"algorithm", algorithms[mode]},
                         {"buffers", cell.buffers},
-                        {"state", group.first},
-                        {"line_ns", nearfield::rounded(quantile(0.5, &Block::line), 0)},
                         {"loop", loop},
-                        {"median", nearfield::rounded(quantile(0.5, us), 4)},
-                        {"mean", nearfield::rounded(mean, 4)},
-                        {"lower", nearfield::rounded(quantile(0.25, us), 4)},
-                        {"upper", nearfield::rounded(quantile(0.75, us), 4)},
-                        {"iterations", calls[group.second] * long(found.size())}};
+                        {"short", begins_anew},
+                        {"calls", calls[mode]},
+                        {"blocks", measured}};
     if (one_sided(cell.op)) row.update({{"window", cell.window}, {"target", cell.target}});
     nearfield::print(row);
   }
@@ -135,7 +127,7 @@ inline std::vector<double> result_of(const Cell& cell, const Operation& call, do
   if (one_sided(cell.op)) MPI_Barrier(comm);  // others write there, and read
   call(send, recv, nothing);
   if (one_sided(cell.op)) MPI_Barrier(comm);
-  const double* const result = cell.op == "bcast" ? send : recv;
+  const double* const result = blocking_form(cell.op) == "bcast" ? send : recv;
   return {result, result + doubles};
 }
 

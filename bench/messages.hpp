@@ -34,7 +34,7 @@ inline bool finds_nothing(const std::string& name) {
   return name == "test" || name == "testall" || name == "testany" || name == "iprobe";
 }
 inline bool exchanges(const std::string& name) {
-  return name == "sendrecv" || name == "waitall" || name == "waits" || name == "testloop";
+  return name == "sendrecv" || name == "exchange" || name == "waitall" || name == "waits" || name == "testloop";
 }
 inline bool has_neighbours(const std::string& name) { return name == "halo" || name == "waitany"; }
 inline bool streams(const std::string& name) {
@@ -160,6 +160,15 @@ inline Operation exchange_of(const std::string& name, int count, MPI_Datatype ty
   if (name == "sendrecv")
     return surrounded([=](double* s, double* r) {
       MPI_Sendrecv(s, count, type, right, 4, r, count, type, left, 4, comm, MPI_STATUS_IGNORE);
+    });
+  if (name == "exchange")  // with both neighbours, the same data; what comes from the left is overwritten
+    return surrounded([=](double* s, double* r) {
+      MPI_Request requests[2];
+      MPI_Isend(s, count, type, left, 4, comm, &requests[0]);
+      MPI_Isend(s, count, type, right, 5, comm, &requests[1]);
+      MPI_Recv(r, count, type, left, 5, comm, MPI_STATUS_IGNORE);
+      MPI_Recv(r, count, type, right, 4, comm, MPI_STATUS_IGNORE);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     });
   const auto begin = [=](double* s, double* r, MPI_Request* requests) {
     MPI_Irecv(r, count, type, left, 4, comm, &requests[0]);

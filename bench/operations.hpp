@@ -15,7 +15,14 @@
 
 namespace bench {
 
-inline bool without_size(const std::string& name) { return name == "barrier" || finds_nothing(name); }
+// The collective whose non-blocking form `name` is (ibcast), which is waited for at once; any other name itself.
+inline std::string blocking_form(const std::string& name) {
+  for (const auto& op : nearfield::collectives::table::rows)
+    if (name.starts_with('i') && op.name == name.substr(1)) return name.substr(1);
+  return name;
+}
+
+inline bool without_size(const std::string& name) { return blocking_form(name) == "barrier" || finds_nothing(name); }
 
 // How many times the bytes of a message, vector or block each of a rank's buffers has: as much as all send to one.
 inline std::size_t blocks_in_buffer(const std::string& name) {
@@ -26,7 +33,7 @@ inline Traffic traffic_of(const std::string& name, std::size_t bytes) {
   if (point_to_point(name)) return traffic_of_messages(name, bytes);
   // Rank 0 is the root of what has one.
   for (const auto& op : nearfield::collectives::table::rows) {
-    if (op.name != name) continue;
+    if (op.name != blocking_form(name)) continue;
     return {op.gives.blocks(rank, size, 0) * bytes, op.gets.blocks(rank, size, 0) * bytes};
   }
   return {bytes, bytes};
@@ -49,68 +56,105 @@ struct Elements {
 };
 
 // A call of a function, by the class of its parameters; rank 0 is the root.
+template <class... Parameters>
+struct Takes {};
 using Doubles = double*;
-inline Operation call_of(int (*f)(MPI_Comm), const Elements&) {
+using Counts = const int*;
+using Send = const void*;
+using Recv = void*;
+
+template <class F>
+Operation call_of(Takes<MPI_Comm>, F f, const Elements&) {
   return surrounded([=](Doubles, Doubles) { f(comm); });
 }
-inline Operation call_of(int (*f)(void*, int, MPI_Datatype, int, MPI_Comm), const Elements& e) {
+template <class F>
+Operation call_of(Takes<Recv, int, MPI_Datatype, int, MPI_Comm>, F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles) { f(s, e.count, e.type, 0, comm); });
 }
-inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, int, MPI_Datatype, Recv, int, MPI_Datatype, MPI_Comm>, F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.count, e.type, comm); });
 }
-inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, int, MPI_Datatype, Recv, int, MPI_Datatype, int, MPI_Comm>, F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.count, e.type, 0, comm); });
 }
-inline Operation call_of(int (*f)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm), const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, Recv, int, MPI_Datatype, MPI_Op, MPI_Comm>, F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) { f(s, r, e.count, e.type, MPI_SUM, comm); });
 }
-inline Operation call_of(int (*f)(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm), const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, Recv, int, MPI_Datatype, MPI_Op, int, MPI_Comm>, F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) { f(s, r, e.count, e.type, MPI_SUM, 0, comm); });
 }
 // Of one vector, to all as equally as they can have it.
-inline Operation call_of(int (*f)(const void*, void*, const int*, MPI_Datatype, MPI_Op, MPI_Comm), Elements e) {
+template <class F>
+Operation call_of(Takes<Send, Recv, Counts, MPI_Datatype, MPI_Op, MPI_Comm>, F f, Elements e) {
   for (int r = 0; r < size; ++r) e.counts[std::size_t(r)] = e.count / size + (r < e.count % size);
   return surrounded([=](Doubles s, Doubles r) { f(s, r, e.counts.data(), e.type, MPI_SUM, comm); });
 }
-inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,
-                                  MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, int, MPI_Datatype, Recv, Counts, Counts, MPI_Datatype, MPI_Comm>, F f,
+                  const Elements& e) {
   return surrounded(
       [=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.counts.data(), e.places.data(), e.type, comm); });
 }
-inline Operation call_of(int (*f)(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int,
-                                  MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, int, MPI_Datatype, Recv, Counts, Counts, MPI_Datatype, int, MPI_Comm>, F f,
+                  const Elements& e) {
   return surrounded(
       [=](Doubles s, Doubles r) { f(s, e.count, e.type, r, e.counts.data(), e.places.data(), e.type, 0, comm); });
 }
-inline Operation call_of(int (*f)(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int,
-                                  MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, Counts, Counts, MPI_Datatype, Recv, int, MPI_Datatype, int, MPI_Comm>, F f,
+                  const Elements& e) {
   return surrounded(
       [=](Doubles s, Doubles r) { f(s, e.counts.data(), e.places.data(), e.type, r, e.count, e.type, 0, comm); });
 }
-inline Operation call_of(int (*f)(const void*, const int*, const int*, MPI_Datatype, void*, const int*, const int*,
-                                  MPI_Datatype, MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, Counts, Counts, MPI_Datatype, Recv, Counts, Counts, MPI_Datatype, MPI_Comm>, F f,
+                  const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) {
     f(s, e.counts.data(), e.places.data(), e.type, r, e.counts.data(), e.places.data(), e.type, comm);
   });
 }
-inline Operation call_of(int (*f)(const void*, const int*, const int*, const MPI_Datatype*, void*, const int*,
-                                  const int*, const MPI_Datatype*, MPI_Comm),
-                         const Elements& e) {
+template <class F>
+Operation call_of(Takes<Send, Counts, Counts, const MPI_Datatype*, Recv, Counts, Counts, const MPI_Datatype*, MPI_Comm>,
+                  F f, const Elements& e) {
   return surrounded([=](Doubles s, Doubles r) {
     f(s, e.counts.data(), e.byte_places.data(), e.types.data(), r, e.counts.data(), e.byte_places.data(),
       e.types.data(), comm);
   });
 }
-template <class Function>
-Operation call_of(Function*, const Elements&) {  // of neighbours by types and addresses, which is not measured
+template <class... Others, class F>
+Operation call_of(Takes<Others...>, F,
+                  const Elements&) {  // of neighbours by types and addresses, which is not measured
   return {};
+}
+
+// All parameters but the last one.
+template <class... Done, class Last>
+Takes<Done...> without_last(Takes<Done...>, Takes<Last>) {
+  return {};
+}
+template <class... Done, class Next, class... Rest>
+  requires(sizeof...(Rest) > 0)
+auto without_last(Takes<Done...>, Takes<Next, Rest...>) {
+  return without_last(Takes<Done..., Next>{}, Takes<Rest...>{});
+}
+
+template <class... Parameters>
+Operation blocking_call(int (*f)(Parameters...), const Elements& e) {
+  return call_of(Takes<Parameters...>{}, f, e);
+}
+template <class... Parameters>
+Operation waited_call(int (*f)(Parameters...), const Elements& e) {
+  const auto waited = [f](auto... arguments) {
+    MPI_Request request;
+    f(arguments..., &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  };
+  return call_of(without_last(Takes<>{}, Takes<Parameters...>{}), waited, e);
 }
 
 inline Operation operation(const std::string& name, int count, MPI_Datatype type) {
@@ -120,7 +164,19 @@ inline Operation operation(const std::string& name, int count, MPI_Datatype type
     return name == function;
   };
 #define COLLECTIVE(function, ...) \
-  if (is(#function)) return call_of(&MPI_##function, Elements(count, type));
+  if (is(#function)) return blocking_call(&MPI_##function, Elements(count, type));
+// Besides these, the collective functions that all hosts have are the non-blocking forms.
+#define OURS(function, result, parameters, kind, ...) BENCH_##kind(function)
+#define BENCH_collective(function) \
+  if (is(#function)) return waited_call(&MPI_##function, Elements(count, type));
+#define BENCH_communicator(function)
+#define BENCH_completion(function)
+#define BENCH_message(function)
+#define BENCH_neighbors(function)
+#define BENCH_other(function)
+#define BENCH_window(function)
+#define OPTIONAL(...)
+#define HANDLE(...)
 #include "mpi/functions.def"
   std::fprintf(stderr, "unknown operation %s\n", name.c_str());
   MPI_Abort(MPI_COMM_WORLD, 2);

@@ -9,9 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
-#include <string>
 
+#include "engine/machine/states.hpp"
 #include "engine/processor/processor.h"
 
 namespace bench {
@@ -43,20 +44,38 @@ inline void pin() {
   }
 }
 
-// Memory that all ranks share; nullptr on all of them where one cannot map it. Not a window of MPI: a program without
-// windows shall be measured.
-inline void* share(std::size_t bytes) {
-  long where[2] = {getpid(), rank == 0 ? memfd_create("bench", 0) : -1};
-  if (rank == 0 && ftruncate(int(where[1]), long(bytes))) MPI_Abort(MPI_COMM_WORLD, 2);
-  MPI_Bcast(where, 2, MPI_LONG, 0, MPI_COMM_WORLD);
-  const std::string path = "/proc/" + std::to_string(where[0]) + "/fd/" + std::to_string(where[1]);
-  const int fd = open(path.c_str(), O_RDWR);
+// Maps what rank 0 has open as `own`, and all others find at `path`; nullptr on all of them where one cannot.
+inline void* map_shared(int own, const char* path, std::size_t bytes) {
+  const int fd = rank == 0 ? own : open(path, O_RDWR | O_CLOEXEC);
   void* const at = fd < 0 ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   int good = at != MAP_FAILED, all_good = 0;
   MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+  if (good && !all_good) munmap(at, bytes);
   if (fd >= 0) close(fd);
-  if (rank == 0) close(int(where[1]));
   return all_good ? at : nullptr;
+}
+
+// Memory that all ranks share: a memfd, or a file where a sandbox lets nobody open another process's; nullptr on all of
+// them where neither can be had. Not a window of MPI: a program without windows shall be measured.
+inline void* share(std::size_t bytes) {
+  char path[4096] = "";
+  const auto sized = [&](int fd) { return fd >= 0 && ftruncate(fd, long(bytes)) == 0 ? fd : (close(fd), -1); };
+  for (const bool file : {false, true}) {
+    int own = -1;
+    if (rank == 0 && !file) {
+      own = sized(memfd_create("bench", MFD_CLOEXEC));
+      std::snprintf(path, sizeof path, "/proc/%d/fd/%d", int(getpid()), own);
+    } else if (rank == 0) {
+      const char* const folder = std::getenv("TMPDIR");
+      std::snprintf(path, sizeof path, "%s/nearfield-bench-XXXXXX", folder ? folder : "/tmp");
+      own = sized(mkostemp(path, O_CLOEXEC));
+    }
+    MPI_Bcast(path, sizeof path, MPI_CHAR, 0, MPI_COMM_WORLD);
+    void* const at = map_shared(own, path, bytes);
+    if (rank == 0 && file) unlink(path);
+    if (at) return at;
+  }
+  return nullptr;
 }
 
 // Nanoseconds of a cache line one way between ranks 0 and 1, the quickest of some batches, since an interruption is not
@@ -80,9 +99,8 @@ inline double line_time() {
   return result;
 }
 
-inline const char* state_of(double nanoseconds) {
-  return nanoseconds == 0 ? "any" : nanoseconds < 120 ? "near" : "far";
-}
+// Whether the machine was in one state when lines took so long; what was not timed is.
+inline bool steady(double before, double after) { return before == after || nearfield::like(before, after); }
 
 inline void hint(const char* key, const char* value) {
   MPI_Info info;

@@ -3,11 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/floor.hpp"
@@ -38,7 +37,7 @@ class FloorOfCell {
   explicit FloorOfCell(const Cell& cell) : cell_(cell), bytes_(Floor::bytes(cell.longest())) {
     if (cell.buffers == "cold" || !(memory_ = share(bytes_))) return;
     floor_.emplace(memory_, cell.longest(), cell.type() == MPI_INT);
-    bodies_ = one_sided(cell.op) ? bodies_on_window(*floor_, cell) : floor_->bodies(cell.op, cell.bytes);
+    bodies_ = one_sided(cell.op) ? bodies_on_window(*floor_, cell) : floor_->bodies(blocking_form(cell.op), cell.bytes);
     MPI_Barrier(MPI_COMM_WORLD);
     buffers_ = std::make_unique<Buffers>(cell.longest(), floor_->send(), floor_->recv());
   }
@@ -59,31 +58,34 @@ class FloorOfCell {
   }
 
   // Measures all bodies when the state is new. Returns microseconds of a call of the quickest, which runs from now on.
-  double choose(const std::string& state) {
-    auto [place, is_new] = quickest_.try_emplace(state);
-    if (is_new) {
-      place->second.us = 1e12;
-      for (const Floor::Body& body : bodies_) {
-        begin_anew();
-        const double us =
-            warmed_up(length_of_block() / 8, [&](long n) { return run_block(cell_, body.call, *buffers_, n); });
-        if (us < place->second.us) place->second = {&body, us};
-      }
-    }
-    chosen_ = place->second.body;
-    const double us = place->second.us;
-    if (is_new && state_of(line_time()) != state) quickest_.erase(place);  // the state has changed meanwhile
+  double choose(double line) {
+    const auto known = std::ranges::find_if(quickest_, [&](const Quickest& q) { return steady(q.line, line); });
+    const Quickest quickest = known != quickest_.end() ? *known : find_quickest(line);
+    if (known == quickest_.end() && steady(line, line_time())) quickest_.push_back(quickest);  // it was one state
+    chosen_ = quickest.body;
     begin_anew();
-    return us;
+    return quickest.us;
   }
   double run(long calls) { return run_block(cell_, chosen_->call, *buffers_, calls); }
   const std::string& name() const { return chosen_->name; }
 
  private:
   struct Quickest {
-    const Floor::Body* body = nullptr;
-    double us = 0;
+    double line;
+    const Floor::Body* body;
+    double us;
   };
+
+  Quickest find_quickest(double line) {
+    Quickest quickest{line, nullptr, 1e12};
+    for (const Floor::Body& body : bodies_) {
+      begin_anew();
+      const double us =
+          warmed_up(length_of_block() / 8, [&](long n) { return run_block(cell_, body.call, *buffers_, n); });
+      if (us < quickest.us) quickest = {line, &body, us};
+    }
+    return quickest;
+  }
 
   void begin_anew() {
     MPI_Barrier(comm);
@@ -97,70 +99,96 @@ class FloorOfCell {
   std::optional<Floor> floor_;
   std::unique_ptr<Buffers> buffers_;
   std::vector<Floor::Body> bodies_;
-  std::map<std::string, Quickest> quickest_;
+  std::vector<Quickest> quickest_;  // of each state
   const Floor::Body* chosen_ = nullptr;
 };
 
 inline constexpr double patience = 10;  // seconds in which a cell may wait for a state that lasts, at least
 
-// Both must give the same result first; that also warms up, and tells how long a call takes.
-inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool with_floor) {
-  std::optional<Side> sides[2];
-  double each[3] = {0, 0, 0};
-  std::vector<double> results[2];
-  const int modes = loaded ? 2 : 1;
-  for (int mode = 0; mode < modes; ++mode) {
-    switch_to(Mode(mode));
-    Side& side = sides[mode].emplace(cell, Mode(mode));
-    results[mode] = side.result();
-    each[mode] = warmed_up(length_of_block() / 2, [&](long n) { return side.run(n); });
-  }
-  if (loaded) must_agree(cell, results[plain], results[nearfield], "Nearfield");
-
-  std::optional<FloorOfCell> floor;
-  if (with_floor) floor.emplace(cell);
-  if (floor && floor->known()) {
-    floor->must_agree_with(results[plain]);
-    each[bare] = floor->choose(state_of(line_time()));
-  }
-
-  // Blocks of the same length in time; of some calls also where a plain host needs time slices for each, since the
-  // first call of a block waits for whoever sleeps.
-  const double length = std::clamp(8 * std::max({each[0], each[1], each[2]}), length_of_block(), 1e6);
-  long calls[3];
-  for (int mode = 0; mode < 3; ++mode) calls[mode] = std::max(1L, long(length / std::max(each[mode], 0.01)));
-  MPI_Bcast(calls, 3, MPI_LONG, 0, MPI_COMM_WORLD);
-  const std::vector<Mode> turns = !loaded                     ? std::vector<Mode>{plain, plain}
-                                  : !floor || !floor->known() ? std::vector<Mode>{plain, nearfield, nearfield, plain}
-                                                              : std::vector<Mode>{plain, nearfield, bare};
+// Blocks of all modes, by turns, until `seconds` have passed and each mode has had one during which the machine's state
+// lasted: others come and go. `prepare` may change which code a mode runs, and says whether it has run any; `run`
+// returns microseconds of a call.
+template <class Prepare, class Run>
+std::vector<Block> take_turns(const std::vector<Mode>& turns, double seconds, Prepare prepare, Run run) {
   std::vector<Block> blocks;
   const double start = MPI_Wtime();
+  const int last_turn = int(turns.size()) - 1;
   for (int turn = 0;; ++turn) {
     const Mode mode = turns[std::size_t(turn) % turns.size()];
     switch_to(mode);
     double before = line_time();
-    if (mode == bare) floor->choose(state_of(before)), before = line_time();
-    const double us =
-        (mode == bare ? floor->run(calls[bare]) : sides[mode]->run(calls[mode])) / parts_of_a_call(cell.op);
+    if (prepare(mode, before)) before = line_time();
+    const double us = run(mode);
     const double after = line_time();
-    if (!std::strcmp(state_of(before), state_of(after))) blocks.push_back({mode, (before + after) / 2, us});
-    const int last_turn = int(turns.size()) - 1;
-    // Where the machine's state changes all the time, until each mode has had a block in one: other processes come and
-    // go.
+    if (steady(before, after)) blocks.push_back({mode, (before + after) / 2, us});
     bool each_has_some = true;
     for (const Mode m : turns)
       each_has_some &= std::ranges::any_of(blocks, [&](const Block& b) { return b.mode == m; });
     const double elapsed = MPI_Wtime() - start;
     int go = elapsed < seconds || turn < last_turn || (!each_has_some && elapsed < std::max(20 * seconds, patience));
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (!go && turn % (last_turn + 1) == last_turn) break;
+    if (!go && turn % (last_turn + 1) == last_turn) return blocks;
   }
-  std::string algorithms[] = {"host", "host", floor && floor->known() ? floor->name() : ""};
-  if (loaded && last_algorithm()) {
+}
+
+// Two sides of a cell, which have given the same result; that also warms up.
+class Sides {
+ public:
+  Sides(const Cell& cell, bool loaded) : loaded_(loaded) {
+    std::vector<double> results[2];
+    for (int mode = 0; mode < (loaded ? 2 : 1); ++mode) {
+      switch_to(Mode(mode));
+      Side& side = sides_[mode].emplace(cell, Mode(mode));
+      results[mode] = side.result();
+      each[mode] = warmed_up(length_of_block() / 2, [&](long n) { return side.run(n); });
+    }
+    if (loaded) must_agree(cell, results[plain], results[nearfield], "Nearfield");
+    plain_result = std::move(results[plain]);
+  }
+  Side& operator[](Mode mode) { return *sides_[mode]; }
+  std::vector<Mode> turns() const {
+    return loaded_ ? std::vector<Mode>{plain, nearfield, nearfield, plain} : std::vector<Mode>{plain, plain};
+  }
+  // What serves Nearfield's calls now, after trials.
+  std::string algorithm() {
+    if (!loaded_ || !last_algorithm()) return "host";
     switch_to(nearfield);
-    algorithms[nearfield] = sides[nearfield]->algorithm();
+    return sides_[nearfield]->algorithm();
   }
-  if (rank == 0) print_rows(cell, blocks, calls, algorithms, 0);
+
+  double each[3] = {0, 0, 0};  // microseconds of a call
+  std::vector<double> plain_result;
+
+ private:
+  bool loaded_;
+  std::optional<Side> sides_[2];
+};
+
+inline void measure_steady(const Cell& cell, double seconds, bool loaded, bool with_floor) {
+  Sides sides(cell, loaded);
+  std::optional<FloorOfCell> floor;
+  if (with_floor) floor.emplace(cell);
+  const bool has_floor = floor && floor->known();
+  if (has_floor) {
+    floor->must_agree_with(sides.plain_result);
+    sides.each[bare] = floor->choose(line_time());
+  }
+
+  // Blocks of the same length in time; of some calls also where a plain host needs time slices for each, since the
+  // first call of a block waits for whoever sleeps.
+  const auto& each = sides.each;
+  const double length = std::clamp(8 * std::max({each[0], each[1], each[2]}), length_of_block(), 1e6);
+  long calls[3];
+  for (int mode = 0; mode < 3; ++mode) calls[mode] = std::max(1L, long(length / std::max(each[mode], 0.01)));
+  MPI_Bcast(calls, 3, MPI_LONG, 0, MPI_COMM_WORLD);
+  const auto blocks = take_turns(
+      loaded && has_floor ? std::vector<Mode>{plain, nearfield, bare} : sides.turns(), seconds,
+      [&](Mode mode, double line) { return mode == bare && floor->choose(line) > 0; },
+      [&](Mode mode) {
+        return (mode == bare ? floor->run(calls[bare]) : sides[mode].run(calls[mode])) / parts_of_a_call(cell.op);
+      });
+  const std::string algorithms[] = {"host", sides.algorithm(), has_floor ? floor->name() : ""};
+  if (rank == 0) print_blocks(cell, blocks, calls, algorithms, "own", 0);
 }
 
 }  // namespace bench

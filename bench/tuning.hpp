@@ -49,8 +49,10 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
     if (name == "auto") run_block(cell, call, buffers, us > 1000 ? 1000 : 5000);
     candidates.push_back({name, std::max(1L, long(block_us / std::max(us, 0.01))), {}});
   }
+  std::vector<double> lines;
   const double start = MPI_Wtime();
   for (int go = 1; go;) {
+    lines.push_back(line_time());
     for (auto& candidate : candidates) {
       force(candidate.name);
       candidate.times.push_back(run_block(cell, call, buffers, candidate.calls));
@@ -58,6 +60,7 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
     go = MPI_Wtime() - start < seconds;
     MPI_Bcast(&go, 1, MPI_INT, 0, MPI_COMM_WORLD);
   }
+  std::ranges::sort(lines);
   for (auto& [name, calls, times] : candidates) {
     force(name);
     call(buffers.send.data(), buffers.recv.data(), nothing);
@@ -68,6 +71,7 @@ inline void tune(const Cell& cell, const std::vector<std::string>& names, double
                         {"ranks", size},
                         {"algorithm", name},
                         {"ran", last()},
+                        {"line_ns", nearfield::rounded(lines[lines.size() / 2], 1)},
                         {"median", nearfield::rounded(times[times.size() / 2], 4)}});
   }
   comm = forced;

@@ -7,13 +7,14 @@
 // The same processes call the same operation of one communicator, which is switched between host and Nearfield by
 // MPI_Comm_set_info, in blocks of some milliseconds in the order A B B A. On machines whose virtual CPUs move, absolute
 // times change by factors within seconds; so the time of a cache line between the first two ranks is probed before and
-// after each block ("near" below 120 ns one way, else "far"), and blocks during which it changed are dropped. A block's
-// time is the slowest rank's; medians and quartiles are over blocks.
+// after each block, stands beside the block's time, and blocks during which it changed by half are dropped. A block's
+// time is the slowest rank's.
 //
-// Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=N", loops of N calls from the very
-// first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that cross
-// between nodes (any_source.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND" (window.hpp)
-// and "target=WHOSE" (one_sided.hpp) of what is one-sided.
+// Words: "floor", blocks of bare code (floor.hpp) take their turns as well; "loop=NAME", the loop of another benchmark
+// (standard_loops.hpp) beside those that are named so, of which "own" is this one's; "short=N", loops of N calls from
+// the very first one on new communicators instead (loops.hpp); "crossing", instead of times the packets and bytes that
+// cross between nodes (crossing.hpp), "crossing=plain" and "crossing=nearfield" of one of both; "window=KIND"
+// (window.hpp) and "target=WHOSE" (one_sided.hpp) of what is one-sided.
 //
 // Buffers: used, what a rank sends is rewritten before each call, and what it gets is read afterwards, as programs do
 // (the time that both take alone is subtracted: own_work.hpp); modified, rewritten only; warm, the same again,
@@ -34,6 +35,7 @@
 #include "bench/loops.hpp"
 #include "bench/measuring.hpp"
 #include "bench/network.hpp"
+#include "bench/standard_loops.hpp"
 #include "bench/steady.hpp"
 #include "bench/tuning.hpp"
 
@@ -61,6 +63,53 @@ int network() {
   MPI_Comm_free(&comm);
   MPI_Finalize();
   return several ? 0 : 2;
+}
+
+// Each has a communicator of its own, so that trials see its calls alone.
+struct Loop {
+  const StandardLoop* standard;  // null: our own
+  MPI_Comm comm;
+};
+
+struct Words {
+  bool floor = false, beside = false;
+  std::vector<Mode> crossing;
+  long calls_in_loop = 0;
+  std::vector<Loop> loops;
+  std::string window = "allocate", target = "own";
+};
+
+Words read_words(const std::string& text) {
+  Words words;
+  for (const auto& word : split(text)) {
+    if (word == "floor") words.floor = true;
+    if (word == "beside") words.beside = true;
+    if (word == "crossing" || word == "crossing=plain") words.crossing.push_back(Mode::plain);
+    if (word == "crossing" || word == "crossing=nearfield") words.crossing.push_back(Mode::nearfield);
+    if (word.starts_with("window=")) words.window = word.substr(7);
+    if (word.starts_with("target=")) words.target = word.substr(7);
+    if (word.starts_with("short=")) words.calls_in_loop = std::atol(word.c_str() + 6);
+    if (word.starts_with("loop=")) words.loops.push_back({standard_loop(word.substr(5)), comm});
+  }
+  if (words.loops.empty()) words.loops.push_back({nullptr, comm});
+  return words;
+}
+
+// An operation of so many bytes: by each loop and on all kinds of buffers that it has.
+void measure(const std::string& op, std::size_t bytes, const std::vector<std::string>& buffers, const Words& words,
+             double seconds, bool loaded) {
+  for (const auto& [loop, its_comm] : words.loops) {
+    comm = its_comm;
+    for (const auto& kind : loop ? std::vector<std::string>{"warm"} : buffers) {
+      const Cell cell{op, kind, bytes, words.window, words.target};
+      check(cell);
+      if (!words.crossing.empty()) measure_crossing(cell, seconds, words.crossing);
+      else if (words.calls_in_loop) measure_loops(cell, seconds, loaded, words.calls_in_loop);
+      else if (loop) measure_as(*loop, cell, seconds, loaded);
+      else measure_steady(cell, seconds, loaded, words.floor);
+      if (without_size(op) || without_data(op, bytes)) break;
+    }
+  }
 }
 
 }  // namespace
@@ -91,36 +140,28 @@ int main(int argc, char** argv) {
   if (argc > 5 && *argv[5] && !tuning) hint("nearfield_algorithm", argv[5]);
   MPI_Allreduce(MPI_IN_PLACE, &pinned, 1, MPI_CXX_BOOL, MPI_LAND, MPI_COMM_WORLD);  // nodes may be of unequal size
   if (!(probe_words = static_cast<std::atomic<std::uint64_t>*>(share(4096)))) pinned = false;  // no probing then
-  bool with_floor = false;
-  std::vector<Mode> crossing;
-  long calls_in_loop = 0;
-  std::string window = "allocate", target = "own";
-  for (const auto& word : split(argc > 6 ? argv[6] : "")) {
-    if (word == "floor") with_floor = true;
-    if (word == "beside") pinned = false;  // a line's time tells nothing of the machine where others take the CPUs
-    if (word == "crossing" || word == "crossing=plain") crossing.push_back(Mode::plain);
-    if (word == "crossing" || word == "crossing=nearfield") crossing.push_back(Mode::nearfield);
-    if (word.starts_with("window=")) window = word.substr(7);
-    if (word.starts_with("target=")) target = word.substr(7);
-    if (word.starts_with("loop=")) calls_in_loop = std::atol(word.c_str() + 5);
+  Words words = read_words(argc > 6 ? argv[6] : "");
+  for (std::size_t i = 1; i < words.loops.size(); ++i) {
+    MPI_Comm_dup(words.loops[0].comm, &comm);
+    if (*argv[5]) hint("nearfield_algorithm", argv[5]);
+    words.loops[i].comm = comm;
   }
+  if (words.beside) pinned = false;  // a line's time tells nothing of the machine where others take the CPUs
   const bool loaded = dlsym(RTLD_DEFAULT, "nearfield_version") != nullptr;
   const double seconds = std::atof(argv[4]);
   for (const auto& op : split(argv[1])) {
     for (const auto& word : split(argv[2])) {
       const std::size_t bytes = without_size(op) ? 0 : std::strtoull(word.c_str(), nullptr, 10);
-      for (const auto& buffers : tuning ? std::vector<std::string>{"used"} : split(argv[3])) {
-        const Cell cell{op, buffers, bytes, window, target};
+      if (tuning) {
+        const Cell cell{op, "used", bytes};
         check(cell);
-        if (tuning) tune(cell, split(argv[5]), seconds);
-        else if (!crossing.empty()) measure_crossing(cell, seconds, crossing);
-        else if (calls_in_loop) measure_loops(cell, seconds, loaded, calls_in_loop);
-        else measure_steady(cell, seconds, loaded, with_floor);
-        if (without_size(op) || without_data(op, bytes)) break;
+        tune(cell, split(argv[5]), seconds);
+      } else {
+        measure(op, bytes, split(argv[3]), words, seconds, loaded);
       }
       if (without_size(op)) break;
     }
   }
-  MPI_Comm_free(&comm);
+  for (Loop& loop : words.loops) MPI_Comm_free(&loop.comm);
   MPI_Finalize();
 }

@@ -1,9 +1,9 @@
 """`nearfield bench`: runs the worker under each host and collects its rows.
 
 A row is a dictionary with the keys op, bytes, ranks, host, version, machine, mode (plain, nearfield or floor), algorithm,
-buffers, state (near, far, any), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (0, or
-after how many calls everything began afresh), beside (so many neighbours of a kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes,
-and what nearfield/nodes/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
+buffers, state (nearfield/states.py), line_ns (a cache line one way between the first two ranks), heap, protocol, loop (own, or
+whose: bench/standard_loops.hpp), short (0, or after how many calls everything began afresh), beside (so many neighbours of a
+kind, "": none), median, mean, lower, upper (microseconds) and iterations; over nodes also nodes, and what nearfield/nodes/crossing.py counts; of one-sided operations also window (create, allocate, shared or dynamic) and target
 (one, apart or own: bench/one_sided.hpp).
 
 Under `used` and `modified` buffers these are microseconds of a call alone: each rank's time for writing what it sends and
@@ -19,7 +19,6 @@ import itertools
 import json
 import os
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -40,14 +39,18 @@ from nearfield.nodes.bed import Nodes
 from nearfield.nodes.jobs import even_blocks, run_job
 from nearfield.operations import (
     COLLECTIVES,
+    LOOPS,
     MEASURED,
+    NONBLOCKING,
     ONE_SIDED,
+    OWN_LOOP,
     PROTOCOLS,
     TARGETS,
     WINDOWS,
     cells_of_job,
     sizes_of,
 )
+from nearfield.states import joined, rows_of_blocks
 from nearfield.summary import pairs
 from nearfield.values import check_words
 
@@ -89,19 +92,20 @@ def run_bench(
     heap: str = "shared",
     floor: bool = False,
     protocols: list[str] | None = None,
-    loop: int = 0,
+    short: int = 0,
     bed: Nodes | None = None,
     windows: Sequence[str] = ("allocate",),
     targets: Sequence[str] = ("own",),
     failures: list[str] | None = None,
     beside: Beside = ALONE,
+    loops: Sequence[str] = ("own",),
 ) -> list[Row]:
     """Runs one job per operation, rank count, protocol and host, of one-sided operations also window and target; jobs of
     different hosts alternate. Returns all rows.
 
     `buffers` are some of BUFFERS; `protocols` are forced one after the other on messages (NEARFIELD_PROTOCOL).
-    `loop`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
-    the long run. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
+    `short`: times loops of so many calls from the very first one on, on new communicators, instead of what calls cost in
+    the long run. `loops`: how calls follow each other, some of LOOPS; those of other benchmarks leave buffers alone. `bed`: the nodes to run over, ranks in blocks; None for this machine as it is. `failures`: where given,
     what is to be said about a job that fails is added there, its rows so far count, and the others run. `beside`: who runs while a job does.
 
     Raises ValueError for hosts that are not installed, other buffers, windows and targets, what is not measured of
@@ -116,10 +120,16 @@ def run_bench(
         ("kind of window", windows, WINDOWS),
         ("target", targets, TARGETS),
         ("protocol", ways, PROTOCOLS),
+        ("loop", loops, LOOPS),
     ):
         check_words(asked, there, what)
-    if set(ONE_SIDED) & set(operations) and (loop or "cold" in buffers):
-        raise ValueError("one-sided operations are measured in the long run, on buffers that are not cold")
+    standard = any(name != OWN_LOOP for name in loops)
+    if set(ONE_SIDED) & set(operations) and (short or standard or "cold" in buffers):
+        raise ValueError(
+            "one-sided operations are measured in the long run, by our own loop, on buffers that are not cold"
+        )
+    if short and standard:
+        raise ValueError("other benchmarks have no short loops")
     places = {
         op: [(w, t) for w in windows for t in targets] if op in ONE_SIDED else [("", "")] for op in operations
     }
@@ -129,29 +139,30 @@ def run_bench(
         for place in places[op]
         for name in hosts
     ]
-    rows: list[Row] = []
+    measured: list[Row] = []
     console = Console(stderr=True)
     columns = TextColumn("{task.description:52}"), BarColumn(), TextColumn("{task.completed}/{task.total}")
     with Progress(
         *columns, TimeElapsedColumn(), console=console, disable=not console.is_terminal
     ) as progress:
-        task = progress.add_task("", total=sum(cells_of_job(job.op, sizes, buffers) for job in jobs))
+        task = progress.add_task("", total=sum(cells_of_job(job.op, sizes, buffers, loops) for job in jobs))
         done = 0
         for job in jobs:
             description = str(job)
             progress.update(task, description=description)
             if not console.is_terminal:
                 print(description, file=sys.stderr, flush=True)
-            seen: set[tuple[int, str]] = set()
+            seen: set[tuple[int, str, str]] = set()
 
             def arrived(row: Row, seen=seen, before=done, description=description) -> None:
-                seen.add((row["bytes"], row["buffers"]))
+                seen.add((row["bytes"], row["buffers"], row["loop"]))
                 text = f"{description}, {row['bytes']} B {row['buffers']}"
                 progress.update(task, completed=before + len(seen), description=text)
 
-            words = [*(["floor"] if floor else []), *([f"loop={loop}"] if loop else [])]
+            words = [*(["floor"] if floor else []), *([f"short={short}"] if short else [])]
+            words += [f"loop={name}" for name in loops]
             words += ["beside"] if beside.count else []
-            again = JOBS_OF_LOOPS if loop and job.op not in COLLECTIVES else 1
+            again = JOBS_OF_LOOPS if short and job.op not in COLLECTIVES + NONBLOCKING else 1
             of_jobs: list[list[Row]] = [[] for _ in range(again)]
             for found_rows in of_jobs:
                 with beside.running():
@@ -164,10 +175,10 @@ def run_bench(
                     raise ValueError(why)
                 if why:
                     failures.append(why)
-            rows += of_jobs[0] if again == 1 else _merged(of_jobs)
-            done += cells_of_job(job.op, sizes, buffers)
+            measured += joined(of_jobs)
+            done += cells_of_job(job.op, sizes, buffers, loops)
             progress.update(task, completed=done)
-    return rows
+    return rows_of_blocks(measured)
 
 
 def _run_job(
@@ -192,7 +203,8 @@ def _run_job(
         arguments += [algorithm, ",".join(words)]
     worker = [str(program(f"nearfield-bench-{host.abi}")), *arguments]
     # A plain host may need a second for a call when ranks outnumber CPUs.
-    limit = 120 + len(lengths) * len(buffers) * (seconds * 4 + 60)
+    loops = [word.removeprefix("loop=") for word in words if word.startswith("loop=")]
+    limit = 120 + cells_of_job(job.op, sizes, buffers, loops) * (seconds * 4 + 60)
     origin = {"host": host.name, "version": host_version(host), "machine": describe_machine()}
     origin |= {"heap": heap, "protocol": job.protocol}
     env = launcher_environment(host, nearfield=True, heap=heap) | {"NEARFIELD_PROTOCOL": job.protocol}
@@ -303,21 +315,6 @@ def host_version(host: Host) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     numbered = [line for line in lines if "Version" in line or "(" in line or "Open MPI" in line]
     return (numbered or lines or ["unknown"])[0].removeprefix("Version:").strip()
-
-
-def _merged(jobs: list[list[Row]]) -> list[Row]:
-    """One row of each cell, mode and state out of several jobs' rows: median and quartiles of their medians."""
-    cells: dict[tuple, list[Row]] = {}
-    for row in itertools.chain(*jobs):
-        cells.setdefault(tuple(row[k] for k in ("bytes", "buffers", "mode", "state")), []).append(row)
-    merged = []
-    for found in cells.values():
-        times = sorted(row["median"] for row in found)
-        at = {key: times[round(q * (len(times) - 1))] for key, q in (("lower", 0.25), ("upper", 0.75))}
-        calls = sum(row["iterations"] for row in found)
-        at["mean"] = sum(row["mean"] * row["iterations"] for row in found) / calls
-        merged.append(found[0] | at | {"median": statistics.median(times), "iterations": calls})
-    return merged
 
 
 def save(rows: list[Row], json_path: Path | None, report_path: Path | None, svg_path: Path | None) -> None:

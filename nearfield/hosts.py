@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,11 +79,18 @@ def launch_command(host: Host, ranks: int, program: list[str], options: tuple[st
     return [str(host.mpiexec), *host.options, *options, "-n", str(ranks), *program]
 
 
+# Runs a program on the CPU that its first argument names; small systems lack taskset.
+BINDING = "taskset -c"
+if not shutil.which("taskset"):
+    BIND = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); os.execvp(sys.argv[2], sys.argv[2:])"
+    BINDING = f"{shlex.quote(sys.executable)} -IS -c {shlex.quote(BIND)}"
+
+
 def bound(program: list[str]) -> list[str]:
     """The program with each rank of a node bound to a CPU of those allowed here; pre: there are enough."""
     cpus = ",".join(map(str, sorted(os.sched_getaffinity(0))))
     rank = "${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-$PMI_RANK}}"
-    script = f'exec taskset -c "$(echo {cpus} | cut -d, -f$(({rank} + 1)))" "$@"'
+    script = f'exec {BINDING} "$(echo {cpus} | cut -d, -f$(({rank} + 1)))" "$@"'
     return ["sh", "-c", script, "sh", *program]
 
 

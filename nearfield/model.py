@@ -18,6 +18,7 @@ from typing import Any
 
 from nearfield.job import measure_network, present_job
 from nearfield.libraries import program
+from nearfield.operations import NONBLOCKING, OWN_LOOP
 from nearfield.tables import print_table
 
 PRESETS = Path(__file__).parent / "machines"
@@ -106,13 +107,14 @@ def _answers(*words: str) -> list[Cell]:
 
 
 def add_predictions(rows: list[Cell]) -> float | None:
-    """Adds "predicted" (microseconds) to Nearfield's rows of a benchmark; the median relative error, None without any.
+    """Adds "predicted" (microseconds) to Nearfield's rows of a benchmark's own loop; the median relative error, None without any.
 
     The error of a cell is |predicted / measured - 1|, or the inverse ratio's where the estimate is too low.
     """
     errors = []
     for row in rows:
         foreign = row["algorithm"] in ("host", "messages", "window") or row.get("nodes", 1) > 1
+        foreign |= row["op"] in NONBLOCKING or row.get("loop", OWN_LOOP) != OWN_LOOP
         if row["mode"] != "nearfield" or foreign:
             continue
         cell = predict(row["op"], [row["ranks"]], [row["bytes"]])[0]

@@ -1,6 +1,7 @@
 """What `nearfield bench` measures, by name."""
 
 import re
+from collections.abc import Sequence
 
 from nearfield.libraries import ROOT
 
@@ -17,16 +18,18 @@ OF_MESSAGES = tuple(name for name in _rows("OF_MESSAGES") if not name.startswith
 # What is measured where nobody names any.
 OPERATIONS = ",".join(WITH_ALGORITHMS)
 COLLECTIVES = WITH_ALGORITHMS + OF_MESSAGES
+# Their non-blocking forms, waited for at once.
+NONBLOCKING = tuple(f"i{name}" for name in COLLECTIVES)
 
 # Messages (bench/messages.hpp): patterns of benchmarks, those of programs, and calls that find nothing.
 PATTERNS = ("latency", "bw", "bibw", "message-rate", "multi-latency", "multi-pair")
-PATTERNS += ("ddt-vector", "ddt-indexed", "ddt-subarray")
+PATTERNS += ("exchange", "ddt-vector", "ddt-indexed", "ddt-subarray")
 AS_PROGRAMS = ("sendrecv", "waitall", "waits", "anysource", "testloop", "halo", "waitany", "probe")
 FINDS_NOTHING = ("test", "testall", "testany", "iprobe")
 MESSAGES = PATTERNS + AS_PROGRAMS + FINDS_NOTHING
 PROTOCOLS = ("queue", "fastbox", "copy-buffers", "cma", "mapped", "auto")
 # One row, whatever the sizes and buffers.
-WITHOUT_SIZE = ("barrier", *FINDS_NOTHING)
+WITHOUT_SIZE = ("barrier", "ibarrier", *FINDS_NOTHING)
 
 # On windows (bench/one_sided.hpp): what moves or combines data, what does so with a word of 8 bytes, and what
 # synchronizes, measured alone as well as with a put of each size.
@@ -34,9 +37,13 @@ MOVES = ("put", "get", "accumulate", "get-accumulate")
 ON_WORDS = ("fetch-and-op", "compare-and-swap")
 SYNCHRONIZES = ("fence", "pscw", "lock", "lock-shared")
 ONE_SIDED = MOVES + ON_WORDS + SYNCHRONIZES
-MEASURED = COLLECTIVES + MESSAGES + ONE_SIDED
+MEASURED = COLLECTIVES + NONBLOCKING + MESSAGES + ONE_SIDED
 WINDOWS = ("create", "allocate", "shared", "dynamic")
 TARGETS = ("one", "apart", "own")
+
+# How calls follow each other: as programs make them, and as other benchmarks do (bench/standard_loops.hpp).
+OWN_LOOP = "own"
+LOOPS = (OWN_LOOP, "imb", "imb-sync", "osu")
 
 
 def sizes_of(op: str, sizes: list[int]) -> list[int]:
@@ -48,8 +55,10 @@ def sizes_of(op: str, sizes: list[int]) -> list[int]:
     return [0, *(size for size in sizes if size)] if op in SYNCHRONIZES else sizes
 
 
-def cells_of_job(op: str, sizes: list[int], buffers: list[str]) -> int:
-    """How many cells a job of an operation has: those without data have one, whatever the buffers."""
+def cells_of_job(op: str, sizes: list[int], buffers: list[str], loops: Sequence[str] = (OWN_LOOP,)) -> int:
+    """How many cells a job of an operation has: those without data have one, whatever the buffers, and other benchmarks' loops know
+    one kind."""
     lengths = sizes_of(op, sizes)
     without_data = len(lengths) if op in WITHOUT_SIZE + ON_WORDS else op in SYNCHRONIZES
-    return without_data + (len(lengths) - without_data) * len(buffers)
+    kinds = {loop: len(buffers) if loop == OWN_LOOP else 1 for loop in loops}
+    return sum(without_data + (len(lengths) - without_data) * count for count in kinds.values())

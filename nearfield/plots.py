@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from nearfield.machine import describe_machine  # noqa: E402
+from nearfield.operations import OWN_LOOP  # noqa: E402
 from nearfield.page import Table, ratio_cell, write_page  # noqa: E402
 from nearfield.summary import geometric_mean, name_of, pairs, time_of  # noqa: E402
 
@@ -59,8 +61,10 @@ def figures_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for group in sorted({_group(row) for row in rows}):
         chosen = [cell for cell in cells if _group(cell[0]) == group]
         if chosen:
-            ranks, host, buffers, beside = group
-            company = f", {beside} beside" if beside else ""
+            ranks, host, buffers, beside, loop = group
+            company = (f", {beside} beside" if beside else "") + (
+                f", loop {loop}" if loop != OWN_LOOP else ""
+            )
             operations = dict.fromkeys(name_of(plain) for plain, _ in chosen if plain["bytes"])
             of = {name: [cell for cell in chosen if name_of(cell[0]) == name] for name in operations}
             groups.append(
@@ -74,8 +78,8 @@ def figures_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return groups
 
 
-def _group(row: dict[str, Any]) -> tuple[int, str, str, str]:
-    return row["ranks"], row["host"], row["buffers"], row.get("beside", "")
+def _group(row: dict[str, Any]) -> tuple[int, str, str, str, str]:
+    return row["ranks"], row["host"], row["buffers"], row.get("beside", ""), row.get("loop", OWN_LOOP)
 
 
 def _on_page(cells: list) -> Markup:
@@ -104,8 +108,9 @@ def plot(cells: list, titles: bool = True) -> str:
             axes[2 * (index // columns)][index % columns],
             axes[2 * (index // columns) + 1][index % columns],
         )
-        states = sorted({cell[0]["state"] for cell in cells if name_of(cell[0]) == operation})
-        for state, dash in zip(states, ("-", "--", ":"), strict=False):
+        of_it = [plain for plain, _ in cells if name_of(plain) == operation]
+        states = dict.fromkeys(row["state"] for row in sorted(of_it, key=lambda row: row.get("line_ns", 0)))
+        for state, dash in zip(states, itertools.cycle(("-", "--", ":", "-.")), strict=False):
             chosen = [cell for cell in cells if (name_of(cell[0]), cell[0]["state"]) == (operation, state)]
             sizes = [plain["bytes"] for plain, _ in chosen]
             marker = "o" if len(set(sizes)) == 1 else None  # no line

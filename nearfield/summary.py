@@ -9,16 +9,31 @@ from typing import Any
 
 from rich.console import Console
 
+from nearfield.operations import OWN_LOOP
+from nearfield.states import NOT_TIMED
 from nearfield.tables import print_columns
 
 Row = dict[str, Any]
-GROUP = ("op", "ranks", "nodes", "buffers", "heap", "protocol", "loop", "state", "window", "target", "beside")
+GROUP = (
+    "op",
+    "ranks",
+    "nodes",
+    "loop",
+    "buffers",
+    "heap",
+    "protocol",
+    "short",
+    "state",
+    "window",
+    "target",
+    "beside",
+)
 
 
 def show_summary(rows: list[Row]) -> None:
     """Prints a table for each operation and state of the machine, and below it the geometric mean of the ratios and
     the worst cell; at the end those of each state over all operations. Ratios in brackets lack a host, whose job never
-    was in that state for long enough: they are left out of means."""
+    was in that state for long enough: they are left out of means, and where all of them are, the hosts are named that were there."""
     console = Console(highlight=False, soft_wrap=True)
     for machine in dict.fromkeys(row["machine"] for row in rows if "machine" in row):
         console.print(machine, markup=False)
@@ -37,12 +52,13 @@ def show_summary(rows: list[Row]) -> None:
         complete = [cell for cell in cells if cell["ratio"] and len(cell["plain"]) == len(hosts)]
         ratios = [(f"{name_of(about)} of {cell['bytes']}", cell["ratio"]) for cell in complete]
         if len(cells) > 1:
-            console.print(f"  {_mean_and_worst(ratios)}", markup=False)
+            console.print(f"  {_mean_and_worst(ratios, found)}", markup=False)
         overall.setdefault(about["state"], []).extend(ratios)
     if len(groups) > 1:
         console.print()
         for state, ratios in overall.items():
-            console.print(f"{_state(state)}: {_mean_and_worst(ratios)}", markup=False)
+            there = [row for row in rows if row["state"] == state]
+            console.print(f"{_state(state)}: {_mean_and_worst(ratios, there)}", markup=False)
 
 
 def cells_of(rows: Iterable[Row]) -> list[Row]:
@@ -102,9 +118,10 @@ def geometric_mean(ratios: Iterable[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
-def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
+def _mean_and_worst(ratios: list[tuple[str, float]], rows: list[Row]) -> str:
     if not ratios:
-        return "no cell with all hosts"
+        there = dict.fromkeys(row["host"] for row in rows)
+        return f"no cell with all hosts; in this state: {', '.join(there)}"
     cell, worst = max(ratios, key=lambda ratio: ratio[1])
     mean = geometric_mean(ratio for _, ratio in ratios)
     return f"geometric mean {mean:.2f}, worst {worst:.2f} ({cell} bytes), cells: {len(ratios)}"
@@ -112,18 +129,19 @@ def _mean_and_worst(ratios: list[tuple[str, float]]) -> str:
 
 def _heading(about: Row, rows: list[Row]) -> str:
     words = [name_of(about), f"{about['ranks']} ranks", f"{about['buffers']} buffers"]
+    words += [f"loop {about['loop']}"] * (about["loop"] not in (None, OWN_LOOP))
     words += [f"{about['nodes']} nodes"] * bool(about["nodes"])
     words += [f"heap {about['heap']}"] * (about["heap"] == "off")
     words += [f"protocol {about['protocol']}"] * (about["protocol"] not in (None, "auto"))
-    words += [f"loops of {about['loop']} calls"] * bool(about["loop"])
+    words += [f"loops of {about['short']} calls"] * bool(about["short"])
     words += [f"{about['beside']} beside"] * bool(about["beside"])
     lines = [row["line_ns"] for row in rows if row.get("line_ns")]
-    line = f" (a line one way: {statistics.median(lines):.0f} ns)" if lines else ""
-    return f"{', '.join(words)}, {_state(about['state'])}{line}"
+    middle = f" (median {statistics.median(lines):.0f})" if lines else ""
+    return f"{', '.join(words)}, {_state(about['state'])}{middle}"
 
 
 def _state(state: str) -> str:
-    return "near or far" if state == "any" else state
+    return "lines not timed" if state == NOT_TIMED else f"a line one way: {state}"
 
 
 def _table(cells: list[Row], hosts: list[str]) -> None:
@@ -159,7 +177,20 @@ def _us(time: float | None) -> str:
 
 def pairs(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Rows of the same cell, plain and Nearfield."""
-    keys = ("op", "bytes", "ranks", "host", "buffers", "state", "protocol", "window", "target", "beside")
+    keys = (
+        "op",
+        "bytes",
+        "ranks",
+        "host",
+        "loop",
+        "short",
+        "buffers",
+        "state",
+        "protocol",
+        "window",
+        "target",
+        "beside",
+    )
     plain = {tuple(row.get(k) for k in keys): row for row in rows if row["mode"] == "plain"}
     cells = [(tuple(row.get(k) for k in keys), row) for row in rows if row["mode"] == "nearfield"]
     return [(plain[key], row) for key, row in cells if key in plain]

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -15,6 +16,7 @@
 #include "engine/copying/copy.hpp"
 #include "engine/machine/calibration.hpp"
 #include "engine/machine/cpus.hpp"
+#include "engine/machine/states.hpp"
 #include "engine/memory/copy_buffers.hpp"
 #include "engine/processor/processor.h"
 #include "engine/reducing/fold.hpp"
@@ -115,16 +117,73 @@ double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
   return median(rounds);
 }
 
-// The first CPU that has another last-level cache than the first two, which share theirs; -1: there is none.
-int beyond_the_cache(const std::vector<int>& cpus) {
+// The way from the first CPU to another one.
+struct Way {
+  int cpu;
+  double line;        // ns
+  bool shares_cache;  // the last-level one
+};
+
+// To as many of the others as take a tenth of a second, spread evenly.
+std::vector<Way> ways_to_others(Shared& shared, const std::vector<int>& cpus) {
+  constexpr std::size_t most = 24;
   auto cache = [](int cpu) {
     memory::Cpus one{};
     one.allowed.bits.set(std::size_t(cpu));
     return memory::shared_cache(one);
   };
-  if (cache(cpus[0]) != cache(cpus[1])) return -1;
-  const auto other = std::ranges::find_if(cpus, [&](int cpu) { return cache(cpu) != cache(cpus[0]); });
-  return other == cpus.end() ? -1 : *other;
+  std::vector<Way> ways;
+  const std::size_t others = cpus.size() - 1, count = std::min(others, most);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int cpu = cpus[1 + i * others / count];
+    const double line = run(shared, {cpus[0], cpu}, [&](int me) { return line_time(shared, me); })[0];
+    if (line > 0) ways.push_back({cpu, line, cache(cpu) == cache(cpus[0])});
+  }
+  return ways;
+}
+
+// Between caches, and within one where that is another state of the machine.
+void take_lines(Machine& machine, const std::vector<Way>& ways) {
+  std::vector<double> within, between;
+  for (const Way& way : ways) (way.shares_cache ? within : between).push_back(way.line);
+  machine.line = median(between.empty() ? within : between);
+  if (!between.empty() && !within.empty() && !like(median(within), machine.line)) machine.near = median(within);
+}
+
+// For each state of the machine, the way whose line is the most usual one.
+std::vector<Way> one_of_each_state(const std::vector<Way>& ways) {
+  std::vector<double> lines;
+  for (const Way& way : ways) lines.push_back(way.line);
+  std::vector<Way> found;
+  for (const MachineState& state : find_states(lines))
+    found.push_back(
+        *std::ranges::min_element(ways, {}, [&](const Way& way) { return std::abs(way.line - state.middle); }));
+  return found;
+}
+
+// What bytes cost that change cores, in each state of the machine. `array`: shared.
+void learn_states(Machine& machine, Shared& shared, int first, const std::vector<Way>& ways, std::byte* array) {
+  memory::Cpus one{};
+  one.allowed.bits.set(std::size_t(first));
+  const std::size_t span =
+      memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
+  auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
+  auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
+  std::byte* const rooms = shared_bytes(span);
+  constexpr int attempts = 5;  // who shares its CPUs with other programs may give up
+  for (const Way& way : one_of_each_state(ways)) {
+    found = {};
+    for (int i = 0; i < attempts && found.fill == 0; ++i) {
+      std::memset(static_cast<void*>(&words), 0, sizeof words);
+      run(shared, {first, way.cpu}, [&](int me) {
+        Calibration pair{words, array, {rooms, span}};
+        if (me == 1) pair.second();
+        else if (const auto handing = pair.first([](double) { return true; })) found = *handing;
+        return 0.0;
+      });
+    }
+    if (found.fill > 0) learn(machine, found);
+  }
 }
 
 }  // namespace
@@ -133,6 +192,7 @@ Machine calibrate() {
   Machine machine;
   if (auto known = read_stored_machine(stored_machine())) {
     machine.handing = known->handing, machine.far_handing = known->far_handing;
+    std::ranges::copy(known->further, machine.further);
     machine.network = known->network;
   }
   const memory::Cpus available = memory::available_cpus();
@@ -142,16 +202,11 @@ Machine calibrate() {
   auto& shared = *reinterpret_cast<Shared*>(shared_bytes(sizeof(Shared)));
   constexpr std::size_t near = 256 << 10, far = 96 << 20;
   std::byte *const a = shared_bytes(near), *const b = shared_bytes(near), *const c = shared_bytes(near);
-  if (cpus.size() >= 2) {
+  std::vector<Way> ways;
+  if (cpus.size() >= 2) ways = ways_to_others(shared, cpus);
+  if (!ways.empty()) {
     const std::vector<int> two = {cpus[0], cpus[1]};
-    auto line = [&](int other) {
-      return run(shared, {cpus[0], other}, [&](int me) { return line_time(shared, me); })[0];
-    };
-    machine.line = line(cpus[1]);
-    if (const int other = beyond_the_cache(cpus); other >= 0) {
-      machine.near = machine.line;
-      machine.line = line(other);
-    }
+    take_lines(machine, ways);
     machine.copy =
         run(shared, two,
             [&](int me) { return after_writing(shared, me, a, near, [&] { copying::copy(b, a, near); }); })[1] /
@@ -167,28 +222,7 @@ Machine calibrate() {
                        })[1] /
                    double(2 * near);
   }
-  if (cpus.size() >= 2) {
-    memory::Cpus one{};
-    one.allowed.bits.set(std::size_t(cpus[0]));
-    const std::size_t span =
-        memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
-    auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
-    auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
-    std::byte* const rooms = shared_bytes(span);
-    auto measure = [&](int other) {
-      std::memset(static_cast<void*>(&words), 0, sizeof words);
-      found = {};
-      run(shared, {cpus[0], other}, [&](int me) {
-        Calibration pair{words, a, {rooms, span}};
-        if (me == 1) pair.second();
-        else if (const auto handing = pair.first([](double) { return true; })) found = *handing;
-        return 0.0;
-      });
-      if (found.fill > 0) learn(machine, found);
-    };
-    measure(cpus[1]);
-    if (const int other = beyond_the_cache(cpus); other >= 0) measure(other);
-  }
+  if (!ways.empty()) learn_states(machine, shared, cpus[0], ways, a);
   std::byte *const from = shared_bytes(far), *const to = shared_bytes(far);
   machine.memory = run(shared, {cpus[0]}, [&](int) { return out_of_cache(from, to, far); })[0];
   const std::size_t workers = std::min<std::size_t>(cpus.size(), 16), part = far / workers / 4096 * 4096;

@@ -2,8 +2,12 @@
 // nearfield-model explain OP RANKS BYTES [FILE]   the same of one cell, and what is known of each algorithm; of a
 //                                                 message, and of what is made of them, the ways it may take
 // nearfield-model constants                       what estimates are made of and choices are made by, one JSON line
-// each nearfield-model calibrate                       measures this machine's figures in about a second and stores
-// them nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
+//                                                 each
+// nearfield-model states                          the states of a machine (engine/machine/states.hpp) out of lines in
+// ns
+//                                                 on its standard input, one JSON line each
+// nearfield-model calibrate                       measures this machine's figures in about a second and stores them
+// nearfield-model set NAME=NUMBER...              stores figures of this machine beside those that are known
 //
 // RANKS and SIZES are lists separated by commas; 64x96 are 64 nodes of 96 ranks each. Without FILE: the stored figures,
 // or the built-in ones. What stores prints the file's name.
@@ -11,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <span>
 #include <sstream>
 #include <string>
@@ -20,6 +25,7 @@
 #include "engine/hierarchy/costs.hpp"
 #include "engine/hierarchy/rows.hpp"
 #include "engine/machine/cpus.hpp"
+#include "engine/machine/states.hpp"
 #include "engine/messages/roads.hpp"
 #include "engine/reach/mappers.hpp"
 #include "engine/settings/settings.hpp"
@@ -231,6 +237,20 @@ int print_constants() {
   return 0;
 }
 
+// ---------------------------------------------------------------- states
+int print_states() {
+  std::vector<double> lines;
+  for (double line; std::cin >> line;)
+    if (line > 0) lines.push_back(line);
+  for (const MachineState& state : find_states(lines))
+    print({{"low", rounded(state.low, 1)},
+           {"middle", rounded(state.middle, 1)},
+           {"high", rounded(state.high, 1)},
+           {"border", std::isinf(state.border) ? Json() : Json(rounded(state.border, 1))},
+           {"lines", state.lines}});
+  return 0;
+}
+
 // ---------------------------------------------------------------- what is stored
 int store(const Machine& machine) {
   const auto stored = store_machine(stored_machine(), machine);
@@ -262,6 +282,7 @@ int set(std::span<char*> figures) {
 int main(int argc, char** argv) {
   const std::string command = argc > 1 ? argv[1] : "";
   if (command == "constants" && argc == 2) return print_constants();
+  if (command == "states" && argc == 2) return print_states();
   if (command == "calibrate" && argc == 2) return store(calibrate());
   if (command == "set" && argc > 2) return set({argv + 2, std::size_t(argc - 2)});
   if ((argc == 5 || argc == 6) && (command == "predict" || command == "explain")) {
@@ -279,9 +300,10 @@ int main(int argc, char** argv) {
       machine.own = argc == 6 ? machine.l2 : double(memory::private_cache(memory::available_cpus()));
     return (command == "predict" ? predict : explain)(argv[2], argv[3], argv[4], machine);
   }
-  std::fprintf(stderr,
-               "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | constants | calibrate |"
-               " set NAME=NUMBER...\n",
-               argv[0]);
+  std::fprintf(
+      stderr,
+      "usage: %s predict OP RANKS SIZES [FILE] | explain OP RANKS BYTES [FILE] | constants | states | calibrate |"
+      " set NAME=NUMBER...\n",
+      argv[0]);
   return 2;
 }

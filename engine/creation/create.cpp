@@ -86,14 +86,14 @@ void plan_shape(Plan& plan, Process& process, std::span<const Hello> hellos, int
   plan.buffer_bytes = team::buffer_bytes_for(oversubscribed);
   if (found.line == 0) return;
   // Virtual CPUs may be far apart although the system calls them near, so measured figures are used.
+  const bool several_caches = plan.group > 1 && plan.group < hellos.size();
+  const bool several_packages = plan.package > 0 && plan.package < hellos.size();
+  const Handing* const beyond =
+      several_caches ? slower_handing(process.machine(), found.line, several_packages) : nullptr;
   if (found.fill > 0) machine.handing = found;
-  if (plan.group > 0 && plan.group < hellos.size()) {
-    machine.near = found.line;
-    machine.line = std::max(machine.line, machine.far_handing.line);
-  } else {
-    machine.line = found.line;
-    machine.near = 0;
-  }
+  machine.far_handing = beyond ? *beyond : Handing{};
+  machine.line = several_caches ? std::max(machine.line, machine.far_handing.line) : found.line;
+  machine.near = several_caches ? found.line : 0;
 }
 
 // Nanoseconds between attempts to take missing segments from their owners' tables: strangers may keep a mailbox full.

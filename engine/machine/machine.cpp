@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 #include "engine/base/toml.hpp"
+#include "engine/machine/states.hpp"
 #include "engine/processor/processor.h"
 
 namespace nearfield {
@@ -21,6 +23,10 @@ double& field(Machine& machine) {
 template <Handing Machine::*which, double Handing::*member>
 double& handing(Machine& machine) {
   return machine.*which.*member;
+}
+template <int which, double Handing::*member>
+double& further(Machine& machine) {
+  return machine.further[which].*member;
 }
 template <double Network::*member>
 double& network(Machine& machine) {
@@ -46,7 +52,7 @@ constexpr MachineField fields[] = {
     {"cache_ways", "ways of a last-level cache (simulator)", field<&Machine::cache_ways>},
     {"sockets", "sockets, among which the cores are divided (simulator)", field<&Machine::sockets>},
     {"cpus", "CPUs that ranks may use; 0: as the system says", field<&Machine::cpus>},
-    {"pair_line", "ns: a cache line between two ranks that are near; 0: the next five are nobody's",
+    {"pair_line", "ns: a cache line between two ranks, in the state with the shortest; 0: the next five are nobody's",
      handing<&Machine::handing, &Handing::line>},
     {"pair_own", "ns per byte: a core copies within its private cache", handing<&Machine::handing, &Handing::own>},
     {"pair_copy", "ns per byte: it copies what the other has just written", handing<&Machine::handing, &Handing::copy>},
@@ -54,13 +60,25 @@ constexpr MachineField fields[] = {
      handing<&Machine::handing, &Handing::left>},
     {"pair_fill", "ns per byte: into a copy buffer that has rested", handing<&Machine::handing, &Handing::fill>},
     {"pair_empty", "ns per byte: out of it", handing<&Machine::handing, &Handing::empty>},
-    {"far_line", "ns: a cache line between two ranks that are far apart; 0: nothing is known of such",
+    {"far_line", "ns: the same in the next state; 0: no other is known",
      handing<&Machine::far_handing, &Handing::line>},
     {"far_own", "as pair_own", handing<&Machine::far_handing, &Handing::own>},
     {"far_copy", "as pair_copy", handing<&Machine::far_handing, &Handing::copy>},
     {"far_left", "as pair_left", handing<&Machine::far_handing, &Handing::left>},
     {"far_fill", "as pair_fill", handing<&Machine::far_handing, &Handing::fill>},
     {"far_empty", "as pair_empty", handing<&Machine::far_handing, &Handing::empty>},
+    {"third_line", "ns: the same in the third", further<0, &Handing::line>},
+    {"third_own", "as pair_own", further<0, &Handing::own>},
+    {"third_copy", "as pair_copy", further<0, &Handing::copy>},
+    {"third_left", "as pair_left", further<0, &Handing::left>},
+    {"third_fill", "as pair_fill", further<0, &Handing::fill>},
+    {"third_empty", "as pair_empty", further<0, &Handing::empty>},
+    {"fourth_line", "ns: the same in the fourth", further<1, &Handing::line>},
+    {"fourth_own", "as pair_own", further<1, &Handing::own>},
+    {"fourth_copy", "as pair_copy", further<1, &Handing::copy>},
+    {"fourth_left", "as pair_left", further<1, &Handing::left>},
+    {"fourth_fill", "as pair_fill", further<1, &Handing::fill>},
+    {"fourth_empty", "as pair_empty", further<1, &Handing::empty>},
     {"net_latency", "ns: a short message from node to node, one way", network<&Network::latency>},
     {"net_message", "ns: from one short message of a rank to its next", network<&Network::message>},
     {"net_byte", "ns per byte of a rank's long messages", network<&Network::byte>},
@@ -69,9 +87,13 @@ constexpr MachineField fields[] = {
     {"net_node_byte", "ns per byte of a node's, all its ranks sending", network<&Network::node_byte>},
 };
 
-// Two measurements of the same state differ by that factor at most.
-constexpr double alike = 1.5;
-bool like(double a, double b) { return a > 0 && b > 0 && a < alike * b && b < alike * a; }
+// A place for the figures of each state, the shortest line first.
+template <class Constness>
+auto places(Constness& machine) {
+  return std::array{&machine.handing, &machine.far_handing, &machine.further[0], &machine.further[1]};
+}
+
+double apart(double a, double b) { return std::abs(std::log(a / b)); }
 
 }  // namespace
 
@@ -138,19 +160,40 @@ Result<void> store_machine(const std::string& path, const Machine& machine) {
 }
 
 const Handing* known_handing(const Machine& machine, double line) {
+  const Handing* found = nullptr;
+  for (const Handing* each : places(machine))
+    if (like(line, each->line) && (!found || apart(line, each->line) < apart(line, found->line))) found = each;
+  if (found) return found;
   // Virtual CPUs may be siblings on one core for a while. Such a line is shorter still, but counts as near.
   const double near = machine.handing.line;
-  if (like(line, near) || (line < near && near < 3 * line)) return &machine.handing;
-  return like(line, machine.far_handing.line) ? &machine.far_handing : nullptr;
+  return line < near && near < 3 * line ? &machine.handing : nullptr;
+}
+
+const Handing* slower_handing(const Machine& machine, double line, bool slowest) {
+  const Handing* found = nullptr;
+  for (const Handing* each : places(machine))
+    if (each->line > line && !like(line, each->line) && (!found || slowest)) found = each;
+  return found;
 }
 
 void learn(Machine& machine, const Handing& found) {
-  if (machine.handing.line == 0 || like(found.line, machine.handing.line)) {
-    machine.handing = found;
-  } else if (found.line > machine.handing.line) {
-    machine.far_handing = found;
-  } else {
-    machine.far_handing = std::exchange(machine.handing, found);
+  constexpr std::size_t most = std::tuple_size_v<decltype(places(machine))>;
+  std::array<Handing, most + 1> states;
+  std::size_t count = 0;
+  for (const Handing* each : places(machine))  // what is like it has been measured again
+    if (each->line > 0 && !like(each->line, found.line)) states[count++] = *each;
+  states[count++] = found;
+  std::sort(states.begin(), states.begin() + count, [](const Handing& a, const Handing& b) { return a.line < b.line; });
+  if (count > most) {  // of the two that are least apart, the one that is not new goes
+    std::size_t at = 1;
+    for (std::size_t i = 2; i < count; ++i)
+      if (apart(states[i].line, states[i - 1].line) < apart(states[at].line, states[at - 1].line)) at = i;
+    if (states[at].line == found.line) --at;
+    std::copy(states.begin() + at + 1, states.begin() + count--, states.begin() + at);
+  }
+  for (std::size_t i = 0; i < most; ++i) {
+    if (i < count) *places(machine)[i] = states[i];
+    else places(machine)[i]->line = 0;
   }
 }
 

@@ -49,9 +49,10 @@ struct Machine {
   double l1 = 32768, l1_ways = 8, l2 = 1 << 20, l2_ways = 8, cache_ways = 16;
   double sockets = 1;
   double cpus = 0;  // CPUs of the node that ranks may use; 0: as the system says
-  // Between near cores and between far ones, as two ranks have measured (calibration.hpp). A line of 0: not measured,
-  // and the other figures are of no particular machine.
-  Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing;
+  // In each state of the machine (states.hpp) that two ranks have met, as they measured it (calibration.hpp), the
+  // shortest line first. A line of 0: not measured, and the other figures are of no particular machine. A team's are
+  // those of its first two members, and those beyond its caches.
+  Handing handing{0, 0.012, 0.02, 0.04, 0.016, 0.02}, far_handing, further[2];
   Network network;
   // Returns the times between members; `far`: they share no last-level cache.
   const Handing& hand(bool far) const { return far && far_handing.line > 0 ? far_handing : handing; }
@@ -75,9 +76,11 @@ Result<Machine> read_stored_machine(const std::string& path);
 // Replaces the file at once: a concurrent reader finds the old file or the new one.
 Result<void> store_machine(const std::string& path, const Machine& machine);
 
-// Returns the times known for cores between which a line takes that long; may be null.
+// Returns the times known of the state in which a line takes that long; may be null.
 const Handing* known_handing(const Machine& machine, double line);
-// Stores measured times in `machine`, as those of near or of far cores.
+// Returns the times known of the next state in which a line takes longer, or of the last one; may be null.
+const Handing* slower_handing(const Machine& machine, double line, bool slowest);
+// Stores measured times in `machine`, as those of their state.
 void learn(Machine& machine, const Handing& found);
 
 }  // namespace nearfield

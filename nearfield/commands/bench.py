@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -12,9 +13,11 @@ from nearfield.hosts import HOSTS
 from nearfield.operations import (
     AS_PROGRAMS,
     FINDS_NOTHING,
+    LOOPS,
     OF_MESSAGES,
     ONE_SIDED,
     OPERATIONS,
+    OWN_LOOP,
     PATTERNS,
     PROTOCOLS,
     TARGETS,
@@ -22,7 +25,7 @@ from nearfield.operations import (
 )
 
 OP = (
-    f"Operations, separated by commas; also {', '.join(OF_MESSAGES)}. Messages: {', '.join(PATTERNS)}. "
+    f"Operations, separated by commas; also {', '.join(OF_MESSAGES)}; ibcast and the like are the non-blocking forms. Messages: {', '.join(PATTERNS)}. "
     f"As programs do: {', '.join(AS_PROGRAMS)}. Calls that find nothing: {', '.join(FINDS_NOTHING)}. "
     f"On windows: {', '.join(ONE_SIDED)}."
 )
@@ -48,6 +51,13 @@ def bench(
     algorithm: Annotated[str, typer.Option(help="As NEARFIELD_ALGORITHM.")] = "",
     heap: Annotated[str, typer.Option(help="shared or off: where the buffers lie.")] = "shared",
     floor: Annotated[bool, typer.Option(help="Also bare code on mapped memory, in turn.")] = False,
+    loop: Annotated[
+        str,
+        typer.Option(
+            help=f"How calls follow each other, some of {', '.join(LOOPS)}: as programs make them, or as other benchmarks do, on"
+            " buffers that nobody touches (docs/results.md)."
+        ),
+    ] = OWN_LOOP,
     short: Annotated[
         int,
         typer.Option(
@@ -141,6 +151,8 @@ def bench(
     from nearfield.values import check_words, parse_ranks, parse_sizes
 
     check_outputs((json, report, svg))
+    if (report or svg) and not importlib.util.find_spec("matplotlib"):
+        raise ValueError("--report and --svg need matplotlib, which this Python lacks; --json does not")
     check_words([heap], ("shared", "off"), "heap")
     counts, names, neighbours = parse_ranks(ranks), host_names(hosts), Beside.parse(beside)
     if application:
@@ -170,12 +182,13 @@ def bench(
             rows = run_bench(
                 *(operations, counts, lengths, names, buffers.split(","), each, algorithm, heap, floor),
                 protocols=protocol.split(","),
-                loop=short,
+                short=short,
                 bed=bed,
                 windows=window.split(","),
                 targets=target.split(","),
                 failures=failures,
                 beside=neighbours,
+                loops=loop.split(","),
             )
         if bed:
             crossed = crossing.count(bed, operations, counts, lengths, names, algorithm, heap)

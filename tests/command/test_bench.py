@@ -15,13 +15,14 @@ import pytest
 
 from nearfield import apps
 from nearfield import bench as benchmarks
-from nearfield.bench import _merged, run_bench
+from nearfield.bench import run_bench
 from nearfield.beside import KINDS, Beside
 from nearfield.hosts import bound
 from nearfield.libraries import program
 from nearfield.nodes.bed import Nodes
 from nearfield.operations import MOVES, ON_WORDS, OPERATIONS, SYNCHRONIZES, WITHOUT_SIZE, cells_of_job
 from nearfield.plots import plot, write_report
+from nearfield.states import rows_of_blocks
 from nearfield.summary import cells_of, pairs, show_summary
 from nearfield.values import parse_sizes
 from tests.command.calling import nearfield
@@ -39,7 +40,9 @@ def of_one_job(host: str, ranks: int, operations: list[str], sizes: list[int], *
     job = launch(host, ranks, words, timeout=400, served=UNKNOWN)
     assert job.returncode == 0 and not job.timed_out, job.text
     about = {"host": host, "version": "5", "machine": "some machine", "heap": "shared", "protocol": "auto"}
-    return [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+    return rows_of_blocks(
+        [about | json.loads(line) for line in job.stdout.splitlines() if line.startswith("{")]
+    )
 
 
 BODIES = {"flags", "direct", "pushed", "copied", "in", "streamed"}
@@ -143,6 +146,7 @@ KEYS = [
     "state",
     "line_ns",
     "loop",
+    "short",
     "beside",
     "heap",
     "protocol",
@@ -296,12 +300,34 @@ def test_jobs_that_hang_are_reported_and_the_others_run(monkeypatch: pytest.Monk
 def test_short_loops_begin_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmarks, "JOBS_OF_LOOPS", 2)
     rows, shown = bench(tmp_path, "--op", "allreduce,latency", "--sizes", "8,4K", "--short", "20")
-    assert {row["loop"] for row in rows} == {20} and "loops of 20 calls" in shown
+    assert {row["short"] for row in rows} == {20} and "loops of 20 calls" in shown
     for op in ("allreduce", "latency"):
         for mode in ("plain", "nearfield"):
             found = [row for row in rows if (row["op"], row["mode"]) == (op, mode)]
             assert {row["bytes"] for row in found} == {8, 4096}
             assert all(row["median"] > 0 and row["iterations"] % 20 == 0 for row in found)
+
+
+def test_loops_of_other_benchmarks(tmp_path: Path) -> None:
+    operations = ["latency", "exchange", "bcast", "ibarrier", "iscatter", "ialltoallw"]
+    loops = ["own", "imb", "imb-sync", "osu"]
+    rows, shown = bench(tmp_path, "--op", ",".join(operations), "--sizes", "20000", "--loop", ",".join(loops))
+    assert {(row["op"], row["loop"], row["buffers"], row["bytes"], row["mode"]) for row in rows} == {
+        (op, loop, "used" if loop == "own" else "warm", 0 if op == "ibarrier" else 20000, mode)
+        for op, loop, mode in itertools.product(operations, loops, ("plain", "nearfield"))
+    }
+    assert all(0 < row["lower"] <= row["median"] <= row["upper"] < 1e6 for row in rows)
+    assert "iscatter, 2 ranks, warm buffers, loop imb-sync" in shown
+    # Samples of a thousand calls, of a hundred, or of as many as a second suffices for.
+    of = {(row["op"], row["loop"]): row["iterations"] for row in rows}
+    assert of["ibarrier", "imb"] >= of["bcast", "osu"] >= 2
+    for arguments, word in (
+        (("--op", "put", "--loop", "imb"), "by our own loop"),
+        (("--op", "bcast", "--loop", "imb", "--short", "20"), "no short loops"),
+        (("--op", "bcast", "--loop", "omb"), "there is no loop omb; there are own, imb, imb-sync, osu"),
+    ):
+        done = nearfield("bench", *arguments)
+        assert done.returncode == 2 and word in " ".join(done.stderr.split()), done.stderr
 
 
 APP_FIGURES = ("seconds", "cpu", "mpi", "mpi_most")
@@ -458,14 +484,6 @@ def test_the_summary_holds_nearfield_against_the_best_host() -> None:
     assert (cell["best"], cell["ratio"], cell["worst"], cell["floor"]) == (2.0, 1.0, 1.5, 2.0)
     assert cell["own"] == 1.5
     assert cells_of(rows[:1])[0]["ratio"] is None
-
-
-def test_rows_of_several_jobs_become_one_with_quartiles() -> None:
-    about = {"bytes": 8, "buffers": "warm", "mode": "plain", "state": "any", "iterations": 20}
-    jobs = [[about | {"median": float(time), "mean": float(time)}] for time in (5, 1, 4, 2, 3)]
-    (row,) = _merged(jobs)
-    assert (row["lower"], row["median"], row["upper"], row["iterations"]) == (2.0, 3.0, 4.0, 100)
-    assert row["mean"] == 3.0
 
 
 def test_sizes() -> None:

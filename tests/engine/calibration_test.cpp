@@ -94,9 +94,10 @@ TEST_F(Figures, OfAnotherCpuDoNotCount) {
   EXPECT_FALSE(store_machine("/dev/null/nowhere.toml", machine));
 }
 
-TEST(Handing, OfNearAndFarCoresIsKeptApart) {
+TEST(Handing, OfEachStateIsKeptApart) {
   Machine machine;
   EXPECT_EQ(known_handing(machine, 60), nullptr);
+  EXPECT_EQ(slower_handing(machine, 60, true), nullptr);
   learn(machine, handing(240));
   EXPECT_EQ(machine.handing.line, 240);
   learn(machine, handing(60));
@@ -108,6 +109,35 @@ TEST(Handing, OfNearAndFarCoresIsKeptApart) {
   EXPECT_EQ(known_handing(machine, 1000), nullptr);
   learn(machine, handing(300));
   EXPECT_EQ(machine.far_handing.line, 300);
+  learn(machine, handing(25));
+  learn(machine, handing(120));
+  EXPECT_EQ(machine.handing.line, 25);
+  EXPECT_EQ(machine.far_handing.line, 60);
+  EXPECT_EQ(machine.further[0].line, 120);
+  EXPECT_EQ(machine.further[1].line, 300);
+  EXPECT_EQ(known_handing(machine, 110), &machine.further[0]);
+  EXPECT_EQ(slower_handing(machine, 27, false), &machine.far_handing);
+  EXPECT_EQ(slower_handing(machine, 27, true), &machine.further[1]);
+  EXPECT_EQ(slower_handing(machine, 300, true), nullptr);
+  learn(machine, handing(38));  // one more than there is room for: its nearest neighbour goes
+  EXPECT_EQ(machine.handing.line, 38);
+  EXPECT_EQ(machine.far_handing.line, 60);
+  EXPECT_EQ(machine.further[0].line, 120);
+  EXPECT_EQ(machine.further[1].line, 300);
+}
+
+TEST(Handing, OfAMeshIsOne) {
+  Machine machine;
+  learn(machine, handing(97));
+  EXPECT_EQ(known_handing(machine, 138), &machine.handing);
+  learn(machine, handing(138));
+  EXPECT_EQ(machine.handing.line, 138);
+  EXPECT_EQ(machine.far_handing.line, 0);
+  // A state that lies between two is like both of them, and stands for them.
+  learn(machine, handing(300));
+  learn(machine, handing(203));
+  EXPECT_EQ(machine.handing.line, 203);
+  EXPECT_EQ(machine.far_handing.line, 0);
 }
 
 // ---------------------------------------------------------------- copy buffers of teams
