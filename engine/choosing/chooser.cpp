@@ -17,15 +17,6 @@ using tuning::pace, tuning::size_class;
 
 namespace {
 
-const Tuned* tuned_file;  // of this process
-
-void begin_words(const Settings& settings, std::byte* room, int size) {
-  auto* const words = new (room) ChooserControlBlock{};
-  words->choosing = settings.choosing;
-  settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
-  if (tuned_file) tuned_file->tell(size, words->tuned);
-}
-
 // All members' moments of the block's calls, by slots.
 tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
   using tuning::Moment;
@@ -43,18 +34,21 @@ tuning::Agreed agree(CollectiveContext& context, const tuning::Trials& trials) {
 
 }  // namespace
 
-void tell_teams(team::Process& process, const Tuned* tuned) {
-  tuned_file = tuned;
-  process.shared_configuration = {shared_configuration_bytes, begin_words};
-  process.describe = collectives::describe_call;
-  process.doing_length = collectives::packed_length;
+TeamServices::TeamServices(std::unique_ptr<const Tuned> tuned) : tuned_(std::move(tuned)) {}
+TeamServices::~TeamServices() = default;
+
+void TeamServices::begin_configuration(const Settings& settings, std::byte* room, int size) const {
+  auto* const words = new (room) ChooserControlBlock{};
+  words->choosing = settings.choosing;
+  settings.algorithm.copy(words->algorithm, sizeof words->algorithm - 1);
+  if (tuned_) tuned_->tell(size, words->tuned);
 }
 
 Chooser::Chooser() { text_.reserve(sizeof ChooserControlBlock::algorithm); }
 
 void Chooser::serve(const team::Team& team, bool tries) {
   team_ = &team;
-  if (team.process().shared_configuration.bytes < sizeof(ChooserControlBlock)) return;
+  if (team.process().services().configuration_bytes() < sizeof(ChooserControlBlock)) return;
   words_ = reinterpret_cast<ChooserControlBlock*>(team.shared_configuration());
   tries_ = tries && words_->choosing == Choosing::trial;
   text_ = words_->algorithm;

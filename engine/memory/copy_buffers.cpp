@@ -139,4 +139,20 @@ void CopyBuffers::put_back(std::size_t offset, std::size_t bytes) noexcept {
   free_.store(free_.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
+void CopyBuffers::add(Holder& holder) noexcept {
+  if (std::exchange(holder.is_holder_, true)) return;
+  holder.next_ = std::exchange(holders_, &holder);
+}
+
+void CopyBuffers::remove(Holder& holder) noexcept {
+  if (!std::exchange(holder.is_holder_, false)) return;
+  Holder** link = &holders_;
+  while (*link != &holder) link = &(*link)->next_;
+  *link = holder.next_;
+}
+
+void CopyBuffers::ask_holders() {
+  for (Holder* each = holders_; each; each = each->next_) each->put_back_read();
+}
+
 }  // namespace nearfield::memory

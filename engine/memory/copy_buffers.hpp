@@ -39,6 +39,24 @@ class CopyBuffers {
   void rest() noexcept;
   std::size_t free_bytes() const { return free_.load(std::memory_order_relaxed) * unit; }
 
+  // Whoever keeps buffers beyond their use. Holders are called, and change what they keep, under holders_mutex().
+  class Holder {
+   public:
+    virtual void put_back_read() = 0;  // puts back those that all readers have read
+
+   protected:
+    ~Holder() = default;
+
+   private:
+    friend CopyBuffers;
+    Holder* next_ = nullptr;
+    bool is_holder_ = false;
+  };
+  std::mutex& holders_mutex() { return holders_mutex_; }
+  void add(Holder& holder) noexcept;  // once or more
+  void remove(Holder& holder) noexcept;
+  void ask_holders();
+
  private:
   struct Lock;
   bool make() noexcept;  // returns whether there is memory
@@ -60,6 +78,8 @@ class CopyBuffers {
   std::atomic<std::size_t> free_{0};
   std::atomic_flag locked_;
   std::vector<std::uint64_t> held_;  // a bit for each unit
+  std::mutex holders_mutex_;
+  Holder* holders_ = nullptr;  // chained, since taking a buffer must not need memory
 };
 
 // Returns over how many bytes buffers should rotate: twice the private cache of a core, as long as all cores of a

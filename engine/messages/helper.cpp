@@ -34,7 +34,7 @@ constexpr unsigned long timer_slack = 5'000;
 
 Helper::Helper(team::Process& process, Messenger* messenger, std::vector<pid_t> ranks, Atomic<std::uint32_t>& word)
     : process_(process),
-      progress_(process.progress),
+      progress_(process.progress()),
       messenger_(messenger),
       ranks_(std::move(ranks)),
       cpus_of_ranks_(ranks_.size()),
@@ -54,7 +54,7 @@ Helper* Helper::start(team::Process& process, Messenger* messenger, std::vector<
     process.arena().free(*offset);
     return nullptr;
   }
-  process.progress.set_assistant(helper);
+  process.progress().set_assistant(helper);
   return helper;
 }
 
@@ -84,7 +84,7 @@ void Helper::wait_ends() {
 bool Helper::dispensable() const { return !on_free_cpu_ && progress_.attended(); }
 
 bool Helper::step() {
-  const bool moved = process_.runner.poll();
+  const bool moved = process_.runner().poll();
   return (messenger_ && messenger_->help()) || moved;
 }
 

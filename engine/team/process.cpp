@@ -42,23 +42,30 @@ std::uint64_t identify_node(const Settings& settings) {
 
 }  // namespace
 
-Process::Process(Settings settings, memory::Segment segment, memory::Placer::Refusal refusal)
-    : settings_(std::move(settings)), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
-  progress.add(runner);
+const Services& Process::no_services() {
+  static const Services none;
+  return none;
+}
+
+Process::Process(const Settings& settings, const Services& services, memory::Segment segment,
+                 memory::Placer::Refusal refusal)
+    : settings_(settings), services_(services), segment_(std::move(segment)), placer_(settings_.memory, refusal) {
+  progress_.add(runner_);
 }
 
 Process::~Process() {
   if (reach_) reach::forget_forks(*reach_);
 }
 
-Result<std::unique_ptr<Process>> Process::create(const Settings& settings, memory::Placer::Refusal refusal) {
+Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const Services& services,
+                                                 memory::Placer::Refusal refusal) {
   const std::size_t memory = std::size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   auto segment = memory::Segment::create(memory::segment_bytes(memory, std::size_t(sysconf(_SC_NPROCESSORS_ONLN))));
   if (!segment) return segment.error();
   if (memory::address_space_limit() != SIZE_MAX)
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
-  std::unique_ptr<Process> process(new Process(settings, std::move(*segment), refusal));
+  std::unique_ptr<Process> process(new Process(settings, services, std::move(*segment), refusal));
   memory::collapsing.begin(nanoseconds());
   process->arena_ = std::make_unique<memory::Arena>(process->segment_, 0, &process->placer_);
   // The first allocation, so it lies at offset 0.

@@ -45,8 +45,8 @@ void Team::close(std::unique_ptr<Team> team) {
 }
 
 void Team::orphan() {
-  const std::lock_guard lock(process_.runner.mutex());  // suspended bodies call it in any thread
-  abandoned = nullptr;
+  const std::lock_guard lock(process_.runner().mutex());  // suspended bodies call it in any thread
+  user = nullptr;
 }
 
 bool Team::revoked() const {
@@ -66,7 +66,7 @@ void Team::break_off(const char* why, const std::string& doing) {
 }
 
 void Team::inspect(FunctionRef<std::string()> doing, bool (*lacking)(void*, int), void* context) {
-  if (revoked() || (abandoned && abandoned(abandoned_context))) throw Revoked("the communicator was revoked");
+  if (revoked() || (user && user->abandoned())) throw Revoked("the communicator was revoked");
   for (int r = 0; r < size_; ++r) {
     if (member_[r]->broken_off.load(std::memory_order_acquire) == 0) continue;  // SYNC: broken-off
     broken_off_.store(true, std::memory_order_relaxed);

@@ -173,7 +173,7 @@ TEST(Helper, AndTheRankDoNotGetInEachOthersWay) {
                 for (unsigned n = all() % 3; n > 0; --n)
                   sums.push_back(std::make_unique<Sum>(h, choosers, 1 + lengths[all() % 6] / 8));
                 if (own() % 3 == 0) usleep(own() % 700);
-                if (own() % 4 == 0) h.team.process().progress.poll();
+                if (own() % 4 == 0) h.team.process().progress().poll();
                 for (const auto& message : messages) {
                   h.messenger.wait(message->request);
                   good &= message->right();

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "engine/choosing/chooser.hpp"
+#include "engine/choosing/tuned.hpp"
 #include "engine/context/pool.hpp"
 #include "engine/creation/create.hpp"
 #include "tests/engine/child.hpp"
@@ -88,9 +89,9 @@ class PageBootstrap : public team::Bootstrap {
 using Body = std::function<bool(team::Process&, PageBootstrap&, int rank, int size)>;
 
 inline std::unique_ptr<team::Process> make_node(const Settings& settings) {
-  auto process = team::Process::create(settings);
+  static const choosing::TeamServices services;
+  auto process = team::Process::create(settings, services);
   if (!process) throw std::runtime_error(process.error().text);
-  choosing::tell_teams(**process);
   return std::move(*process);
 }
 

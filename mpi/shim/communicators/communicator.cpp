@@ -83,10 +83,9 @@ int forget(MPI_Comm, int, void* value, void*) {
   Communicator* const kept = state.release();  // operations that are under way or planned need it
   if (&team == base_team) return MPI_SUCCESS;  // the messenger lives on it
   team.orphan();
-  team.abandoned_context = kept;
-  team.users.fetch_add(1, std::memory_order_relaxed);
-  if (!kept->leaving.outlive(team.context(), let_go)) team.users.fetch_sub(1, std::memory_order_relaxed);
-  let_go(team);
+  kept->keep();
+  if (!kept->leaving.outlive(team.context(), *kept)) kept->let_go();
+  kept->let_go();
   return MPI_SUCCESS;
 }
 
@@ -125,11 +124,7 @@ std::unique_ptr<Communicator> describe(MPI_Comm comm) {
 void watch(Communicator& state) {
   team::Team* const team = state.near_team();
   if (!host.Comm_is_revoked || !team) return;
-  team->abandoned_context = &state;
-  // The program's threads ask the host; a progress thread must not.
-  team->abandoned = [](void* context) {
-    return !waiting::own_thread && revoked_slowly(static_cast<Communicator*>(context)->comm);
-  };
+  team->user = &state;
 }
 
 }  // namespace
@@ -146,11 +141,14 @@ std::unique_ptr<choosing::Chooser> new_chooser() try {
 }
 }  // namespace
 
-void let_go(team::Team& team) {
-  if (team.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // SYNC: team-users
-  const std::unique_ptr<Communicator> state(static_cast<Communicator*>(team.abandoned_context));
-  team::Team::close(std::move(state->team));
+void Communicator::let_go() {
+  if (users_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // SYNC: team-users
+  team::Team::close(std::move(team));
+  delete this;
 }
+
+// The program's threads ask the host; a progress thread must not.
+bool Communicator::abandoned() const { return !waiting::own_thread && revoked_slowly(comm); }
 
 void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::unique_ptr<choosing::Chooser> chooser) {
   state.team = std::move(team);
@@ -278,7 +276,7 @@ void start_hang_reports() try {
   calls::begin_hang_reports(base_team);
   const std::string& signal = the_process->settings().stall_signal;
   if (signal.empty()) return;
-  if (auto listening = the_process->hang_reporter->listen(signal); !listening)
+  if (auto listening = the_process->hang_reporter()->listen(signal); !listening)
     log_line(LogLevel::warn, "NEARFIELD_STALL_SIGNAL=%s calls no hang reporter: %s", signal.c_str(),
              listening.error().text.c_str());
 } catch (const OutOfMemory&) {
@@ -324,6 +322,14 @@ void cannot_honour(const std::string& complaints) {
   let_launchers_forward();
   host.Abort(host.world, 1);
 }
+
+// Never destroyed, as the process.
+struct ShimServices final : choosing::TeamServices {
+  using choosing::TeamServices::TeamServices;
+  std::string describe(std::uint64_t doing) const override {
+    return windows::is_of_window(doing) ? windows::describe(doing) : choosing::TeamServices::describe(doing);
+  }
+};
 }  // namespace
 
 void start_node(int thread_level, bool collectively) {
@@ -360,17 +366,14 @@ void start_node(int thread_level, bool collectively) {
   }
   // Without a process context we still answer the others when they create a team, so that all fall back to the host.
   if (settings.enabled) try {
-      auto created = team::Process::create(
-          settings, [](const std::string& why) { cannot_honour("NEARFIELD_MEMORY: " + why + "\n"); });
+      auto created = team::Process::create(settings, *new ShimServices(std::move(tuned)), [](const std::string& why) {
+        cannot_honour("NEARFIELD_MEMORY: " + why + "\n");
+      });
       if (created) {
         the_process = created->release();
-        the_runner = &the_process->runner;
+        the_runner = &the_process->runner();
         the_runner->keep(2 * (context::further + 1));  // for two communicators, including the creation of their teams
-        the_process->progress.set_host(&progress_of_host());
-        choosing::tell_teams(*the_process, tuned.release());  // kept as long as there are teams
-        the_process->describe = [](std::uint64_t doing) {
-          return windows::is_of_window(doing) ? windows::describe(doing) : collectives::describe_call(doing);
-        };
+        the_process->progress().set_host(&progress_of_host());
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
         why_no_team = "no shared memory: " + created.error().text;

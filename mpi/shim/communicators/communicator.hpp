@@ -46,7 +46,14 @@ enum class Side : std::uint8_t { unknown, near, both, far };
 
 class AsyncCreation;
 
-struct Communicator {
+struct Communicator final : team::TeamUser {
+  // References: the program's, and one of each operation that is under way or planned. The last to go closes the team
+  // and frees the state.
+  void keep() { users_.fetch_add(1, std::memory_order_relaxed); }
+  void let_go();
+  bool abandoned() const override;
+  void left() override { let_go(); }
+
   std::unique_ptr<team::Team> team;                                // of all ranks, if they share a node
   std::unique_ptr<choosing::Chooser> chooser;                      // for its calls; made with the team
   choosing::Leaving leaving;                                       // bodies of calls that we have left
@@ -80,6 +87,9 @@ struct Communicator {
   // (partitioned.cpp).
   std::map<std::tuple<int, int, bool>, std::uint32_t> partitioned;
   std::unique_ptr<const Neighborhood> neighborhood;  // made by the first call that needs it
+
+ private:
+  std::atomic<int> users_{1};
 };
 
 struct CachedCommunicator {
@@ -109,9 +119,6 @@ void install_team(Communicator& state, std::unique_ptr<team::Team> team, std::un
 inline void settle_left(Communicator& state) {
   if (state.leaving.left()) state.leaving.settle(state.team->context());
 }
-// Drops a reference to `team` (Team::users), of its communicator or of an operation. The last one closes the team and
-// frees the communicator's state.
-void let_go(team::Team& team);
 // Collective. Creates another team of the same ranks, which share a node; nullptr on all: it cannot be had.
 std::unique_ptr<team::Team> separate_team(const Communicator& state);
 // Collective over all its ranks. False: they share a node, and nothing has been made.

@@ -60,11 +60,11 @@ waiting::Foreign& progress_of_host() {
 
 waiting::Progress& HostWaiter::progress() {
   static waiting::Progress nothing_of_ours;
-  return process_ever() ? process_ever()->progress : nothing_of_ours;
+  return process_ever() ? process_ever()->progress() : nothing_of_ours;
 }
 
 void HostWaiter::tell_hang_reporter(std::uint64_t elapsed, const hang_report::Awaited& awaited) {
-  if (process_ever() && process_ever()->hang_reporter) process_ever()->hang_reporter->waits(elapsed, awaited);
+  if (process_ever() && process_ever()->hang_reporter()) process_ever()->hang_reporter()->waits(elapsed, awaited);
 }
 
 const waiting::Policy& wait_policy() {
@@ -84,7 +84,7 @@ void wait_ours(FunctionRef<bool()> done, FunctionRef<bool(int)> awaited, Functio
     }
     void inspect(std::uint64_t elapsed) { HostWaiter::tell_hang_reporter(elapsed, {}); }
   };
-  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress, also));
+  waiting::wait_slowly(wait_policy(), done, Waiter(process_ever()->progress(), also));
 }
 
 }  // namespace nearfield::mpi

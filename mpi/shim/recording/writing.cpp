@@ -290,8 +290,8 @@ void begin() {
     close(file);
   }
   // Distinguishes jobs started by one command, of which one may have been killed before all its ranks had written.
-  if (team::Process* const node = process_ever(); node && node->hang_reporter)
-    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter->job());
+  if (team::Process* const node = process_ever(); node && node->hang_reporter())
+    run->node = hexadecimal(node->node_id()), run->job = hexadecimal(node->hang_reporter()->job());
   run->settings.record = absolute_path(run->settings.record, false);
   const std::string& directory = run->settings.record;
   const bool there = !directory.empty() && (mkdir(directory.c_str(), 0777) == 0 || errno == EEXIST);

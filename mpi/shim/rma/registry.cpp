@@ -15,6 +15,7 @@ namespace {
 struct Registry {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, std::unique_ptr<OneSided>> all;  // by handle
+  windows::HeldLocks held{0};
 };
 Registry& registry = *new Registry;  // never destroyed: threads may outlive main
 
@@ -46,6 +47,8 @@ std::unique_ptr<OneSided> disown(MPI_Win win) {
   window_epoch.fetch_add(1, std::memory_order_acq_rel);  // SYNC: window-epoch
   return state;
 }
+
+windows::HeldLocks& held_locks() { return registry.held; }
 
 int raise_on(MPI_Win win, const char* function, const char* text, int code) {
   log_line(LogLevel::error, "%s: %s", function, text);

@@ -54,6 +54,7 @@ inline OneSided* one_sided(MPI_Win win) {
 }
 void adopt(std::unique_ptr<OneSided> state);
 std::unique_ptr<OneSided> disown(MPI_Win win);  // nullptr: not ours
+windows::HeldLocks& held_locks();               // of this process
 
 // Scope in which the window is being freed.
 class Freeing {

@@ -133,7 +133,7 @@ inline bool enter(team::Team* team, const collectives::Call& call, bool compares
 // collective of the host would have progressed them. MPI_SUCCESS.
 inline int end_call(team::Process& process, const collectives::Call& call, std::uint64_t start, bool counts) {
   if (open_windows.load(std::memory_order_relaxed)) [[unlikely]]
-    process.progress.step_host();
+    process.progress().step_host();
   if (counts && counting()) [[unlikely]]
     count_call(call.collective, call.bytes, start);
   return MPI_SUCCESS;

@@ -301,7 +301,7 @@ int exchange(Collective collective, const char* function, MPI_Comm comm, const W
       }
     } else {
       const auto done = [&](int code, std::uint64_t bytes) {
-        if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress.step_host();
+        if (open_windows.load(std::memory_order_relaxed)) the_messenger->process().progress().step_host();
         count_exchange(collective, bytes, start);
         return report(comm, code);
       };
