@@ -203,7 +203,8 @@ Needs needs(const team::Shape& shape, const Asked& asked, std::size_t partners, 
   auto allocate = [&](std::size_t bytes, std::size_t align, Component component = Component::control) {
     value_of(arena.allocate(bytes, align, component));
   };
-  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span));
+  memory::Allowance collapsing;
+  memory::CopyBuffers span(segment, arena, std::size_t(shape.machine.span), collapsing);
   // Oversubscribed teams do not calibrate, and so set memory aside for it with every team.
   auto make_team = [&](bool first) {
     allocate(creation::block_bytes(leader, choosing::shared_configuration_bytes), page);

@@ -136,7 +136,7 @@ void Chooser::begin(const Call& call, Cell& cell) {
   cell.event = 0;
   if (!tries_ || chosen.promising.size() < 2) return;
   cell.tuner = std::make_unique<Tuner>(std::move(chosen.promising), chosen.cost, collectives::rooted(call.collective));
-  cell.event = cell.calls + pace.first;
+  cell.event = cell.calls + pace().first;
 }
 
 // The word that tells when all try this cell again; nullptr: never.
@@ -149,16 +149,16 @@ Atomic<std::uint32_t>* Chooser::revisit(const Call& call, const Cell& cell) cons
 // The next call of a decided cell that is not like others: all look for a revisit, the first member also takes times.
 std::uint64_t Chooser::next_watched(const Cell& cell) const {
   if (cell.part >= ChooserControlBlock::parts) return 0;
-  const std::uint64_t next_epoch = (cell.calls / pace.epoch + 1) * pace.epoch;
-  return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace.watch) : next_epoch;
+  const std::uint64_t next_epoch = (cell.calls / pace().epoch + 1) * pace().epoch;
+  return team_->rank() == 0 ? std::min(next_epoch, cell.calls + pace().watch) : next_epoch;
 }
 
 // Such a call has taken so many nanoseconds.
 void Chooser::watch(const Call& call, Cell& cell, std::uint64_t nanoseconds) {
   auto& word = *revisit(call, cell);
   Tuner& tuner = *cell.tuner;
-  const std::uint64_t epoch = cell.calls / pace.epoch;
-  if (cell.calls % pace.epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
+  const std::uint64_t epoch = cell.calls / pace().epoch;
+  if (cell.calls % pace().epoch == 0 && word.load(std::memory_order_relaxed) == std::uint32_t(epoch)) {
     tuner.restart(cell.calls);
     cell.event = tuner.event();
     return;

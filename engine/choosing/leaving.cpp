@@ -102,7 +102,7 @@ Leaving::Row Leaving::perform_aside(Chooser& chooser, CollectiveContext& context
   first_ = last_ = only;
   bytes_.store(call.bytes + beside, std::memory_order_relaxed);
   left_.store(true, std::memory_order_relaxed);
-  all_left_.fetch_add(1, std::memory_order_relaxed);
+  globals().calls_left.fetch_add(1, std::memory_order_relaxed);
   if (context.attend(*stack, [](void* self) { static_cast<Leaving*>(self)->run(); }, this)) {
     runner.put_back(*stack);
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
@@ -169,8 +169,8 @@ void Leaving::run() {
     context.leave();
   }
   context.suspend_by(nullptr);
-  if (!has_afterwards) all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
-  left_.store(false, std::memory_order_release);                           // SYNC: call-left
+  if (!has_afterwards) globals().calls_left.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
+  left_.store(false, std::memory_order_release);                                      // SYNC: call-left
 }
 
 void Leaving::tell_awaited() { context_->tell_awaited(); }
@@ -185,7 +185,7 @@ bool Leaving::outlive(CollectiveContext& context, team::TeamUser& then) {
 // We are gone when it returns.
 void Leaving::afterwards() {
   then_->left();
-  all_left_.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
+  globals().calls_left.fetch_sub(1, std::memory_order_release);  // SYNC: all-left
 }
 
 }  // namespace nearfield::choosing

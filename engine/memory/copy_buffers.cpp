@@ -32,8 +32,13 @@ struct CopyBuffers::Lock {
   std::atomic_flag& locked;
 };
 
-CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span)
-    : segment_(segment), arena_(arena), units_(span / unit), free_(units_), held_((units_ + bits - 1) / bits) {}
+CopyBuffers::CopyBuffers(Segment& segment, Arena& arena, std::size_t span, Allowance& collapsing)
+    : segment_(segment),
+      arena_(arena),
+      collapsing_(collapsing),
+      units_(span / unit),
+      free_(units_),
+      held_((units_ + bits - 1) / bits) {}
 
 CopyBuffers::~CopyBuffers() {
   if (begin_) arena_.free(begin_);
@@ -63,7 +68,7 @@ bool CopyBuffers::make() noexcept try {
 void CopyBuffers::make_huge() noexcept {
   const std::unique_lock making(making_, std::try_to_lock);
   if (!making || !there_.load(std::memory_order_relaxed) || huge_.load(std::memory_order_relaxed)) return;
-  if (collapse(segment_.base() + begin_, huge_page, span() / huge_page).pages > 0)
+  if (collapse(collapsing_, segment_.base() + begin_, huge_page, span() / huge_page).pages > 0)
     huge_.store(true, std::memory_order_relaxed);
 }
 

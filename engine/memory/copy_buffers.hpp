@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/memory/arena.hpp"
+#include "engine/memory/collapsing.hpp"
 
 namespace nearfield::memory {
 
@@ -23,8 +24,9 @@ class CopyBuffers {
   static constexpr std::size_t unit = 1024;  // bytes; lengths are rounded up to it
   static constexpr std::size_t huge_page = 2 << 20;
 
-  // Takes `span` bytes of the arena, which must outlive this; they become huge pages once they have been used for long.
-  CopyBuffers(Segment& segment, Arena& arena, std::size_t span);
+  // Takes `span` bytes of the arena, which must outlive this; they become huge pages, as `collapsing` allows, once they
+  // have been used for long.
+  CopyBuffers(Segment& segment, Arena& arena, std::size_t span, Allowance& collapsing);
   ~CopyBuffers();
   CopyBuffers(const CopyBuffers&) = delete;
 
@@ -67,6 +69,7 @@ class CopyBuffers {
 
   Segment& segment_;
   Arena& arena_;
+  Allowance& collapsing_;
   const std::size_t units_;
   std::size_t begin_ = 0;           // 0: no memory; under the lock
   std::atomic<bool> there_{false};  // begin_ != 0, to be read without the lock

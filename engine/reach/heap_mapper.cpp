@@ -7,20 +7,18 @@
 
 #include <unistd.h>
 
+#include "engine/base/globals.hpp"
 #include "engine/reach/shared_heap.hpp"
 
 namespace nearfield::reach {
 namespace {
 
-// Process-wide, since a fork handler has no argument.
-std::atomic<Peers*> forking{nullptr};
-
 Result<std::uint64_t> open(Peers& self) {
   // Peers may have a heap where we have none.
   if (const SharedHeap* const heap = SharedHeap::find()) {
-    forking.store(&self, std::memory_order_release);  // SYNC: forking
+    globals().heap_peers.store(&self, std::memory_order_release);  // SYNC: forking
     heap->on_fork([](SharedHeap::Keep keep, void* context) {
-      const Peers* const mine = forking.load(std::memory_order_acquire);  // SYNC: forking
+      const Peers* const mine = globals().heap_peers.load(std::memory_order_acquire);  // SYNC: forking
       if (!mine) return;
       mine->noticeboard.visit([&](const void* address, std::size_t bytes) { keep(address, bytes, context); });
     });
@@ -30,7 +28,7 @@ Result<std::uint64_t> open(Peers& self) {
 
 void close(Peers& self) {
   Peers* mine = &self;
-  forking.compare_exchange_strong(mine, nullptr);
+  globals().heap_peers.compare_exchange_strong(mine, nullptr);
 }
 
 Result<void> meet(Peers&, Peer& peer, std::uint64_t) {

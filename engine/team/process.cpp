@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "engine/base/files.hpp"
-#include "engine/memory/collapsing.hpp"
 #include "engine/reach/forks.hpp"
 #include "engine/reach/shared_heap.hpp"
 
@@ -66,7 +65,7 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
     log_line(LogLevel::info, "address space is limited (ulimit -v): a segment of %zu MiB, no shared heap",
              segment->size() >> 20);
   std::unique_ptr<Process> process(new Process(settings, services, std::move(*segment), refusal));
-  memory::collapsing.begin(nanoseconds());
+  process->collapsing_.begin(nanoseconds());
   process->arena_ = std::make_unique<memory::Arena>(process->segment_, 0, &process->placer_);
   // The first allocation, so it lies at offset 0.
   if (auto reserved = process->arena_->allocate(header_bytes, header_bytes); !reserved) return reserved.error();
@@ -106,7 +105,7 @@ void Process::learn(const Handing& found) {
 
 memory::CopyBuffers& Process::copy_buffers() {
   const std::lock_guard lock(copy_buffers_mutex_);
-  if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span));
+  if (!copy_buffers_) copy_buffers_.emplace(segment_, *arena_, std::size_t(machine_.span), collapsing_);
   return *copy_buffers_;
 }
 
@@ -158,7 +157,7 @@ void Process::tune(int sharing_ranks, bool one_group) {
   policy_.sleep_at_once = apart && sharing_ranks >= 12 * cpus_.available();
   policy_.company = nullptr;
   switch (settings_.wait) {
-    case WaitStyle::automatic: policy_.company = &waiting::company; break;
+    case WaitStyle::automatic: policy_.company = &company_; break;
     case WaitStyle::spin:
       policy_.oversubscribed = false;
       policy_.may_sleep = false;

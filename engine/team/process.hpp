@@ -25,6 +25,15 @@ class HangReporter;
 namespace nearfield::team {
 
 using reach::Peer;
+class Team;
+
+// Teams that we have closed but other members have not: their blocks must stay. Chained by a member, since freeing a
+// communicator must not need memory.
+struct ClosingTeams {
+  ~ClosingTeams();
+  std::mutex mutex;
+  Team* first = nullptr;
+};
 
 class Process {
  public:
@@ -55,6 +64,7 @@ class Process {
   void leave();
   ProcessHeader& header() { return header_at(segment_.base()); }
   waiting::Policy& policy() { return policy_; }
+  const waiting::Company& company() const { return company_; }
 
   // Hang reporter that blocked waits register with; may be null. Never destroyed.
   hang_report::HangReporter* hang_reporter() const { return hang_reporter_; }
@@ -64,6 +74,8 @@ class Process {
   waiting::Progress& progress() { return progress_; }
   // Runs bodies of operations that may overlap others.
   fibers::Runner& runner() { return runner_; }
+
+  ClosingTeams& closing() { return closing_; }
 
   // The other processes of this node.
   reach::Peers& reach() { return *reach_; }
@@ -91,13 +103,16 @@ class Process {
   int shared_cache_ = -1, shared_package_ = -1, scheduling_group_ = 0;
   Machine machine_;
   waiting::Policy policy_;
+  waiting::Company company_{waiting::preemptions_of_this_thread, waiting::log_company};
   int sharing_ranks_ = 0;
   std::mutex copy_buffers_mutex_;
+  memory::Allowance collapsing_;
   std::optional<memory::CopyBuffers> copy_buffers_;
   hang_report::HangReporter* hang_reporter_ = nullptr;
   bool has_calibrated_ = false;
   waiting::Progress progress_;
   fibers::Runner runner_{segment_, header().asleep_on};
+  ClosingTeams closing_;
 };
 
 }  // namespace nearfield::team

@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace nearfield::team {
-namespace {
-
-// Guards the list of teams that we have closed but other members have not: their blocks must stay.
-std::mutex closing_mutex;
-
-}  // namespace
 
 Team::Team(Process& process, int rank, int size)
     : process_(process),
@@ -25,8 +19,9 @@ Team::~Team() {
 
 void Team::close(std::unique_ptr<Team> team) {
   team->state_->finish();
-  static Team* closing;  // chained by a member, since freeing a communicator must not need memory
-  const std::lock_guard lock(closing_mutex);
+  ClosingTeams& all = team->process_.closing();
+  Team*& closing = all.first;
+  const std::lock_guard lock(all.mutex);
   for (int r = 0; r < team->size_; ++r)
     if (r != team->rank_) team->member_[r]->closed.fetch_add(1, std::memory_order_release);  // SYNC: closed
   team->next_closing_ = closing;
@@ -41,6 +36,13 @@ void Team::close(std::unique_ptr<Team> team) {
     } else {
       each = &one->next_closing_;
     }
+  }
+}
+
+ClosingTeams::~ClosingTeams() {
+  while (Team* const one = first) {
+    first = one->next_closing_;
+    delete one;
   }
 }
 

@@ -128,6 +128,7 @@ class Team {
  private:
   Team(Process& process, int rank, int size);
   friend class creation::TeamCreation;  // fills it in
+  friend ClosingTeams;
 
   Process& process_;
   Shape shape_;

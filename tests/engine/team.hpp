@@ -177,10 +177,11 @@ inline int run_members(int size, int seconds, const Body& body, const Settings& 
 
 // Until it goes, trials go at that pace.
 struct Pacing {
-  explicit Pacing(const tuning::Pace& pace) : before(std::exchange(tuning::pace, pace)) {}
-  ~Pacing() { tuning::pace = before; }
+  explicit Pacing(const tuning::Pace& pace) : pace(pace), before(globals().pace.exchange(&this->pace)) {}
+  ~Pacing() { globals().pace = before; }
   Pacing(const Pacing&) = delete;
-  const tuning::Pace before;
+  const tuning::Pace pace;
+  const tuning::Pace* const before;
 };
 
 // Whether one process may read another's memory here: emulators and some containers do not let it.

@@ -41,25 +41,18 @@
 namespace nearfield::mpi {
 
 const PerThread<std::array<CachedCommunicator, cached_communicators>, threads::at::communicators> communicator_cache;
-std::atomic<std::uint64_t> communicator_epoch{1};
-messages::Messenger* the_messenger;  // never destroyed, as the node
-messages::StandIn* the_stand_in;
-messages::Helper* the_helper;
-
-std::recursive_mutex first_use;
 
 namespace {
 
-enum class Phase { before, starting, running, unavailable, finished };
-std::atomic<Phase> phase{Phase::before};
-std::mutex start_mutex;
-team::Process* the_process;  // never destroyed: other libraries' exit handlers may still make MPI calls
-team::Team* base_team;       // of the world, or of its processes on this node
-Near near_ranks;             // ranks of the world on this node, as of MPI_Init
-std::string why_no_team;     // in MPI_Init: reason of the last communicator without a team
-bool several_nodes;          // the world has no team of all its ranks
-int keyval;
-int last_keyval;  // of the attribute whose callback calls end_of_program() in MPI_Finalize
+constexpr auto& phase = shim.phase;
+constexpr auto& start_mutex = shim.start_mutex;
+constexpr auto& the_process = shim.process;
+constexpr auto& base_team = shim.base_team;
+Near& near_ranks() { return made(shim.near_ranks); }
+std::string& why_no_team() { return made(shim.why_no_team); }
+constexpr auto& several_nodes = shim.several_nodes;
+constexpr auto& keyval = shim.keyval;
+constexpr auto& last_keyval = shim.last_keyval;
 
 // A duplicate of a communicator starts without state.
 int do_not_copy(MPI_Comm, int, void*, void*, void*, int* flag) {
@@ -129,10 +122,6 @@ void watch(Communicator& state) {
 
 }  // namespace
 
-fibers::Runner* the_runner;
-std::atomic<int> open_windows{0};
-std::atomic<std::uint32_t> host_requests_seen{0};
-
 namespace {
 std::unique_ptr<choosing::Chooser> new_chooser() try {
   return std::make_unique<choosing::Chooser>();
@@ -178,7 +167,7 @@ void make_team(Communicator& state) {
       install_team(state, std::move(*team), std::move(chooser));
     } else {
       log_line(LogLevel::info, "the host serves a communicator of %d ranks: %s", state.size, team.error().text.c_str());
-      if (!running()) why_no_team = team.error().text;
+      if (!running()) why_no_team() = team.error().text;
     }
   } catch (const OutOfMemory&) {  // while making the text of an error that all members have
   }
@@ -240,7 +229,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
     return creation::decline_team(size, bootstrap);
   }
   make_team(*state);
-  near_ranks.note(state->team.get());
+  near_ranks().note(state->team.get());
   if (state->team) make_messenger(*state, threaded);
   if (the_messenger) state.release();  // the messenger keeps its team for ever
 }
@@ -249,7 +238,7 @@ void start_messages_of_node(MPI_Comm comm, bool threaded) {
 void start_messages(bool threaded) {
   auto state = describe(host.world);
   make_team(*state);
-  near_ranks.note(state->team.get());
+  near_ranks().note(state->team.get());
   if (state->team) {
     make_messenger(*state, threaded);
     if (the_messenger) state->context = 1;
@@ -376,7 +365,7 @@ void start_node(int thread_level, bool collectively) {
         the_process->progress().set_host(&progress_of_host());
       } else {
         log_line(LogLevel::info, "no shared memory, the host serves every call: %s", created.error().text.c_str());
-        why_no_team = "no shared memory: " + created.error().text;
+        why_no_team() = "no shared memory: " + created.error().text;
       }
     } catch (const OutOfMemory&) {
       log_line(LogLevel::info, "out of memory, the host serves every call");
@@ -404,7 +393,7 @@ void start_node(int thread_level, bool collectively) {
     if (helped && size > 1) start_helper();
   }
   phase.store(ready ? Phase::running : Phase::unavailable, std::memory_order_release);  // SYNC: phase
-  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks, why_no_team});
+  tell_outcome({rank, size, ready, settings.enabled, collectively, near_ranks(), why_no_team()});
 }
 
 std::uint64_t mix_context(std::uint64_t a, std::uint64_t b) {  // the finaliser of splitmix64, twice

@@ -19,8 +19,6 @@ void abandon(UserRequest& user) {
   else the_messenger->abandon(user.request);
 }
 
-std::atomic<bool> host_partitioned{false};
-
 // MPI_Testall of the MPICH family does not complete the others once one request has failed; MPI_Waitall does.
 constexpr bool testall_keeps_failed = abi::testall_keeps_failed;
 

@@ -40,7 +40,7 @@ struct CachedWindow {
 };
 inline constexpr unsigned cached_windows = 8;
 extern const PerThread<std::array<CachedWindow, cached_windows>, threads::at::windows> window_cache;
-extern std::atomic<std::uint64_t> window_epoch;
+inline constexpr auto& window_epoch = shim.window_epoch;
 
 OneSided* one_sided_slowly(MPI_Win win);
 // Returns our state; nullptr: the host serves the window, or the handle is invalid.
