@@ -118,9 +118,9 @@ double out_of_cache(std::byte* from, std::byte* to, std::size_t bytes) {
 // The first CPU that has another last-level cache than the first two, which share theirs; -1: there is none.
 int beyond_the_cache(const std::vector<int>& cpus) {
   auto cache = [](int cpu) {
-    memory::Cpus one{};
+    machine::Cpus one{};
     one.allowed.bits.set(std::size_t(cpu));
-    return memory::shared_cache(one);
+    return machine::shared_cache(one);
   };
   if (cache(cpus[0]) != cache(cpus[1])) return -1;
   const auto other = std::ranges::find_if(cpus, [&](int cpu) { return cache(cpu) != cache(cpus[0]); });
@@ -135,7 +135,7 @@ Machine calibrate() {
     machine.handing = known->handing, machine.far_handing = known->far_handing;
     machine.network = known->network;
   }
-  const memory::Cpus available = memory::available_cpus();
+  const machine::Cpus available = machine::available_cpus();
   std::vector<int> cpus;
   for (int cpu = 0; cpu < 1024; ++cpu)
     if (available.allowed.bits[std::size_t(cpu)]) cpus.push_back(cpu);
@@ -168,10 +168,10 @@ Machine calibrate() {
                    double(2 * near);
   }
   if (cpus.size() >= 2) {
-    memory::Cpus one{};
+    machine::Cpus one{};
     one.allowed.bits.set(std::size_t(cpus[0]));
     const std::size_t span =
-        memory::span_for(memory::private_cache(one), memory::last_level_cache(), memory::cache_sharers(one));
+        memory::span_for(machine::private_cache(one), machine::last_level_cache(), machine::cache_sharers(one));
     auto& words = *reinterpret_cast<Calibration::ControlBlock*>(shared_bytes(sizeof(Calibration::ControlBlock)));
     auto& found = *reinterpret_cast<Handing*>(shared_bytes(sizeof(Handing)));
     std::byte* const rooms = shared_bytes(span);

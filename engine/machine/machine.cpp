@@ -11,7 +11,7 @@
 #include "engine/base/toml.hpp"
 #include "engine/processor/processor.h"
 
-namespace nearfield {
+namespace nearfield::machine {
 namespace {
 
 template <double Machine::*member>
@@ -154,4 +154,4 @@ void learn(Machine& machine, const Handing& found) {
   }
 }
 
-}  // namespace nearfield
+}  // namespace nearfield::machine

@@ -76,19 +76,19 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
   if (!peers) return peers.error();
   process->reach_ = std::move(*peers);
   reach::watch_forks(*process->arena_, *process->reach_);
-  process->cpus_ = memory::available_cpus();
-  process->shared_cache_ = memory::shared_cache(process->cpus_);
-  process->shared_package_ = memory::shared_package(process->cpus_);
-  process->scheduling_group_ = memory::scheduling_group();
+  process->cpus_ = machine::available_cpus();
+  process->shared_cache_ = machine::shared_cache(process->cpus_);
+  process->shared_package_ = machine::shared_package(process->cpus_);
+  process->scheduling_group_ = machine::scheduling_group();
   process->node_id_ = identify_node(settings);
   process->machine_ = settings.machine;
-  if (process->machine_.cache == 0) process->machine_.cache = double(memory::last_level_cache());
+  if (process->machine_.cache == 0) process->machine_.cache = double(machine::last_level_cache());
   Machine& machine = process->machine_;
-  if (machine.own == 0) machine.own = double(memory::private_cache(process->cpus_));
+  if (machine.own == 0) machine.own = double(machine::private_cache(process->cpus_));
   if (machine.own == 0) machine.own = machine.l2;
   if (machine.span == 0)
     machine.span = double(
-        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), memory::cache_sharers(process->cpus_)));
+        memory::span_for(std::size_t(machine.own), std::size_t(machine.cache), machine::cache_sharers(process->cpus_)));
   if (process->machine_.cpus == 0) process->machine_.cpus = process->cpus_.available();
   process->tune(1, true);
   process->place_heap();
@@ -96,9 +96,9 @@ Result<std::unique_ptr<Process>> Process::create(const Settings& settings, const
 }
 
 void Process::learn(const Handing& found) {
-  nearfield::learn(machine_, found);
+  machine::learn(machine_, found);
   Machine stored = settings_.machine;  // without figures that the system reports
-  nearfield::learn(stored, found);
+  machine::learn(stored, found);
   if (auto done = store_machine(stored_machine(), stored); !done)
     log_line(LogLevel::info, "the figures of this machine are not stored: %s", done.error().text.c_str());
 }

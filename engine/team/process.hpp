@@ -48,11 +48,11 @@ class Process {
   memory::Segment& segment() { return segment_; }
   memory::Arena& arena() { return *arena_; }
   memory::Placer& placer() { return placer_; }
-  const memory::Cpus& cpus() const { return cpus_; }
+  const machine::Cpus& cpus() const { return cpus_; }
   std::uint64_t node_id() const { return node_id_; }
-  int shared_cache() const { return shared_cache_; }          // memory::shared_cache of our CPUs
-  int shared_package() const { return shared_package_; }      // memory::shared_package
-  int scheduling_group() const { return scheduling_group_; }  // memory::scheduling_group
+  int shared_cache() const { return shared_cache_; }          // machine::shared_cache of our CPUs
+  int shared_package() const { return shared_package_; }      // machine::shared_package
+  int scheduling_group() const { return scheduling_group_; }  // machine::scheduling_group
   const Machine& machine() const { return machine_; }
   // One of its teams measures figures of the machine, which learn() stores for later programs as well.
   bool has_calibrated() const { return has_calibrated_; }
@@ -98,7 +98,7 @@ class Process {
   memory::Placer placer_;
   std::unique_ptr<memory::Arena> arena_;
   std::unique_ptr<reach::Peers> reach_;
-  memory::Cpus cpus_;
+  machine::Cpus cpus_;
   std::uint64_t node_id_ = 0;
   int shared_cache_ = -1, shared_package_ = -1, scheduling_group_ = 0;
   Machine machine_;
